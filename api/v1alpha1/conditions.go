@@ -1,0 +1,130 @@
+package v1alpha1
+
+// Condition types.
+const (
+	// ConditionReady of a graph is true when every service runs the current spec.
+	ConditionReady = "Ready"
+
+	// ConditionAvailable of a component is true when its workload runs the
+	// current spec.
+	ConditionAvailable = "Available"
+	// ConditionValid of a component or model is false while its spec breaks a
+	// rule.
+	ConditionValid = "Valid"
+
+	// ConditionEndpointsReady of a model is true when it is served everywhere its
+	// base model is.
+	ConditionEndpointsReady = "EndpointsReady"
+	// ConditionServicesFound of a model is true when a service serves its base
+	// model.
+	ConditionServicesFound = "ServicesFound"
+
+	// ConditionValidation of a request is false while its spec breaks a rule.
+	ConditionValidation = "Validation"
+	// ConditionProfiling of a request is true once the profiling job is done.
+	ConditionProfiling = "Profiling"
+	// ConditionSpecGenerated of a request is true once a graph is recommended.
+	ConditionSpecGenerated = "SpecGenerated"
+	// ConditionDeploymentReady of a request is true while its graph is ready.
+	ConditionDeploymentReady = "DeploymentReady"
+	// ConditionTargetsMet of a request is true if the recommended graph is
+	// estimated to meet every latency target; the message says by how much.
+	ConditionTargetsMet = "TargetsMet"
+
+	// ConditionActive of a scaling adapter is true while it decides the replicas
+	// of its service.
+	ConditionActive = "Active"
+)
+
+// Reasons that several kinds share.
+const (
+	// ReasonValidationPassed and ReasonValidationFailed tell whether the spec
+	// obeys the rules.
+	ReasonValidationPassed = "ValidationPassed"
+	ReasonValidationFailed = "ValidationFailed"
+	// ReasonReconciling means the object was not looked at yet.
+	ReasonReconciling = "Reconciling"
+	// ReasonReconcileFailed means an error the operator retries.
+	ReasonReconcileFailed = "ReconcileFailed"
+	// ReasonDeleting means deletion has begun.
+	ReasonDeleting = "Deleting"
+	// ReasonFinalizerFailed means an outside effect could not be undone.
+	ReasonFinalizerFailed = "FinalizerFailed"
+	// ReasonChildTerminating means a child of the same name is still being
+	// deleted and is made again once it is gone.
+	ReasonChildTerminating = "ChildTerminating"
+	// ReasonNotManaged means another operator, or none, manages this namespace.
+	ReasonNotManaged = "NotManaged"
+)
+
+// Reasons of a graph's Ready condition, beside the shared ones.
+const (
+	ReasonAllServicesReady = "AllServicesReady"
+	ReasonServicesNotReady = "ServicesNotReady"
+	// ReasonRestarting means a requested restart is under way.
+	ReasonRestarting = "Restarting"
+	// ReasonOrchestratorUnavailable means the cluster lacks an API the graph
+	// needs.
+	ReasonOrchestratorUnavailable = "OrchestratorUnavailable"
+	// ReasonClaimNotFound means a volume claim neither exists nor is created.
+	ReasonClaimNotFound = "ClaimNotFound"
+	// ReasonQueueNotFound means the scheduler's queue does not exist.
+	ReasonQueueNotFound = "QueueNotFound"
+	// ReasonNameConflict means a child's name is taken by an object of another
+	// owner.
+	ReasonNameConflict = "NameConflict"
+)
+
+// Reasons of a component's Available condition, beside the shared ones.
+const (
+	ReasonDeploymentNotReady           = "DeploymentNotReady"
+	ReasonAllLeaderWorkerSetsReady     = "AllLeaderWorkerSetsReady"
+	ReasonSomeLeaderWorkerSetsNotReady = "SomeLeaderWorkerSetsNotReady"
+)
+
+// Reasons of a model's conditions, beside the shared ones.
+const (
+	// ReasonAllEndpointsReady means a LoRA is loaded everywhere.
+	ReasonAllEndpointsReady = "AllEndpointsReady"
+	// ReasonEndpointsDiscovered means a base model is served.
+	ReasonEndpointsDiscovered = "EndpointsDiscovered"
+	ReasonEndpointsNotReady   = "NotReady"
+	ReasonNoEndpoints         = "NoEndpoints"
+	ReasonServicesFound       = "ServicesFound"
+	ReasonNoServicesFound     = "NoServicesFound"
+)
+
+// Reasons of a request's conditions, beside the shared ones.
+const (
+	ReasonProfilingRunning     = "ProfilingRunning"
+	ReasonProfilingCompleted   = "ProfilingCompleted"
+	ReasonProfilingFailed      = "ProfilingFailed"
+	ReasonProfilingJobNotMade  = "JobCreationFailed"
+	ReasonSpecGenerated        = "SpecGenerated"
+	ReasonSpecGenerationFailed = "GenerationFailed"
+	ReasonDeploymentCreated    = "DeploymentCreated"
+	ReasonDeploymentDegraded   = "DeploymentDegraded"
+	ReasonDeploymentDeleted    = "DeploymentDeleted"
+	ReasonTargetsMet           = "TargetsMet"
+	ReasonTargetsMissed        = "TargetsMissed"
+	ReasonTargetsNotEstimated  = "TargetsNotEstimated"
+	// ReasonDeploymentNameTaken means a graph of that name exists already and is
+	// not of this request.
+	ReasonDeploymentNameTaken = "DeploymentNameTaken"
+)
+
+// ReasonDeploymentReady says that a component's Deployment, or a request's
+// graph, is ready.
+const ReasonDeploymentReady = "DeploymentReady"
+
+// Reasons of a scaling adapter's Active condition, beside the shared ones.
+const (
+	ReasonScalingActive   = "ScalingActive"
+	ReasonGraphNotFound   = "GraphNotFound"
+	ReasonServiceNotFound = "ServiceNotFound"
+	// ReasonAdapterDisabled means the service does not enable scalingAdapter.
+	ReasonAdapterDisabled = "AdapterDisabled"
+	// ReasonAdapterNotOwned means the service is scaled by another adapter, the
+	// one the operator made for it.
+	ReasonAdapterNotOwned = "AdapterNotOwned"
+)

@@ -1,0 +1,246 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// DynamoGraphDeploymentRequest asks for a graph by model and targets instead of
+// by services: a profiling job finds a configuration that meets them.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=dgdr
+// +kubebuilder:printcolumn:name="Model",type="string",JSONPath=".spec.model"
+// +kubebuilder:printcolumn:name="Backend",type="string",JSONPath=".status.backend"
+// +kubebuilder:printcolumn:name="State",type="string",JSONPath=".status.state"
+// +kubebuilder:printcolumn:name="DGD-State",type="string",JSONPath=".status.deployment.state"
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
+type DynamoGraphDeploymentRequest struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// +required
+	Spec DynamoGraphDeploymentRequestSpec `json:"spec,omitzero"`
+	// +optional
+	Status DynamoGraphDeploymentRequestStatus `json:"status,omitzero"`
+}
+
+// DynamoGraphDeploymentRequestSpec says what to serve and how to profile it.
+type DynamoGraphDeploymentRequestSpec struct {
+	// model to serve.
+	//
+	// +required
+	Model string `json:"model"`
+
+	// backend is the engine to profile.
+	//
+	// +required
+	Backend BackendFramework `json:"backend"`
+
+	// useMocker takes the graph of mock engines instead of the real one.
+	//
+	// +optional
+	// +kubebuilder:default=false
+	UseMocker bool `json:"useMocker,omitempty"`
+
+	// autoApply creates the generated graph.
+	//
+	// +optional
+	// +kubebuilder:default=false
+	AutoApply bool `json:"autoApply,omitempty"`
+
+	// enableGpuDiscovery fills in the hardware from the cluster's nodes. It
+	// needs an operator that manages the whole cluster.
+	//
+	// +optional
+	// +kubebuilder:default=false
+	EnableGPUDiscovery bool `json:"enableGpuDiscovery,omitempty"`
+
+	// deploymentOverrides changes the generated graph.
+	//
+	// +optional
+	DeploymentOverrides *DeploymentOverrides `json:"deploymentOverrides,omitempty"`
+
+	// profilingConfig is what the profiling job is given.
+	//
+	// +required
+	ProfilingConfig ProfilingConfig `json:"profilingConfig"`
+}
+
+// DeploymentOverrides changes the generated graph.
+type DeploymentOverrides struct {
+	// name of the graph; by default the one the profiler gave it.
+	//
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// namespace of the graph; by default that of the request.
+	//
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// labels added to the graph.
+	//
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// annotations added to the graph.
+	//
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// workersImage is the image of the graph's workers, during profiling too.
+	//
+	// +optional
+	WorkersImage string `json:"workersImage,omitempty"`
+}
+
+// ProfilingConfig is what the profiling job is given.
+type ProfilingConfig struct {
+	// config is the profiler's own configuration. The operator sets the model,
+	// the engine and the output folder in it.
+	//
+	// +required
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Config *runtime.RawExtension `json:"config,omitempty"`
+
+	// configMapRef holds a graph to start from.
+	//
+	// +optional
+	ConfigMapRef *ConfigMapKeyRef `json:"configMapRef,omitempty"`
+
+	// profilerImage is the image of the job.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	ProfilerImage string `json:"profilerImage"`
+
+	// outputPVC is an existing claim that keeps the raw results; by default they
+	// are gone with the job.
+	//
+	// +optional
+	OutputPVC string `json:"outputPVC,omitempty"`
+
+	// resources of the job's container.
+	//
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+
+	// tolerations of the job's pod.
+	//
+	// +optional
+	// +listType=atomic
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+}
+
+// ConfigMapKeyRef names a key of a ConfigMap in the same namespace.
+type ConfigMapKeyRef struct {
+	// name of the ConfigMap.
+	//
+	// +required
+	Name string `json:"name"`
+
+	// key in the ConfigMap.
+	//
+	// +optional
+	// +kubebuilder:default=disagg.yaml
+	Key string `json:"key,omitempty"`
+}
+
+// DynamoGraphDeploymentRequestStatus is how far the request has come.
+type DynamoGraphDeploymentRequestStatus struct {
+	// observedGeneration is the generation of the spec this status describes.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// state is Pending, Profiling, Deploying, Ready, DeploymentDeleted or Failed.
+	//
+	// +optional
+	State RequestState `json:"state,omitempty"`
+
+	// backend is the engine being profiled.
+	//
+	// +optional
+	Backend BackendFramework `json:"backend,omitempty"`
+
+	// profilingResults names the object that holds the results, as
+	// configmap/<name>.
+	//
+	// +optional
+	ProfilingResults string `json:"profilingResults,omitempty"`
+
+	// generatedDeployment is the graph the profiler recommends.
+	//
+	// +optional
+	// +kubebuilder:validation:EmbeddedResource
+	// +kubebuilder:pruning:PreserveUnknownFields
+	GeneratedDeployment *runtime.RawExtension `json:"generatedDeployment,omitempty"`
+
+	// deployment is the graph that was created.
+	//
+	// +optional
+	Deployment *RequestedDeployment `json:"deployment,omitempty"`
+
+	// conditions of the request: Validation, Profiling, SpecGenerated and
+	// DeploymentReady.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// RequestState is how far a request has come.
+//
+//	"" -> Pending -> Profiling -+-> Ready                     autoApply off
+//	                            +-> Deploying <-> Ready -> DeploymentDeleted
+//	any of them before Ready -> Failed
+type RequestState string
+
+// The states of a request.
+const (
+	RequestStateInitial           RequestState = ""
+	RequestStatePending           RequestState = "Pending"
+	RequestStateProfiling         RequestState = "Profiling"
+	RequestStateDeploying         RequestState = "Deploying"
+	RequestStateReady             RequestState = "Ready"
+	RequestStateDeploymentDeleted RequestState = "DeploymentDeleted"
+	RequestStateFailed            RequestState = "Failed"
+)
+
+// RequestedDeployment mirrors the graph that a request created.
+type RequestedDeployment struct {
+	// name of the graph.
+	//
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// namespace of the graph.
+	//
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// state of the graph.
+	//
+	// +optional
+	State GraphState `json:"state,omitempty"`
+
+	// created is true once the graph was created.
+	//
+	// +optional
+	Created bool `json:"created,omitempty"`
+}
+
+// DynamoGraphDeploymentRequestList is a list of requests.
+//
+// +kubebuilder:object:root=true
+type DynamoGraphDeploymentRequestList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	Items []DynamoGraphDeploymentRequest `json:"items"`
+}

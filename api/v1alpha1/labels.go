@@ -1,0 +1,139 @@
+package v1alpha1
+
+// Labels on the objects the operator makes, and on pods in particular.
+const (
+	// LabelSelector holds the name of the component object a pod belongs to.
+	LabelSelector = "nvidia.com/selector"
+	// LabelGraphName holds the name of the DynamoGraphDeployment.
+	LabelGraphName = "nvidia.com/dynamo-graph-deployment-name"
+	// LabelComponent holds the service's key, in its original case.
+	LabelComponent = "nvidia.com/dynamo-component"
+	// LabelDynamoNamespace holds the namespace in which workers find each other.
+	LabelDynamoNamespace = "nvidia.com/dynamo-namespace"
+	// LabelComponentType holds componentType.
+	LabelComponentType = "nvidia.com/dynamo-component-type"
+	// LabelSubComponentType holds subComponentType.
+	LabelSubComponentType = "nvidia.com/dynamo-sub-component-type"
+	// LabelBaseModelHash holds a hash of the base model a pod serves; model names
+	// do not fit a label value.
+	LabelBaseModelHash = "nvidia.com/dynamo-base-model-hash"
+	// LabelMetricsEnabled is "true" on pods whose metrics are to be scraped.
+	LabelMetricsEnabled = "nvidia.com/metrics-enabled"
+	// LabelDiscoveryBackend names how workers find each other, on Services.
+	LabelDiscoveryBackend = "nvidia.com/dynamo-discovery-backend"
+	// LabelDiscoveryEnabled is "true" on Services that workers are found by.
+	LabelDiscoveryEnabled = "nvidia.com/dynamo-discovery-enabled"
+	// LabelComponentPod is "true" on a ServiceAccount that component pods use in
+	// place of "default".
+	LabelComponentPod = "nvidia.com/dynamo-component-pod"
+	// LabelManagedBy is ManagedBy on objects that have no owner in common.
+	LabelManagedBy = "nvidia.com/managed-by"
+	// LabelKaiQueue names the queue of a pod clique for the KAI scheduler.
+	LabelKaiQueue = "kai.scheduler/queue"
+	// LabelGroupRole is "leader" or "worker" on pods of a group of nodes.
+	LabelGroupRole = "role"
+	// LabelGroupInstance is the index of the group a pod belongs to.
+	LabelGroupInstance = "instance-id"
+	// LabelRequestName and LabelRequestNamespace lead from a graph and its
+	// ConfigMaps back to the request that generated them.
+	LabelRequestName      = "dgdr.nvidia.com/name"
+	LabelRequestNamespace = "dgdr.nvidia.com/namespace"
+	// LabelProfilingApp is ProfilingApp or ProfilingAppOffline on profiling jobs.
+	LabelProfilingApp = "app"
+	// LabelProfilingRequest holds the name of the request on profiling jobs.
+	LabelProfilingRequest = "dgdr"
+)
+
+// Values of labels.
+const (
+	// ManagedBy is the value of LabelManagedBy.
+	ManagedBy = "dynamo-operator"
+	// ProfilingApp marks a job that deploys graphs to measure them.
+	ProfilingApp = "dynamo-profiler"
+	// ProfilingAppOffline marks a job that estimates without deploying.
+	ProfilingAppOffline = "aic-profiler"
+	// RoleLeader and RoleWorker are the values of LabelGroupRole.
+	RoleLeader = "leader"
+	RoleWorker = "worker"
+)
+
+// Annotations a user puts on a DynamoGraphDeployment.
+const (
+	// AnnotationEnableGrove set to "false" in any case keeps a graph off Grove.
+	AnnotationEnableGrove = "nvidia.com/enable-grove"
+	// AnnotationKaiQueue chooses the queue of the KAI scheduler; it must exist.
+	AnnotationKaiQueue = "nvidia.com/kai-scheduler-queue"
+	// AnnotationRetainPVCs set to "true" keeps created claims when the graph is
+	// deleted.
+	AnnotationRetainPVCs = "nvidia.com/retain-pvcs"
+)
+
+// Annotations a user puts on a DynamoGraphDeployment or in the annotations of a
+// component's spec.
+const (
+	// AnnotationDiscoveryBackend chooses how workers find each other: one of the
+	// DiscoveryBackend values.
+	AnnotationDiscoveryBackend = "nvidia.com/dynamo-discovery-backend"
+	// AnnotationEnableMetrics set to "false" drops LabelMetricsEnabled.
+	AnnotationEnableMetrics = "nvidia.com/enable-metrics"
+)
+
+// Values of AnnotationDiscoveryBackend.
+const (
+	DiscoveryBackendKubernetes = "kubernetes"
+	DiscoveryBackendEtcd       = "etcd"
+)
+
+// Annotations a user puts into the annotations of a service.
+const (
+	// AnnotationDisableImagePullSecretDiscovery set to "true" stops the operator
+	// from looking for pull secrets that match the service's images.
+	AnnotationDisableImagePullSecretDiscovery = "nvidia.com/disable-image-pull-secret-discovery"
+	// AnnotationDeploymentStrategy is RollingUpdate (the default) or Recreate.
+	AnnotationDeploymentStrategy = "nvidia.com/deployment-strategy"
+	// AnnotationMaxSurge and AnnotationMaxUnavailable tune a rolling update.
+	AnnotationMaxSurge       = "nvidia.com/deployment-rolling-update-max-surge"
+	AnnotationMaxUnavailable = "nvidia.com/deployment-rolling-update-max-unavailable"
+)
+
+// Annotations on services that other operators of this API honoured. They have
+// no effect here: an ephemeral container debugs a running pod.
+const (
+	AnnotationEnableDebugMode                = "nvidia.com/enable-debug-mode"
+	AnnotationEnableStealingTrafficDebugMode = "nvidia.com/enable-stealing-traffic-debug-mode"
+	AnnotationDebugPodProductionTraffic      = "nvidia.com/enable-debug-pod-receive-production-traffic"
+)
+
+// Annotations the operator writes.
+const (
+	// AnnotationWorkloadProvider records on a graph which pathway runs it, so
+	// that a later change of what the cluster offers does not move it.
+	AnnotationWorkloadProvider = "nvidia.com/workload-provider"
+	// AnnotationRestartAt holds the id of the last restart on a pod template.
+	AnnotationRestartAt = "nvidia.com/restartAt"
+	// AnnotationBaseModel holds the name behind LabelBaseModelHash.
+	AnnotationBaseModel = "nvidia.com/dynamo-base-model"
+	// AnnotationAdditionalResources holds the objects that go with a generated
+	// graph, as YAML of at most AdditionalResourcesLimit bytes.
+	AnnotationAdditionalResources = "dgdr.nvidia.com/additional-resources"
+	// AnnotationPodGroup names the Volcano PodGroup of a pod.
+	AnnotationPodGroup = "scheduling.k8s.io/group-name"
+	// AnnotationLastAppliedHash and AnnotationLastAppliedGeneration were the
+	// bookkeeping of earlier operators; they are removed when met.
+	AnnotationLastAppliedHash       = "nvidia.com/last-applied-hash"
+	AnnotationLastAppliedGeneration = "nvidia.com/last-applied-generation"
+)
+
+// Values of AnnotationWorkloadProvider.
+const (
+	WorkloadProviderComponent = "component"
+	WorkloadProviderGrove     = "grove"
+)
+
+// AdditionalResourcesLimit is the most bytes AnnotationAdditionalResources may
+// hold; the API server limits all annotations of an object to 256 KiB.
+const AdditionalResourcesLimit = 250000
+
+// Finalizer is on objects whose deletion has an effect outside the cluster's
+// API. Earlier operators put it on every object.
+const Finalizer = "nvidia.com/finalizer"

@@ -1,0 +1,60 @@
+package v1alpha1
+
+// ServiceReplicaStatus is the progress of one service's workload.
+type ServiceReplicaStatus struct {
+	// componentKind is the kind of the object that runs the pods.
+	//
+	// +required
+	ComponentKind ComponentKind `json:"componentKind"`
+
+	// componentName is the name of that object, or of the first if there are
+	// several.
+	//
+	// +required
+	ComponentName string `json:"componentName"`
+
+	// replicas that exist.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Replicas int32 `json:"replicas"`
+
+	// updatedReplicas are those made from the current spec.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	UpdatedReplicas int32 `json:"updatedReplicas"`
+
+	// readyReplicas are those whose pods are ready. A PodCliqueScalingGroup does
+	// not report them.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
+
+	// availableReplicas are those ready for long enough. Only a Deployment and a
+	// PodCliqueScalingGroup report them.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
+
+	// message is the first cause a person can act on while the service is not
+	// ready.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// ComponentKind is the kind of object that runs a service's pods.
+//
+// +kubebuilder:validation:Enum=PodClique;PodCliqueScalingGroup;Deployment;LeaderWorkerSet
+type ComponentKind string
+
+// The kinds that run pods of a service.
+const (
+	ComponentKindPodClique             ComponentKind = "PodClique"
+	ComponentKindPodCliqueScalingGroup ComponentKind = "PodCliqueScalingGroup"
+	ComponentKindDeployment            ComponentKind = "Deployment"
+	ComponentKindLeaderWorkerSet       ComponentKind = "LeaderWorkerSet"
+)

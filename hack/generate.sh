@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Generates everything that is derived from Go: deep copies and the
+# CustomResourceDefinitions from the types, for kustomize, the chart and the
+# binaries; the operator's role from the markers beside the code that needs it.
+#
+#   hack/generate.sh           write the files
+#   hack/generate.sh --check   write nothing, fail if a committed file is stale
+#
+# Generators are pinned here and built once into $TOOLS_DIR.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export CGO_ENABLED=0
+
+CONTROLLER_GEN_VERSION=v0.23.0
+CRD_REF_DOCS_VERSION=v0.3.0
+TOOLS_DIR=${TOOLS_DIR:-$HOME/.cache/dynamo-operator/tools}
+
+# tool NAME VERSION PACKAGE prints the path of a pinned tool, building it if needed.
+tool() {
+  local dir="$TOOLS_DIR/$1-$2"
+  if [[ ! -x "$dir/$1" ]]; then
+    # From outside the module, so that its go.mod has no say in the tool's build.
+    (cd / && GOBIN="$dir" go install "$3@$2") >&2
+  fi
+  echo "$dir/$1"
+}
+
+# generate ROOT writes all generated files below ROOT.
+generate() {
+  local root=$1 controller_gen crd_ref_docs raw
+  controller_gen=$(tool controller-gen "$CONTROLLER_GEN_VERSION" sigs.k8s.io/controller-tools/cmd/controller-gen)
+  crd_ref_docs=$(tool crd-ref-docs "$CRD_REF_DOCS_VERSION" github.com/elastic/crd-ref-docs)
+  raw=$(mktemp -d)
+  mkdir -p "$root/api/v1alpha1" "$root/docs/api"
+  "$controller_gen" paths=./api/... object output:object:dir="$root/api/v1alpha1" crd output:crd:dir="$raw"
+  "$controller_gen" paths=./internal/... rbac:roleName=dynamo-operator-manager output:rbac:dir="$root/config/rbac"
+  go run ./hack/crds --from "$raw" --kustomize "$root/config/crd" --chart "$root/charts/crds/templates"
+  rm -r "$raw"
+  "$crd_ref_docs" --source-path=./api --config=hack/api-reference.yaml --renderer=markdown \
+    --output-path="$root/docs/api/v1alpha1.md" --log-level=ERROR
+}
+
+case ${1:-} in
+  "")
+    generate "$PWD"
+    ;;
+  --check)
+    fresh=$(mktemp -d)
+    trap 'rm -r "$fresh"' EXIT
+    generate "$fresh" >/dev/null
+    stale=0
+    while IFS= read -r file; do
+      diff -u "$file" "$fresh/$file" || stale=1
+    done < <(cd "$fresh" && find . -type f | sort)
+    # A definition that is no longer generated must go, too.
+    while IFS= read -r file; do
+      [[ -e "$fresh/$file" ]] || { echo "$file is not generated any more"; stale=1; }
+    done < <(find ./config/crd ./charts/crds/templates -name 'nvidia.com_*.yaml' | sort)
+    if [[ $stale -ne 0 ]]; then
+      echo "generated files are stale: run hack/generate.sh" >&2
+      exit 1
+    fi
+    ;;
+  *)
+    echo "usage: hack/generate.sh [--check]" >&2
+    exit 2
+    ;;
+esac
