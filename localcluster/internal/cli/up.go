@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/cluster"
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/clusterdir"
+)
+
+// upFlags are shared by up and by the supervisor it leaves behind.
+type upFlags struct {
+	nodes       int
+	gpusPerNode int
+	subnet      uint8
+	binDir      string
+	auditLog    bool
+}
+
+func (f *upFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.IntVar(&f.nodes, "nodes", 0, "number of nodes (default 4, or as before)")
+	flags.IntVar(&f.gpusPerNode, "gpus-per-node", 0, "simulated GPUs of each node (default 8, or as before)")
+	flags.Uint8Var(&f.subnet, "subnet", 0, "byte k of the cluster's addresses 10.k.0.0/16 and 127.k.0.0/16 (default: a free one)")
+	flags.StringVar(&f.binDir, "bin-dir", "", "folder of the programs that pods run (default: that of localcluster)")
+	flags.BoolVar(&f.auditLog, "audit-log", false, "write metadata of every mutating request to logs/audit.log")
+}
+
+func (f *upFlags) options(cmd *cobra.Command, dir clusterdir.Dir) (cluster.Options, error) {
+	o := cluster.Options{Dir: dir, Nodes: f.nodes, Subnet: f.subnet, AuditLog: f.auditLog}
+	if cmd.Flags().Changed("gpus-per-node") {
+		o.GPUsPerNode = &f.gpusPerNode
+	}
+	if cmd.Flags().Changed("nodes") && f.nodes < 1 {
+		return o, fmt.Errorf("--nodes=%d: a cluster has at least one", f.nodes)
+	}
+	var err error
+	o.BinDir, err = resolveBinDir(f.binDir)
+	return o, err
+}
+
+func resolveBinDir(flag string) (string, error) {
+	if flag == "" {
+		executable, err := os.Executable()
+		if err != nil {
+			return "", fmt.Errorf("find own executable: %w", err)
+		}
+		if executable, err = filepath.EvalSymlinks(executable); err != nil {
+			return "", fmt.Errorf("find own executable: %w", err)
+		}
+		return filepath.Dir(executable), nil
+	}
+	abs, err := filepath.Abs(flag)
+	if err != nil {
+		return "", fmt.Errorf("resolve --bin-dir %q: %w", flag, err)
+	}
+	info, err := os.Stat(abs)
+	if err != nil {
+		return "", fmt.Errorf("--bin-dir: %w", err)
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("--bin-dir %s is not a folder", abs)
+	}
+	return abs, nil
+}
+
+func newUp(resolve resolver) *cobra.Command {
+	var flags upFlags
+	var detach bool
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start the cluster and stay until Ctrl-C, or in the background with --detach",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := resolve()
+			if err != nil {
+				return err
+			}
+			options, err := flags.options(cmd, dir)
+			if err != nil {
+				return err
+			}
+			return up(cmd, options, detach)
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().BoolVar(&detach, "detach", false, "return when the cluster is ready and leave it running")
+	return cmd
+}
+
+func up(cmd *cobra.Command, o cluster.Options, detach bool) error {
+	out := cmd.OutOrStdout()
+	pid, err := o.Dir.Holder()
+	if err != nil {
+		return err
+	}
+	if pid != 0 {
+		return reuse(cmd, o, pid)
+	}
+	if missing := missingPrograms(o.BinDir); len(missing) > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: no %s in %s: pods that need them will not start (see --bin-dir)\n",
+			strings.Join(missing, ", "), o.BinDir)
+	}
+	screen := &screen{out: out, begin: time.Now()}
+	if detach {
+		return runDetached(cmd, o, screen)
+	}
+	screen.foreground = true
+	if err := cluster.Run(cmd.Context(), o, screen); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "stopped")
+	return nil
+}
+
+// reuse accepts a running cluster if it is the one that was asked for.
+func reuse(cmd *cobra.Command, o cluster.Options, pid int) error {
+	state, err := cluster.Await(cmd.Context(), o.Dir)
+	if err != nil {
+		return err
+	}
+	if err := o.Check(state); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "already running (supervisor %d) at %s\nexport KUBECONFIG=%s\n", pid, state.APIServer, o.Dir.Kubeconfig())
+	return nil
+}
+
+// missingPrograms names what pods may want to run and cannot.
+func missingPrograms(binDir string) []string {
+	var missing []string
+	for _, name := range []string{"dynamo-mocker", "dynamo-operator"} {
+		if info, err := os.Stat(filepath.Join(binDir, name)); err != nil || info.Mode()&0o111 == 0 {
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}
+
+// screen shows a start to a person.
+type screen struct {
+	out        io.Writer
+	begin      time.Time
+	foreground bool
+}
+
+func (s *screen) Progress(line string) { fmt.Fprintln(s.out, line) }
+
+func (s *screen) Ready(state clusterdir.State) {
+	fmt.Fprintf(s.out, "cluster ready %.1fs: %d nodes with %d GPUs each, addresses 10.%d.0.0/16, proxy %s\n",
+		time.Since(s.begin).Seconds(), state.Nodes, state.GPUsPerNode, state.Subnet, state.ProxyURL)
+}

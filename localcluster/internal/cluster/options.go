@@ -1,0 +1,102 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/clusterdir"
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/subnet"
+)
+
+// Options are what a user may choose. Zero means "as before", or the default for a new cluster.
+type Options struct {
+	Dir         clusterdir.Dir
+	Nodes       int
+	GPUsPerNode *int // zero GPUs is a choice
+	Subnet      byte
+	BinDir      string
+	AuditLog    bool
+}
+
+const (
+	defaultNodes       = 4
+	defaultGPUsPerNode = 8
+	maxNodes           = 1000
+)
+
+// ErrConflict says that the options contradict the cluster in the directory.
+var ErrConflict = errors.New("the cluster in this directory differs")
+
+// Check refuses options that the existing cluster cannot follow: the numbers are in its objects by now.
+func (o Options) Check(s clusterdir.State) error {
+	for _, option := range []struct {
+		flag        string
+		given       bool
+		asked, have int
+	}{
+		{"nodes", o.Nodes != 0, o.Nodes, s.Nodes},
+		{"gpus-per-node", o.GPUsPerNode != nil, valueOr(o.GPUsPerNode, 0), s.GPUsPerNode},
+		{"subnet", o.Subnet != 0, int(o.Subnet), int(s.Subnet)},
+	} {
+		if option.given && option.asked != option.have {
+			return fmt.Errorf("--%s=%d, but %s was made with %d (leave the flag out, use another --dir, or `localcluster down --delete` first): %w",
+				option.flag, option.asked, o.Dir, option.have, ErrConflict)
+		}
+	}
+	return nil
+}
+
+// settle decides the state of the next run and takes its subnet.
+func (o Options) settle() (clusterdir.State, *subnet.Reservation, error) {
+	state, err := o.Dir.ReadState()
+	switch {
+	case errors.Is(err, clusterdir.ErrNoCluster):
+		return o.settleNew()
+	case err != nil:
+		return clusterdir.State{}, nil, err
+	}
+	if err := o.Check(state); err != nil {
+		return clusterdir.State{}, nil, err
+	}
+	reservation, err := subnet.Reserve(state.Subnet)
+	if err != nil {
+		return clusterdir.State{}, nil, fmt.Errorf("the addresses of this cluster are in use (stop the other cluster first): %w", err)
+	}
+	o.Dir.RemoveSocketDir(state.SocketDir)
+	return state, reservation, nil
+}
+
+func (o Options) settleNew() (clusterdir.State, *subnet.Reservation, error) {
+	state := clusterdir.State{Nodes: o.Nodes, GPUsPerNode: valueOr(o.GPUsPerNode, defaultGPUsPerNode)}
+	if state.Nodes == 0 {
+		state.Nodes = defaultNodes
+	}
+	if state.Nodes < 0 || state.Nodes > maxNodes {
+		return state, nil, fmt.Errorf("--nodes=%d: must be within 1..%d", state.Nodes, maxNodes)
+	}
+	if state.GPUsPerNode < 0 {
+		return state, nil, fmt.Errorf("--gpus-per-node=%d: must not be negative", state.GPUsPerNode)
+	}
+	var reservation *subnet.Reservation
+	var err error
+	if o.Subnet != 0 {
+		reservation, err = subnet.Reserve(o.Subnet)
+	} else {
+		hash := fnv.New32a()
+		hash.Write([]byte(o.Dir))
+		reservation, err = subnet.ReserveAny(hash.Sum32())
+	}
+	if err != nil {
+		return state, nil, err
+	}
+	state.Subnet = byte(reservation.Network)
+	return state, reservation, nil
+}
+
+func valueOr(p *int, otherwise int) int {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}

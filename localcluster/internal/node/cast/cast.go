@@ -1,0 +1,70 @@
+// Package cast decides which program plays a container.
+//
+// It is pure: it looks at the image and the command line and names a binary, or
+// says that nobody plays the container. It refuses to name anything but the
+// product's own binaries, so that no pod can run a program of the host.
+package cast
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Mocker is the binary that plays every Dynamo runtime.
+const Mocker = "dynamo-mocker"
+
+// ours are the images whose binary exists here; the binary has the image's name.
+var ours = []string{"dynamo-operator", "kubectl-dynamo", "dynamo-profiler"}
+
+// runtimeImages are the parts of an image's name that betray a Dynamo runtime.
+// A placeholder such as ${IMAGE} stands for one in example manifests.
+var runtimeImages = []string{"dynamo", "vllm", "sglang", "trtllm", "tensorrtllm", "tensorrt-llm", "mocker", "epp", "${"}
+
+// runtimeCommand matches command lines that only a Dynamo runtime understands,
+// whatever the image is called.
+var runtimeCommand = regexp.MustCompile(`(^|[\s;&|"'(])(` +
+	`-m\s+(dynamo|vllm|sglang|tensorrt_llm|planner_sla|benchmarks\.profiler)\b` +
+	`|dynamo-(run|mocker)\b|vllm\s+serve\b|trtllm-(serve|llmapi-launch)\b|ray\s+start\b|mpirun\b|aiperf\b|/epp\b)`)
+
+// Part is what a container's process runs. The zero Part means that nobody
+// plays the container.
+type Part struct {
+	Program string   // a binary of the bin folder
+	Args    []string // everything after the program's name
+}
+
+// Played reports whether a process runs for the container.
+func (p Part) Played() bool { return p.Program != "" }
+
+// For casts a container whose command and args are already expanded.
+func For(image string, command, args []string) Part {
+	name := repository(image)
+	if base := name[strings.LastIndexByte(name, '/')+1:]; slices.Contains(ours, base) {
+		// The image's entry point is the binary itself, so a command can only
+		// repeat its name.
+		if len(command) > 0 {
+			command = command[1:]
+		}
+		return Part{Program: base, Args: slices.Concat(command, args)}
+	}
+	line := slices.Concat(command, args)
+	if runtimeCommand.MatchString(strings.Join(line, " ")) || runtimeImage(name) {
+		return Part{Program: Mocker, Args: line}
+	}
+	return Part{}
+}
+
+func runtimeImage(name string) bool {
+	return slices.ContainsFunc(runtimeImages, func(part string) bool { return strings.Contains(name, part) })
+}
+
+// repository is the image reference in lower case without tag and digest. The
+// colon of a registry's port is no tag: a slash follows it.
+func repository(image string) string {
+	name, _, _ := strings.Cut(strings.ToLower(image), "@")
+	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
+		name = name[:i]
+	}
+	return name
+}

@@ -1,0 +1,238 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/cast"
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/environ"
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/mount"
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/process"
+)
+
+const (
+	tokenMount = "/var/run/secrets/kubernetes.io/serviceaccount"
+	// keptLogs is how many logs of former runs stay; kubectl can ask for one.
+	keptLogs = 3
+)
+
+// launch is a run of a container that is ready to begin.
+type launch struct {
+	spec             corev1.Container
+	number           int32
+	part             cast.Part
+	process          process.Spec
+	faults           faults
+	runsToCompletion bool // nobody plays it, and the pod waits for its end
+	logPath          string
+	lastWordsPath    string // where the process may leave a termination message
+}
+
+// create makes the next run ready, and waits for what it lacks; false if the
+// pod stops meanwhile.
+func (c *container) create(stop context.Context) (*launch, bool) {
+	if !c.pull(stop) {
+		return nil, false
+	}
+	var told string
+	for stop.Err() == nil {
+		heard := c.w.content.heard()
+		l, err := c.dress(stop)
+		if err == nil {
+			return l, true
+		}
+		if err.Error() != told {
+			told = err.Error()
+			c.w.event(c.spec(c.w.object()), corev1.EventTypeWarning, "Failed", "Error: %s", told)
+			c.update(func(cs *containerStatus) {
+				c.retire(cs)
+				cs.State = waiting("CreateContainerConfigError", told)
+			})
+		}
+		select {
+		case <-heard:
+		case <-stop.Done():
+		case <-time.After(again):
+		}
+	}
+	return nil, false
+}
+
+// pull fails as long as the fault says so.
+func (c *container) pull(stop context.Context) bool {
+	pulls := 1
+	for ; stop.Err() == nil; pulls++ {
+		pod := c.w.object()
+		f, bad := faultsOf(pod, c.name)
+		for _, key := range bad {
+			c.w.warn(key, nil, "InvalidFault", "Annotation %s=%q is not understood and has no effect", key, pod.Annotations[key])
+		}
+		if !f.imagePull {
+			return true
+		}
+		spec := c.spec(pod)
+		failure := fmt.Sprintf("failed to pull image %q: not found (asked for by annotation %s)", spec.Image, FaultImagePull)
+		c.w.event(spec, corev1.EventTypeWarning, "Failed", "Failed to pull image %q: not found", spec.Image)
+		c.w.event(spec, corev1.EventTypeWarning, "Failed", "Error: ErrImagePull")
+		c.update(func(cs *containerStatus) { c.retire(cs); cs.State = waiting("ErrImagePull", failure) })
+		c.until(stop, c.w.host.Backoff.Base)
+		if stop.Err() != nil {
+			break
+		}
+		c.w.event(spec, corev1.EventTypeNormal, "BackOff", "Back-off pulling image %q", spec.Image)
+		c.w.event(spec, corev1.EventTypeWarning, "Failed", "Error: ImagePullBackOff")
+		c.update(func(cs *containerStatus) {
+			cs.State = waiting("ImagePullBackOff", fmt.Sprintf("Back-off pulling image %q: %s", spec.Image, failure))
+		})
+		c.until(stop, c.w.host.Backoff.after(pulls+1))
+	}
+	return false
+}
+
+// until waits, but no longer than the fault lasts.
+func (c *container) until(stop context.Context, d time.Duration) {
+	ctx, cancel := context.WithTimeout(stop, d)
+	defer cancel()
+	for {
+		changed := c.w.changed.heard()
+		if f, _ := faultsOf(c.w.object(), c.name); !f.imagePull {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// dress gives the run its arguments, environment and folders.
+func (c *container) dress(ctx context.Context) (*launch, error) {
+	w := c.w
+	pod := w.located()
+	spec := c.spec(pod)
+	env, err := environ.Build(ctx, pod, spec, w.host.Allocatable, w.host.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	table, err := c.mounts(pod, spec, env)
+	if err != nil {
+		return nil, err
+	}
+	number := c.next()
+	l := &launch{
+		spec: *spec, number: number,
+		part:          cast.For(spec.Image, env.ExpandAll(spec.Command), env.ExpandAll(spec.Args)),
+		logPath:       logPath(w.dir, c.name, number),
+		lastWordsPath: c.lastWordsPath(),
+	}
+	l.faults, _ = faultsOf(pod, c.name)
+	if !l.part.Played() {
+		l.runsToCompletion = c.role.init || !c.role.sidecar && pod.Spec.RestartPolicy != corev1.RestartPolicyAlways
+		end := "it idles"
+		if l.runsToCompletion {
+			end = "it ends at once, with success"
+		}
+		w.warn("image/"+c.name, spec, "UnknownImage", "No program here plays image %s: %s", spec.Image, end)
+	}
+	work, temp := filepath.Join(c.dir(), "work"), filepath.Join(c.dir(), "tmp")
+	if here := table.Rewrite(spec.WorkingDir); here != spec.WorkingDir {
+		work = here
+	}
+	for _, dir := range []string{work, temp} {
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return nil, fmt.Errorf("make a folder for container %s: %w", c.name, err)
+		}
+	}
+	_ = os.Remove(l.lastWordsPath) // of the run before
+	_ = os.Remove(logPath(w.dir, c.name, number-keptLogs))
+
+	l.process = process.Spec{
+		Path: filepath.Join(w.host.BinDir, l.part.Program),
+		Args: table.RewriteAll(l.part.Args),
+		Dir:  work,
+	}
+	l.process.Env, err = c.environment(pod, env, table, map[string]string{"HOME": work, "TMPDIR": temp})
+	return l, err
+}
+
+func (c *container) mounts(pod *corev1.Pod, spec *corev1.Container, env *environ.Environment) (mount.Table, error) {
+	c.w.laid.Lock()
+	defer c.w.laid.Unlock()
+	mounts, err := c.w.volumes.Mounts(pod, spec, env, filepath.Join(c.dir(), "copies"))
+	if err != nil {
+		return nil, err
+	}
+	if spec.TerminationMessagePath != "" {
+		mounts = append(mounts, mount.Mount{Path: spec.TerminationMessagePath, Source: c.lastWordsPath()})
+	}
+	return mount.NewTable(mounts), nil
+}
+
+// environment is the pod's own variables between those a pod may replace and
+// those it may not: a listener on another address would not be found.
+func (c *container) environment(pod *corev1.Pod, own *environ.Environment, table mount.Table, local map[string]string) ([]string, error) {
+	host := c.w.host
+	server, err := url.Parse(host.APIServerURL)
+	if err != nil {
+		return nil, fmt.Errorf("address of the API server %q: %w", host.APIServerURL, err)
+	}
+	var env []string
+	given := func(name, value string) {
+		if !own.Has(name) {
+			env = append(env, name+"="+value)
+		}
+	}
+	given("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	given("HOSTNAME", pod.Name)
+	given("HOME", local["HOME"])
+	given("TMPDIR", local["TMPDIR"])
+	given("KUBERNETES_SERVICE_HOST", server.Hostname())
+	given("KUBERNETES_SERVICE_PORT", server.Port())
+	if token, ok := table.Source(tokenMount); ok {
+		path, err := c.writeKubeconfig(pod.Namespace, filepath.Join(token, "token"))
+		if err != nil {
+			return nil, err
+		}
+		given("KUBECONFIG", path)
+	}
+	fixed := [][2]string{
+		{"DYNAMO_LISTEN_HOST", c.w.Host()},
+		{"DYNAMO_POD_IP", pod.Status.PodIP},
+		{"DYNAMO_FORWARD_PROXY", host.ProxyURL},
+		{"DYNAMO_CONTAINER_IMAGE", c.spec(pod).Image},
+	}
+	for name, value := range own.All {
+		env = append(env, name+"="+table.Rewrite(value))
+	}
+	for _, v := range fixed {
+		env = append(env, v[0]+"="+v[1]) // the last one of a name counts
+	}
+	return env, nil
+}
+
+// writeKubeconfig is what lets a client find the API server, whose address
+// inside a cluster does not exist here.
+func (c *container) writeKubeconfig(namespace, tokenFile string) (string, error) {
+	const name = "pod"
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: c.w.host.APIServerURL, CertificateAuthority: c.w.host.CAFile}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{TokenFile: tokenFile}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: namespace}
+	config.CurrentContext = name
+	path := filepath.Join(c.dir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		return "", fmt.Errorf("write the kubeconfig of container %s: %w", c.name, err)
+	}
+	return path, nil
+}
+
+func (c *container) lastWordsPath() string { return filepath.Join(c.dir(), "termination-log") }
