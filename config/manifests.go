@@ -1,0 +1,11 @@
+// Package manifests holds the operator's own installation as it is shipped: the
+// files that Kustomize reads, for programs that install without it.
+package manifests
+
+import "embed"
+
+// Operator holds the operator's account, rights and Deployment. The definitions
+// of its API are in package crd beside it.
+//
+//go:embed rbac/role.yaml rbac/binding.yaml manager/manager.yaml
+var Operator embed.FS

@@ -1,0 +1,38 @@
+package apply
+
+import (
+	"bytes"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// ownedFields is what the API server has recorded as applied by us; nil when
+// we have never applied the object.
+func ownedFields(entries []metav1.ManagedFieldsEntry) *fieldpath.Set {
+	at := slices.IndexFunc(entries, ours)
+	if at < 0 || entries[at].FieldsV1 == nil {
+		return nil
+	}
+	set := &fieldpath.Set{}
+	if err := set.FromJSON(bytes.NewReader(entries[at].FieldsV1.Raw)); err != nil {
+		return nil
+	}
+	return set
+}
+
+func ours(e metav1.ManagedFieldsEntry) bool {
+	return e.Manager == FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+}
+
+// Trim drops what nobody here reads from an object on its way into the cache:
+// the ownership records of others, which can be larger than the object.
+func Trim(object any) (any, error) {
+	if o, ok := object.(metav1.Object); ok {
+		o.SetManagedFields(slices.DeleteFunc(slices.Clone(o.GetManagedFields()), func(e metav1.ManagedFieldsEntry) bool {
+			return !ours(e)
+		}))
+	}
+	return object, nil
+}

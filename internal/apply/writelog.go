@@ -1,0 +1,49 @@
+package apply
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// writeLog remembers the last write of each object, so that a reconcile which
+// still sees the cache of before that write does not send it again, and a
+// payload which the server keeps under another spelling is sent only once. It
+// is an economy, not a source of truth: losing it costs one request an object.
+type writeLog struct {
+	mu      sync.Mutex
+	entries map[identity]write
+}
+
+type write struct {
+	payload       [sha256.Size]byte
+	before, after string // resource versions
+}
+
+func (l *writeLog) record(id identity, payload *unstructured.Unstructured, before, after string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.entries == nil {
+		l.entries = map[identity]write{}
+	}
+	l.entries[id] = write{fingerprint(payload), before, after}
+}
+
+// covers reports whether payload was already written, as far as an object seen
+// at version seen can tell.
+func (l *writeLog) covers(id identity, payload *unstructured.Unstructured, seen string) bool {
+	l.mu.Lock()
+	last, ok := l.entries[id]
+	l.mu.Unlock()
+	return ok && (seen == last.before || seen == last.after) && last.payload == fingerprint(payload)
+}
+
+func fingerprint(payload *unstructured.Unstructured) [sha256.Size]byte {
+	raw, err := json.Marshal(payload.Object) // map keys are sorted, so equal payloads give equal bytes
+	if err != nil {
+		return [sha256.Size]byte{}
+	}
+	return sha256.Sum256(raw)
+}

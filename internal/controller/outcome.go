@@ -1,0 +1,31 @@
+// Package controller holds what the reconcilers of all kinds share: how a pass
+// ends. The reconcilers themselves live in a folder per kind.
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/fault"
+)
+
+// Report ends a pass: it writes the object's status if that changed, by one
+// patch of the difference, and turns the error of the pass into what the queue
+// does next. status points into object.
+func Report[S any](ctx context.Context, c client.Client, object client.Object, status *S, now S, err error) (reconcile.Result, error) {
+	if !equality.Semantic.DeepEqual(*status, now) {
+		before := object.DeepCopyObject().(client.Object)
+		*status = now
+		if patchErr := c.Status().Patch(ctx, object, client.MergeFrom(before)); client.IgnoreNotFound(patchErr) != nil {
+			return reconcile.Result{}, fmt.Errorf("patch status: %w", patchErr)
+		}
+	}
+	if fault.Retry(err) {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, nil // said in the status; a watch will wake us
+}

@@ -1,0 +1,51 @@
+package graph
+
+import (
+	"regexp"
+	"strings"
+)
+
+// launches finds engine launches in a command line: a python interpreter that
+// runs a Dynamo engine module, within one shell command.
+var launches = map[Engine]*regexp.Regexp{
+	EngineVLLM:   launchOf(EngineVLLM),
+	EngineSGLang: launchOf(EngineSGLang),
+	EngineTRTLLM: launchOf(EngineTRTLLM),
+}
+
+func launchOf(e Engine) *regexp.Regexp {
+	return regexp.MustCompile(`python[0-9.]*\s+[^|&;]*-m\s+[^|&;]*dynamo\.` + string(e))
+}
+
+// Engines lists the engines that a command line launches.
+func Engines(command, args []string) []Engine {
+	line := strings.Join(append(append([]string{}, command...), args...), " ")
+	var found []Engine
+	for _, e := range []Engine{EngineSGLang, EngineTRTLLM, EngineVLLM} {
+		if launches[e].MatchString(line) {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// chooseEngine prefers what the command says: it is what will run. The rules
+// that refuse a contradiction are in package validation.
+func chooseEngine(role Role, declared Engine, command, args []string) Engine {
+	if !role.RunsEngine() {
+		return EngineNone
+	}
+	if found := Engines(command, args); len(found) == 1 {
+		return found[0]
+	}
+	return declared
+}
+
+// CompilationCache is where an engine keeps compiled kernels when the user does
+// not say; empty when the engine has no such place.
+func (e Engine) CompilationCache() string {
+	if e == EngineVLLM {
+		return "/root/.cache/vllm"
+	}
+	return ""
+}

@@ -1,0 +1,112 @@
+// Package graph is what the user meant: an inference graph as a value that does
+// not depend on the version of the API it was written in. Components are sorted
+// by name, roles and engines are types, numbers are parsed, environments are
+// merged. Building one touches nothing and cannot fail on a valid object.
+//
+// A DynamoComponentDeployment is a graph of one component, so both levels of
+// the API share everything that is built on this package.
+package graph
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Graph is one inference graph.
+type Graph struct {
+	Name      string
+	Namespace string
+	Discovery Discovery
+	// Standalone is true for a component without a graph around it: what a
+	// graph's components share has to be made for it alone.
+	Standalone bool
+	// Components are sorted by name.
+	Components []Component
+}
+
+// Discovery is how components find each other at run time.
+type Discovery string
+
+const (
+	DiscoveryKubernetes Discovery = "kubernetes"
+	DiscoveryEtcd       Discovery = "etcd"
+)
+
+// Component is one service of a graph.
+type Component struct {
+	// Name is the service's key in the user's own spelling.
+	Name string
+	// ObjectName names the objects made for it.
+	ObjectName string
+	Namespace  string
+	// Graph is the name of the graph it belongs to; a component that stands
+	// alone is a graph of its own name.
+	Graph           string
+	DynamoNamespace string
+	Discovery       Discovery
+
+	Role Role
+	// Type and SubType are what the user wrote, kept for labels and for the
+	// environment: free text beyond the roles that we know.
+	Type    string
+	SubType string
+
+	Replicas int32
+	Nodes    int32
+	Engine   Engine
+	Model    string
+
+	// Labels and Annotations are the user's, for every object of the component;
+	// the Pod ones are for pods alone and win there.
+	Labels         map[string]string
+	Annotations    map[string]string
+	PodLabels      map[string]string
+	PodAnnotations map[string]string
+	// Metrics says whether the pods are to be scraped.
+	Metrics bool
+
+	Env           []corev1.EnvVar
+	EnvFromSecret string
+	Resources     Resources
+	Mounts        []Mount
+	SharedMemory  SharedMemory
+	Liveness      *corev1.Probe
+	Readiness     *corev1.Probe
+
+	// Main and Pod are the user's overlays over what we render; Pod holds no
+	// main container.
+	Main *corev1.Container
+	Pod  *corev1.PodSpec
+}
+
+// Multinode reports whether one replica spans several nodes.
+func (c Component) Multinode() bool { return c.Nodes > 1 }
+
+// Engine is the family of the inference engine that a component runs.
+type Engine string
+
+const (
+	EngineNone   Engine = ""
+	EngineVLLM   Engine = "vllm"
+	EngineSGLang Engine = "sglang"
+	EngineTRTLLM Engine = "trtllm"
+)
+
+// Resources are quantities per resource name, ready for a container.
+type Resources struct {
+	Requests corev1.ResourceList
+	Limits   corev1.ResourceList
+	Claims   []corev1.ResourceClaim
+}
+
+// Mount is a claim mounted into the main container.
+type Mount struct {
+	Claim            string
+	Path             string
+	CompilationCache bool
+}
+
+// SharedMemory is the size of /dev/shm; nil means that there is none.
+type SharedMemory struct {
+	Size *resource.Quantity
+}

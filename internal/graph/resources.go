@@ -1,0 +1,68 @@
+package graph
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+)
+
+// defaultGPU is the resource that a number of GPUs means.
+const defaultGPU = "nvidia.com/gpu"
+
+// readResources turns the API's strings into quantities. GPUs cannot be
+// overcommitted, so a request for them is a limit as well.
+func readResources(r *v1alpha1.Resources) (Resources, error) {
+	if r == nil {
+		return Resources{}, nil
+	}
+	requests, limits := item(r.Requests), item(r.Limits)
+	gpu := cmp.Or(limits.GPUType, requests.GPUType, defaultGPU)
+	limits.GPU = cmp.Or(limits.GPU, requests.GPU)
+	if requests.GPU == limits.GPU {
+		requests.GPU = "" // the server fills it in from the limit
+	}
+	var (
+		read = Resources{Claims: r.Claims}
+		err  error
+	)
+	if read.Requests, err = quantities(requests, gpu); err != nil {
+		return Resources{}, fmt.Errorf("resources.requests: %w", err)
+	}
+	if read.Limits, err = quantities(limits, gpu); err != nil {
+		return Resources{}, fmt.Errorf("resources.limits: %w", err)
+	}
+	return read, nil
+}
+
+func item(i *v1alpha1.ResourceItem) v1alpha1.ResourceItem {
+	if i == nil {
+		return v1alpha1.ResourceItem{}
+	}
+	return *i
+}
+
+func quantities(i v1alpha1.ResourceItem, gpu string) (corev1.ResourceList, error) {
+	texts := map[string]string{"cpu": i.CPU, "memory": i.Memory, gpu: i.GPU}
+	maps.Copy(texts, i.Custom)
+	var list corev1.ResourceList
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if texts[name] == "" {
+			continue
+		}
+		q, err := resource.ParseQuantity(texts[name])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %q is not a quantity", name, texts[name])
+		}
+		if list == nil {
+			list = corev1.ResourceList{}
+		}
+		list[corev1.ResourceName(name)] = q
+	}
+	return list, nil
+}

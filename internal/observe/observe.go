@@ -1,0 +1,85 @@
+// Package observe is the only reader of the cluster: it turns what the informers
+// hold into a snapshot. It decides nothing.
+package observe
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
+)
+
+// controllerUID indexes objects by the owner that controls them, so that a pass
+// over one owner costs what that owner has, not what the cluster has.
+const controllerUID = "metadata.controllerUID"
+
+// Index prepares the informers' stores for Observers of the given children.
+func Index(ctx context.Context, indexer client.FieldIndexer, children ...Child) error {
+	done := map[reflect.Type]bool{}
+	for _, c := range children {
+		kind := reflect.TypeOf(c.Object)
+		if done[kind] {
+			continue // several owners have children of one kind
+		}
+		done[kind] = true
+		if err := indexer.IndexField(ctx, c.Object, controllerUID, controllerOf); err != nil {
+			return fmt.Errorf("index %T by controller: %w", c.Object, err)
+		}
+	}
+	return nil
+}
+
+// Observer reads the children of one kind of owner.
+type Observer struct {
+	reader   client.Reader
+	children []Child
+}
+
+// New makes an Observer of kinds of children that Index has prepared.
+func New(reader client.Reader, children ...Child) *Observer {
+	return &Observer{reader: reader, children: children}
+}
+
+// Child is a kind of child: an empty object and an empty list of it.
+type Child struct {
+	Object client.Object
+	List   client.ObjectList
+}
+
+func controllerOf(object client.Object) []string {
+	if ref := metav1.GetControllerOf(object); ref != nil {
+		return []string{string(ref.UID)}
+	}
+	return nil
+}
+
+// Children reads everything that owner controls.
+func (o *Observer) Children(ctx context.Context, owner client.Object) (snapshot.Snapshot, error) {
+	var s snapshot.Snapshot
+	for _, child := range o.children {
+		list := child.List.DeepCopyObject().(client.ObjectList)
+		err := o.reader.List(ctx, list, client.InNamespace(owner.GetNamespace()),
+			client.MatchingFields{controllerUID: string(owner.GetUID())})
+		if err != nil {
+			return snapshot.Snapshot{}, fmt.Errorf("list children of %s as %T: %w", client.ObjectKeyFromObject(owner), list, err)
+		}
+		items, err := meta.ExtractList(list)
+		if err != nil {
+			return snapshot.Snapshot{}, err
+		}
+		start := len(s.Owned)
+		for _, item := range items {
+			s.Owned = append(s.Owned, item.(graph.Object))
+		}
+		slices.SortFunc(s.Owned[start:], func(a, b graph.Object) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	}
+	return s, nil
+}

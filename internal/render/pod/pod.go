@@ -1,0 +1,188 @@
+// Package pod renders the pod template of a component: the defaults of its
+// role, then the platform's and the user's layers over them. It knows nothing
+// of the workload that will carry the template.
+package pod
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+)
+
+// MainContainer is the name of the container that runs the component.
+const MainContainer = "main"
+
+// Platform is what the operator's configuration says to every pod.
+type Platform struct {
+	NATS         string
+	Etcd         string
+	ModelExpress string
+	Prometheus   string
+}
+
+// Template renders the pod template of a component that fits on one node.
+func Template(c graph.Component, p Platform) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: Labels(c), Annotations: annotations(c)},
+		Spec:       spec(c, p),
+	}
+}
+
+// Labels are the labels of a component's pods. What the user adds cannot change
+// the ones that Services and workloads select by.
+func Labels(c graph.Component) map[string]string {
+	system := map[string]string{
+		v1alpha1.LabelSelector:        c.ObjectName,
+		v1alpha1.LabelGraphName:       c.Graph,
+		v1alpha1.LabelComponent:       c.Name,
+		v1alpha1.LabelDynamoNamespace: c.DynamoNamespace,
+	}
+	optional := map[string]string{
+		v1alpha1.LabelComponentType:    c.Type,
+		v1alpha1.LabelSubComponentType: c.SubType,
+	}
+	if c.Model != "" {
+		optional[v1alpha1.LabelBaseModelHash] = graph.ModelHash(c.Model)
+	}
+	if c.Metrics {
+		optional[v1alpha1.LabelMetricsEnabled] = "true"
+	}
+	for key, value := range optional {
+		if value != "" {
+			system[key] = value
+		}
+	}
+	return join(c.Labels, c.PodLabels, system)
+}
+
+// annotations leaves the operator's own switches out: they say how the workload
+// is run, and a change of one must not replace pods.
+func annotations(c graph.Component) map[string]string {
+	joined := join(c.Annotations, c.PodAnnotations)
+	for _, key := range switches {
+		delete(joined, key)
+	}
+	if len(joined) == 0 {
+		return nil
+	}
+	return joined
+}
+
+var switches = []string{
+	v1alpha1.AnnotationDiscoveryBackend,
+	v1alpha1.AnnotationEnableMetrics,
+	v1alpha1.AnnotationDisableImagePullSecretDiscovery,
+	v1alpha1.AnnotationDeploymentStrategy,
+	v1alpha1.AnnotationMaxSurge,
+	v1alpha1.AnnotationMaxUnavailable,
+}
+
+// join unites maps, later ones winning; nil when there is nothing.
+func join(layers ...map[string]string) map[string]string {
+	var joined map[string]string
+	for _, layer := range layers {
+		for k, v := range layer {
+			if joined == nil {
+				joined = map[string]string{}
+			}
+			joined[k] = v
+		}
+	}
+	return joined
+}
+
+func spec(c graph.Component, p Platform) corev1.PodSpec {
+	base := corev1.PodSpec{
+		RestartPolicy:                 corev1.RestartPolicyAlways,
+		TerminationGracePeriodSeconds: new(int64(60)),
+		ServiceAccountName:            roleAccount(c.Role),
+	}
+	users := corev1.PodSpec{}
+	if c.Pod != nil {
+		users = *c.Pod.DeepCopy()
+	}
+	s := Overlay(base, users)
+	// What the user brings stands first: pods of earlier operators have this
+	// order, and another one would replace them.
+	s.Volumes = addVolumes(users.Volumes, volumes(c))
+	s.Containers = append(users.Containers, mainContainer(c, p))
+	if s.SecurityContext == nil {
+		s.SecurityContext = &corev1.PodSecurityContext{FSGroup: new(int64(1000))}
+	}
+	if c.Discovery == graph.DiscoveryKubernetes {
+		s.ServiceAccountName = cmp.Or(s.ServiceAccountName, graph.DiscoveryAccount(c.Graph))
+	}
+	return s
+}
+
+func roleAccount(role graph.Role) string {
+	if role == graph.RolePlanner {
+		return plannerAccount
+	}
+	return ""
+}
+
+// mainContainer lays the user's container over the role's. Environment and
+// probes have rules of their own and so are not left to Overlay.
+func mainContainer(c graph.Component, p Platform) corev1.Container {
+	base := roleContainer(c.Role)
+	users := corev1.Container{}
+	if c.Main != nil {
+		users = *c.Main.DeepCopy()
+	}
+	main := Overlay(base, users)
+	main.Name = MainContainer
+	main.VolumeMounts = addMounts(users.VolumeMounts, mounts(c))
+	main.Env = mergeEnv(platformEnv(p), base.Env, identityEnv(c), users.Env, c.Env)
+	if c.EnvFromSecret != "" {
+		main.EnvFrom = append(slices.Clone(main.EnvFrom), corev1.EnvFromSource{
+			SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: c.EnvFromSecret}},
+		})
+	}
+	main.LivenessProbe = chooseProbe(chooseProbe(base.LivenessProbe, users.LivenessProbe), c.Liveness)
+	main.ReadinessProbe = chooseProbe(chooseProbe(base.ReadinessProbe, users.ReadinessProbe), c.Readiness)
+	main.StartupProbe = chooseProbe(base.StartupProbe, users.StartupProbe)
+	main.Resources = Overlay(main.Resources, corev1.ResourceRequirements{
+		Limits: c.Resources.Limits, Requests: c.Resources.Requests,
+	})
+	main.Resources.Claims = append(slices.Clone(main.Resources.Claims), c.Resources.Claims...)
+	return main
+}
+
+// identityEnv tells a pod which component of which graph it is.
+func identityEnv(c graph.Component) []corev1.EnvVar {
+	env := []corev1.EnvVar{
+		{Name: "DYN_NAMESPACE", Value: c.DynamoNamespace},
+		{Name: "DYN_COMPONENT", Value: c.Type},
+		{Name: "DYN_PARENT_DGD_K8S_NAME", Value: c.Graph},
+		{Name: "DYN_PARENT_DGD_K8S_NAMESPACE", Value: c.Namespace},
+		fromField("POD_NAME", "metadata.name"),
+		fromField("POD_NAMESPACE", "metadata.namespace"),
+		fromField("POD_UID", "metadata.uid"),
+	}
+	if c.Discovery != graph.DiscoveryEtcd {
+		env = append(env, corev1.EnvVar{Name: "DYN_DISCOVERY_BACKEND", Value: string(graph.DiscoveryKubernetes)})
+	}
+	return env
+}
+
+func fromField(name, path string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path},
+	}}
+}
+
+func platformEnv(p Platform) []corev1.EnvVar {
+	all := []corev1.EnvVar{
+		{Name: "NATS_SERVER", Value: p.NATS},
+		{Name: "ETCD_ENDPOINTS", Value: p.Etcd},
+		{Name: "MODEL_EXPRESS_URL", Value: p.ModelExpress},
+		{Name: "PROMETHEUS_ENDPOINT", Value: p.Prometheus},
+	}
+	return slices.DeleteFunc(all, func(v corev1.EnvVar) bool { return v.Value == "" })
+}

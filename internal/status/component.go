@@ -1,0 +1,55 @@
+package status
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload"
+)
+
+// Component computes the status of a DynamoComponentDeployment from how far its
+// workload is. An error of this pass stands in the condition and leaves the
+// rest as it was last seen.
+func Component(dcd *v1alpha1.DynamoComponentDeployment, p workload.Progress, err error, now metav1.Time) v1alpha1.DynamoComponentDeploymentStatus {
+	s := *dcd.Status.DeepCopy()
+	s.ObservedGeneration = dcd.Generation
+	if p.Kind != "" {
+		s.Service = replicas(p)
+	}
+	v := available(p)
+	if err != nil {
+		v = failure(err)
+	}
+	if s.Service != nil {
+		s.Service.Message = ""
+		if !v.ok {
+			s.Service.Message = v.message
+		}
+	}
+	set(&s.Conditions, v1alpha1.ConditionAvailable, v, dcd.Generation, now)
+	return s
+}
+
+func available(p workload.Progress) verdict {
+	reasons := map[workload.Kind][2]string{
+		workload.KindDeployment:      {v1alpha1.ReasonDeploymentNotReady, v1alpha1.ReasonDeploymentReady},
+		workload.KindLeaderWorkerSet: {v1alpha1.ReasonSomeLeaderWorkerSetsNotReady, v1alpha1.ReasonAllLeaderWorkerSetsReady},
+	}[p.Kind]
+	if p.Done {
+		return verdict{true, reasons[1], fmt.Sprintf("%s %s runs %d replicas of the current spec", p.Kind, p.Name, p.Replicas)}
+	}
+	return verdict{false, reasons[0], p.Why}
+}
+
+func replicas(p workload.Progress) *v1alpha1.ServiceReplicaStatus {
+	return &v1alpha1.ServiceReplicaStatus{
+		ComponentKind:     v1alpha1.ComponentKind(p.Kind),
+		ComponentName:     p.Name,
+		Replicas:          p.Replicas,
+		UpdatedReplicas:   p.Updated,
+		ReadyReplicas:     p.Ready,
+		AvailableReplicas: p.Available,
+	}
+}

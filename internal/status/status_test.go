@@ -1,0 +1,97 @@
+package status
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload"
+)
+
+var now = metav1.NewTime(time.Unix(1000, 0))
+
+func component1(generation, observed int64, available metav1.ConditionStatus, message string) *v1alpha1.DynamoComponentDeployment {
+	dcd := &v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{Name: "chat-decode", Generation: generation}}
+	dcd.Status.ObservedGeneration = observed
+	dcd.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAvailable, Status: available, Message: message}}
+	return dcd
+}
+
+func TestGraph(t *testing.T) {
+	g := &graph.Graph{Name: "chat", Components: []graph.Component{{Name: "decode", ObjectName: "chat-decode", Nodes: 1}}}
+	type verdict struct {
+		State           v1alpha1.GraphState
+		Ready           metav1.ConditionStatus
+		Reason, Message string
+	}
+	cases := map[string]struct {
+		owned []graph.Object
+		err   error
+		want  verdict
+	}{
+		"a component that does not exist yet is awaited": {
+			want: verdict{"pending", "False", v1alpha1.ReasonServicesNotReady, "decode: not created yet"},
+		},
+		"an availability of an older generation does not count": {
+			owned: []graph.Object{component1(2, 1, metav1.ConditionTrue, "")},
+			want:  verdict{"pending", "False", v1alpha1.ReasonServicesNotReady, "decode: not observed yet"},
+		},
+		"a component's own words reach the graph": {
+			owned: []graph.Object{component1(1, 1, metav1.ConditionFalse, "0 of 1 replicas available")},
+			want:  verdict{"pending", "False", v1alpha1.ReasonServicesNotReady, "decode: 0 of 1 replicas available"},
+		},
+		"all components available make the graph successful": {
+			owned: []graph.Object{component1(1, 1, metav1.ConditionTrue, "")},
+			want:  verdict{"successful", "True", v1alpha1.ReasonAllServicesReady, "1 of 1 services ready"},
+		},
+		"an error makes it failed": {
+			owned: []graph.Object{component1(1, 1, metav1.ConditionTrue, "")},
+			err:   errors.New("apply Service lab/x: timeout"),
+			want:  verdict{"failed", "False", v1alpha1.ReasonReconcileFailed, "apply Service lab/x: timeout"},
+		},
+		"waiting for an API is not a failure": {
+			err:  fault.New(fault.Unsupported, v1alpha1.ReasonOrchestratorUnavailable, "install LeaderWorkerSet"),
+			want: verdict{"pending", "False", v1alpha1.ReasonOrchestratorUnavailable, "install LeaderWorkerSet"},
+		},
+	}
+	for rule, c := range cases {
+		t.Run(rule, func(t *testing.T) {
+			dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Name: "chat", Generation: 7}}
+			s := Graph(dgd, g, snapshot.Snapshot{Owned: c.owned}, c.err, now)
+			ready := s.Conditions[0]
+			got := verdict{s.State, ready.Status, ready.Reason, ready.Message}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+			if s.ObservedGeneration != 7 || ready.ObservedGeneration != 7 {
+				t.Errorf("observed generation %d, condition %d, want 7", s.ObservedGeneration, ready.ObservedGeneration)
+			}
+		})
+	}
+}
+
+func TestTheSameWorldGivesTheSameStatus(t *testing.T) {
+	dcd := component1(1, 1, metav1.ConditionFalse, "")
+	p := workload.Progress{Kind: workload.KindDeployment, Name: "chat-decode", Why: "0 of 1 replicas available"}
+	dcd.Status = Component(dcd, p, nil, now)
+	later := metav1.NewTime(now.Add(time.Hour))
+	if diff := cmp.Diff(dcd.Status, Component(dcd, p, nil, later)); diff != "" {
+		t.Errorf("time alone changed the status:\n%s", diff)
+	}
+}
+
+func TestAnErrorLeavesTheLastCountsAlone(t *testing.T) {
+	dcd := component1(1, 1, metav1.ConditionTrue, "")
+	dcd.Status.Service = &v1alpha1.ServiceReplicaStatus{ComponentKind: "Deployment", ComponentName: "chat-decode", Replicas: 3}
+	s := Component(dcd, workload.Progress{}, errors.New("apply: timeout"), now)
+	if s.Service == nil || s.Service.Replicas != 3 || s.Service.Message != "apply: timeout" {
+		t.Errorf("service status %+v", s.Service)
+	}
+}

@@ -1,0 +1,138 @@
+package validation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+)
+
+// ComponentDeployment checks a DynamoComponentDeployment on its own.
+func ComponentDeployment(dcd *v1alpha1.DynamoComponentDeployment) field.ErrorList {
+	return sorted(shared(&dcd.Spec.SharedSpec, dcd.Spec.BackendFramework, field.NewPath("spec")))
+}
+
+// shared checks what a service of a graph and a component have in common.
+func shared(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, at *field.Path) field.ErrorList {
+	errs := discoveryBackend(s.Annotations, at.Child("annotations"))
+	if s.Replicas != nil && *s.Replicas < 0 {
+		errs = append(errs, field.Invalid(at.Child("replicas"), *s.Replicas, "must not be negative"))
+	}
+	if s.Ingress != nil && s.Ingress.Enabled && s.Ingress.Host == "" {
+		errs = append(errs, field.Required(at.Child("ingress", "host"), "an enabled ingress needs it"))
+	}
+	engine, engineErrs := engineOf(s, framework, at)
+	errs = append(errs, engineErrs...)
+	errs = append(errs, mounts(s.VolumeMounts, engine, at.Child("volumeMounts"))...)
+	errs = append(errs, resources(s.Resources, at.Child("resources"))...)
+	if s.ComponentType == v1alpha1.ComponentTypeEPP {
+		errs = append(errs, picker(s, at)...)
+	}
+	return errs
+}
+
+func discoveryBackend(annotations map[string]string, at *field.Path) field.ErrorList {
+	chosen, set := annotations[v1alpha1.AnnotationDiscoveryBackend]
+	if !set || chosen == v1alpha1.DiscoveryBackendKubernetes || chosen == v1alpha1.DiscoveryBackendEtcd {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(at.Key(v1alpha1.AnnotationDiscoveryBackend), chosen,
+		[]string{v1alpha1.DiscoveryBackendKubernetes, v1alpha1.DiscoveryBackendEtcd})}
+}
+
+// engineOf finds the engine that a component runs, or says why it cannot.
+func engineOf(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, at *field.Path) (graph.Engine, field.ErrorList) {
+	declared := graph.Engine(framework)
+	if !graph.RoleOf(string(s.ComponentType)).RunsEngine() || s.ExtraPodSpec == nil || s.ExtraPodSpec.MainContainer == nil {
+		return declared, nil
+	}
+	main := s.ExtraPodSpec.MainContainer
+	found := graph.Engines(main.Command, main.Args)
+	here := at.Child("extraPodSpec", "mainContainer", "args")
+	switch {
+	case len(found) == 0:
+		return declared, nil
+	case len(found) > 1 && declared == graph.EngineNone:
+		return declared, field.ErrorList{field.Invalid(here, found, "the command launches several engines; spec.backendFramework has to name one")}
+	case declared != graph.EngineNone && !slices.Contains(found, declared):
+		return declared, field.ErrorList{field.Invalid(here, found[0], fmt.Sprintf("the command launches another engine than spec.backendFramework %s", declared))}
+	case declared != graph.EngineNone:
+		return declared, nil
+	default:
+		return found[0], nil
+	}
+}
+
+func mounts(list []v1alpha1.VolumeMount, engine graph.Engine, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, m := range list {
+		here := at.Index(i)
+		if m.Name == "" {
+			errs = append(errs, field.Required(here.Child("name"), "names the claim to mount"))
+		}
+		switch {
+		case m.MountPoint != "":
+		case !m.UseAsCompilationCache:
+			errs = append(errs, field.Required(here.Child("mountPoint"), ""))
+		case engine.CompilationCache() == "":
+			errs = append(errs, field.Required(here.Child("mountPoint"), "this engine has no default place for its compilation cache"))
+		}
+	}
+	return errs
+}
+
+func resources(r *v1alpha1.Resources, at *field.Path) field.ErrorList {
+	if r == nil {
+		return nil
+	}
+	return append(quantities(r.Requests, at.Child("requests")), quantities(r.Limits, at.Child("limits"))...)
+}
+
+func quantities(item *v1alpha1.ResourceItem, at *field.Path) field.ErrorList {
+	if item == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	check := func(text string, here *field.Path) {
+		if text == "" {
+			return
+		}
+		if q, err := resource.ParseQuantity(text); err != nil || q.Sign() < 0 {
+			errs = append(errs, field.Invalid(here, text, "is not a quantity such as 500m, 8 or 16Gi"))
+		}
+	}
+	check(item.CPU, at.Child("cpu"))
+	check(item.Memory, at.Child("memory"))
+	check(item.GPU, at.Child("gpu"))
+	for _, name := range slices.Sorted(maps.Keys(item.Custom)) {
+		check(item.Custom[name], at.Child("custom").Key(name))
+	}
+	return errs
+}
+
+// picker checks a gateway endpoint picker: there is one, on one node, and it
+// has a configuration from exactly one place.
+func picker(s *v1alpha1.SharedSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if s.Multinode != nil {
+		errs = append(errs, field.Forbidden(at.Child("multinode"), "an endpoint picker runs on one node"))
+	}
+	if s.Replicas != nil && *s.Replicas != 1 {
+		errs = append(errs, field.Invalid(at.Child("replicas"), *s.Replicas, "an endpoint picker has exactly one replica"))
+	}
+	config := at.Child("eppConfig")
+	switch c := s.EPPConfig; {
+	case c == nil || (c.ConfigMapRef == nil && c.Config == nil):
+		errs = append(errs, field.Required(config, "an endpoint picker needs config or configMapRef"))
+	case c.ConfigMapRef != nil && c.Config != nil:
+		errs = append(errs, field.Forbidden(config, "give config or configMapRef, not both"))
+	case c.ConfigMapRef != nil && c.ConfigMapRef.Name == "":
+		errs = append(errs, field.Required(config.Child("configMapRef", "name"), ""))
+	}
+	return errs
+}

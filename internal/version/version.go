@@ -1,0 +1,16 @@
+// Package version says which build a binary is.
+package version
+
+import "fmt"
+
+// Set by the linker: -X .../internal/version.version=v1.2.3 and so on.
+var (
+	version = "dev"
+	commit  = "unknown"
+	date    = "unknown"
+)
+
+// String is one line for --version.
+func String() string {
+	return fmt.Sprintf("%s (commit %s, built %s)", version, commit, date)
+}

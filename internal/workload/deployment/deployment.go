@@ -1,0 +1,105 @@
+// Package deployment runs a component that fits on one node as a Deployment.
+package deployment
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload"
+)
+
+// Builder implements workload.Builder.
+type Builder struct{}
+
+var _ workload.Builder = Builder{}
+
+// Build returns the Deployment of a component.
+func (Builder) Build(c graph.Component, pod corev1.PodTemplateSpec) ([]graph.Object, error) {
+	labels, annotations := maps.Clone(c.Labels), map[string]string{}
+	maps.Copy(annotations, c.Annotations)
+	maps.Copy(annotations, c.PodAnnotations)
+	if c.Model != "" {
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[v1alpha1.LabelBaseModelHash] = graph.ModelHash(c.Model)
+		annotations[v1alpha1.AnnotationBaseModel] = c.Model
+	}
+	return []graph.Object{&appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: c.ObjectName, Namespace: c.Namespace, Labels: labels, Annotations: annotations,
+		},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(c.Replicas),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelSelector: c.ObjectName}},
+			Strategy: strategy(annotations),
+			Template: pod,
+		},
+	}}, nil
+}
+
+// strategy reads how the user wants pods replaced. Recreate is for clusters
+// without a spare GPU.
+func strategy(annotations map[string]string) appsv1.DeploymentStrategy {
+	if annotations[v1alpha1.AnnotationDeploymentStrategy] == string(appsv1.RecreateDeploymentStrategyType) {
+		return appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+	}
+	share := func(key string) *intstr.IntOrString {
+		return new(intstr.Parse(cmp.Or(annotations[key], "25%")))
+	}
+	return appsv1.DeploymentStrategy{
+		Type: appsv1.RollingUpdateDeploymentStrategyType,
+		RollingUpdate: &appsv1.RollingUpdateDeployment{
+			MaxSurge:       share(v1alpha1.AnnotationMaxSurge),
+			MaxUnavailable: share(v1alpha1.AnnotationMaxUnavailable),
+		},
+	}
+}
+
+// Progress reads the component's Deployment.
+func (Builder) Progress(c graph.Component, s snapshot.Snapshot) workload.Progress {
+	p := workload.Progress{Kind: workload.KindDeployment, Name: c.ObjectName}
+	d, found := snapshot.Find[*appsv1.Deployment](s, c.ObjectName)
+	if !found {
+		p.Why = "Deployment not created yet"
+		return p
+	}
+	st := d.Status
+	p.Replicas, p.Updated = st.Replicas, st.UpdatedReplicas
+	p.Ready, p.Available = new(st.ReadyReplicas), new(st.AvailableReplicas)
+	p.Why = missing(d, c.Replicas)
+	p.Done = p.Why == ""
+	return p
+}
+
+// missing says in one phrase what a Deployment lacks; empty when it lacks
+// nothing: its latest spec is observed, every replica is of that spec and
+// available, and no older one is left.
+func missing(d *appsv1.Deployment, want int32) string {
+	st := d.Status
+	switch {
+	case d.Spec.Paused:
+		return "Deployment is paused"
+	case st.ObservedGeneration < d.Generation:
+		return "Deployment has not been observed yet"
+	case d.Spec.Replicas == nil || *d.Spec.Replicas != want:
+		return fmt.Sprintf("Deployment is being scaled to %d", want)
+	case st.UpdatedReplicas < want:
+		return fmt.Sprintf("%d of %d replicas updated", st.UpdatedReplicas, want)
+	case st.Replicas > want:
+		return fmt.Sprintf("%d old replicas are still terminating", st.Replicas-want)
+	case st.AvailableReplicas < want:
+		return fmt.Sprintf("%d of %d replicas available", st.AvailableReplicas, want)
+	default:
+		return ""
+	}
+}
