@@ -1,0 +1,28 @@
+// Command kubectl-dynamo is the command line beside the operator; kubectl finds
+// it as a plugin.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/demo"
+	"github.com/dynamo-operator/dynamo-operator/internal/version"
+)
+
+func main() {
+	root := &cobra.Command{
+		Use:           "kubectl-dynamo",
+		Short:         "Work with inference graphs",
+		Version:       version.String(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(demo.Command())
+	if err := root.Execute(); err != nil {
+		fmt.Fprintln(os.Stderr, "kubectl-dynamo:", err)
+		os.Exit(1)
+	}
+}

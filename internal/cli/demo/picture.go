@@ -1,0 +1,49 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+)
+
+// picture shows a drawing that changes: in place on a terminal, as the lines
+// that are new elsewhere.
+type picture struct {
+	w     io.Writer
+	live  bool
+	shown []string
+}
+
+func newPicture(w io.Writer) *picture {
+	return &picture{w: w, live: isTerminal(w)}
+}
+
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+func (p *picture) show(lines []string) {
+	if slices.Equal(lines, p.shown) {
+		return
+	}
+	if p.live {
+		if len(p.shown) > 0 {
+			fmt.Fprintf(p.w, "\x1b[%dA\x1b[J", len(p.shown))
+		}
+		fmt.Fprintln(p.w, strings.Join(lines, "\n"))
+	} else {
+		for _, line := range lines {
+			if !slices.Contains(p.shown, line) {
+				fmt.Fprintln(p.w, "  "+line)
+			}
+		}
+	}
+	p.shown = lines
+}

@@ -1,0 +1,100 @@
+// Package tree draws a graph and what runs for it as lines of text.
+package tree
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+)
+
+// Lines draws graph → services → pods. Pods may be those of a whole namespace;
+// those of other graphs are left out.
+func Lines(dgd *v1alpha1.DynamoGraphDeployment, pods []corev1.Pod) []string {
+	lines := []string{fmt.Sprintf("%s  %s", dgd.Name, state(dgd))}
+	var names []string
+	for name := range dgd.Spec.SortedServices() {
+		names = append(names, name)
+	}
+	for i, name := range names {
+		branch, trunk := "├─", "│ "
+		if i == len(names)-1 {
+			branch, trunk = "└─", "  "
+		}
+		lines = append(lines, fmt.Sprintf("%s %s  %s", branch, name, service(dgd.Status.Services, name)))
+		mine := podsOf(dgd.Name, name, pods)
+		for j, pod := range mine {
+			twig := "├─"
+			if j == len(mine)-1 {
+				twig = "└─"
+			}
+			lines = append(lines, fmt.Sprintf("%s  %s %s", trunk, twig, podLine(pod)))
+		}
+	}
+	return lines
+}
+
+func state(dgd *v1alpha1.DynamoGraphDeployment) string {
+	ready := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil {
+		return "not seen yet"
+	}
+	if ready.Status == metav1.ConditionTrue {
+		return "ready"
+	}
+	return string(dgd.Status.State)
+}
+
+func service(services map[string]v1alpha1.ServiceReplicaStatus, name string) string {
+	s, seen := services[name]
+	if !seen {
+		return "…"
+	}
+	ready := int32(0)
+	if s.ReadyReplicas != nil {
+		ready = *s.ReadyReplicas
+	}
+	line := fmt.Sprintf("%s %s  %d/%d ready", s.ComponentKind, s.ComponentName, ready, s.Replicas)
+	if s.Message != "" {
+		line += "  (" + s.Message + ")"
+	}
+	return line
+}
+
+func podsOf(graph, service string, pods []corev1.Pod) []corev1.Pod {
+	var mine []corev1.Pod
+	for _, p := range pods {
+		if p.Labels[v1alpha1.LabelGraphName] == graph && p.Labels[v1alpha1.LabelComponent] == service {
+			mine = append(mine, p)
+		}
+	}
+	slices.SortFunc(mine, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return mine
+}
+
+func podLine(p corev1.Pod) string {
+	return fmt.Sprintf("%s  %s  %s", p.Name, cmp.Or(p.Spec.NodeName, "no node"), podState(p))
+}
+
+// podState is the one word that says most about a pod.
+func podState(p corev1.Pod) string {
+	if p.DeletionTimestamp != nil {
+		return "Terminating"
+	}
+	for _, s := range p.Status.ContainerStatuses {
+		if w := s.State.Waiting; w != nil && w.Reason != "" {
+			return w.Reason
+		}
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			return "Ready"
+		}
+	}
+	return string(p.Status.Phase)
+}

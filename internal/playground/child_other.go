@@ -1,0 +1,8 @@
+//go:build !linux
+
+package playground
+
+import "syscall"
+
+// child has no guard outside Linux, where the local cluster runs.
+func child() *syscall.SysProcAttr { return nil }

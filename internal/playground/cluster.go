@@ -1,0 +1,191 @@
+// Package playground runs a whole world on one machine: a local cluster as a
+// child process, the operator in it, and a way to talk to what the operator
+// makes. The demo, the end-to-end tests and the benchmarks are built on it.
+package playground
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/app"
+)
+
+// Options describe a cluster.
+type Options struct {
+	// BinDir holds the programs of this repository.
+	BinDir string
+	// Dir keeps the cluster's data; a second run over it finds it again.
+	Dir         string
+	Nodes       int
+	GPUsPerNode int
+	// Log takes what the cluster prints.
+	Log io.Writer
+	// Args are further arguments of localcluster up.
+	Args []string
+}
+
+// Cluster is a running local cluster.
+type Cluster struct {
+	Kubeconfig string
+	Config     *rest.Config
+	Client     client.WithWatch
+	// HTTP reaches pods and Services by their names inside the cluster.
+	HTTP *http.Client
+
+	options Options
+	process *exec.Cmd
+	ended   chan struct{}
+}
+
+// Up starts a cluster and returns when its API server answers. The cluster ends
+// with Down, and in any case with this process.
+func Up(ctx context.Context, o Options) (*Cluster, error) {
+	process := exec.Command(filepath.Join(o.BinDir, "localcluster"), append([]string{"up",
+		"--dir", o.Dir, "--bin-dir", o.BinDir,
+		"--nodes", strconv.Itoa(o.Nodes), "--gpus-per-node", strconv.Itoa(o.GPUsPerNode),
+	}, o.Args...)...)
+	process.Stdout, process.Stderr = o.Log, o.Log
+	process.SysProcAttr = child()
+	if err := process.Start(); err != nil {
+		return nil, fmt.Errorf("start localcluster: %w", err)
+	}
+	c := &Cluster{options: o, process: process, ended: make(chan struct{})}
+	go func() {
+		_ = process.Wait() // how it ended stands in ProcessState
+		close(c.ended)
+	}()
+	if err := c.connect(ctx); err != nil {
+		return nil, errors.Join(err, c.Down(ctx))
+	}
+	return c, nil
+}
+
+// connect waits until the cluster can be used.
+func (c *Cluster) connect(ctx context.Context) error {
+	return c.Eventually(ctx, "the cluster to answer", func(ctx context.Context) error {
+		c.Kubeconfig = filepath.Join(c.options.Dir, "kubeconfig")
+		config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+		if err != nil {
+			return err
+		}
+		config.QPS, config.Burst = 500, 1000
+		if err := ready(ctx, config); err != nil {
+			return err
+		}
+		if c.Config = config; c.HTTP == nil {
+			if c.HTTP, err = c.proxied(); err != nil {
+				return err
+			}
+		}
+		c.Client, err = client.NewWithWatch(config, client.Options{Scheme: app.Scheme()})
+		return err
+	})
+}
+
+func ready(ctx context.Context, config *rest.Config) error {
+	hc, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	response, err := hc.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("readyz says %s", response.Status)
+	}
+	return nil
+}
+
+// proxied is an HTTP client that sends everything through the cluster's forward
+// proxy.
+func (c *Cluster) proxied() (*http.Client, error) {
+	text, err := os.ReadFile(filepath.Join(c.options.Dir, "cluster.json"))
+	if err != nil {
+		return nil, err
+	}
+	var state struct {
+		ProxyURL string `json:"proxyURL"`
+	}
+	if err := json.Unmarshal(text, &state); err != nil {
+		return nil, fmt.Errorf("read cluster.json: %w", err)
+	}
+	proxy, err := url.Parse(state.ProxyURL)
+	if err != nil || state.ProxyURL == "" {
+		return nil, fmt.Errorf("cluster.json: proxyURL %q is no URL", state.ProxyURL)
+	}
+	return &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy)}}, nil
+}
+
+// permanent marks an error that trying again does not mend.
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
+// Eventually tries until it works, the context ends, or the cluster has died.
+func (c *Cluster) Eventually(ctx context.Context, what string, try func(context.Context) error) error {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := try(ctx)
+		if err == nil {
+			return nil
+		}
+		if p, ok := errors.AsType[permanent](err); ok {
+			return p.error
+		}
+		select {
+		case <-tick.C:
+		case <-c.ended:
+			return fmt.Errorf("wait for %s: localcluster has ended: %s", what, c.process.ProcessState)
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w: %w", what, ctx.Err(), err)
+		}
+	}
+}
+
+// Down stops the cluster; its data stays.
+func (c *Cluster) Down(context.Context) error {
+	select {
+	case <-c.ended:
+		return nil
+	default:
+	}
+	if err := c.process.Process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stop localcluster: %w", err)
+	}
+	<-c.ended
+	return nil
+}
+
+// Kubectl runs kubectl against the cluster and returns what it prints.
+func (c *Cluster) Kubectl(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, filepath.Join(c.options.BinDir, "kubectl"), args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
+	command.Stdin = stdin
+	output, err := command.CombinedOutput()
+	if err != nil {
+		return string(output), fmt.Errorf("kubectl %v: %w: %s", args, err, output)
+	}
+	return string(output), nil
+}

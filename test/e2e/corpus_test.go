@@ -1,0 +1,215 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/test/corpus"
+)
+
+// TestPublishedGraphsBecomeReadyAndAnswer deploys every published manifest whose
+// graphs fit on single nodes, with what it expects to find in its namespace.
+func TestPublishedGraphsBecomeReadyAndAnswer(t *testing.T) {
+	files := map[string][]corpus.Document{}
+	for _, d := range corpus.All(t) {
+		files[d.File] = append(files[d.File], d)
+	}
+	var (
+		mu       sync.Mutex
+		answered []string
+		left     []string
+		graphs   int
+	)
+	t.Run("files", func(t *testing.T) {
+		// Pods are processes; a few graphs at a time keep two cores honest.
+		slots := make(chan struct{}, 4)
+		for _, file := range slices.Sorted(maps.Keys(files)) {
+			documents := files[file]
+			here := graphsOf(t, documents)
+			if len(here) == 0 {
+				continue
+			}
+			graphs += len(here)
+			if why := leftOut(here); why != "" {
+				left = append(left, fmt.Sprintf("%s: %s", file, why))
+				continue
+			}
+			t.Run(strings.ReplaceAll(file, "/", "_"), func(t *testing.T) {
+				t.Parallel()
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				deploy(t, documents, here)
+				mu.Lock()
+				defer mu.Unlock()
+				for _, dgd := range here {
+					answered = append(answered, file+" "+dgd.Name)
+				}
+			})
+		}
+	})
+	sort.Strings(answered)
+	t.Logf("%d of %d published graphs ready and answering", len(answered), graphs)
+	fmt.Fprintf(os.Stdout, "published graphs: %d of %d ready and answering; left out:\n  %s\n",
+		len(answered), graphs, strings.Join(left, "\n  "))
+}
+
+func graphsOf(t *testing.T, documents []corpus.Document) []*v1alpha1.DynamoGraphDeployment {
+	t.Helper()
+	var graphs []*v1alpha1.DynamoGraphDeployment
+	for _, d := range documents {
+		if d.Object.GetKind() != v1alpha1.KindDynamoGraphDeployment {
+			continue
+		}
+		dgd := &v1alpha1.DynamoGraphDeployment{}
+		if err := json.Unmarshal(d.JSON, dgd); err != nil {
+			t.Fatalf("%s: %v", d.Name(), err)
+		}
+		graphs = append(graphs, dgd)
+	}
+	return graphs
+}
+
+// leftOut says why a manifest is not part of the test yet.
+func leftOut(graphs []*v1alpha1.DynamoGraphDeployment) string {
+	for _, dgd := range graphs {
+		for name, service := range dgd.Spec.SortedServices() {
+			switch {
+			case service.Multinode != nil:
+				return name + " spans several nodes, which needs an orchestrator for groups"
+			case service.ComponentType == v1alpha1.ComponentTypeEPP:
+				return name + " is a gateway's endpoint picker, which needs the inference extension"
+			}
+		}
+	}
+	return ""
+}
+
+// deploy applies a manifest and asks every frontend in it.
+func deploy(t *testing.T, documents []corpus.Document, graphs []*v1alpha1.DynamoGraphDeployment) {
+	w := newWorld(t)
+	var objects []*unstructured.Unstructured
+	for _, d := range documents {
+		object := d.Object.DeepCopy()
+		object.SetNamespace(w.namespace)
+		objects = append(objects, object)
+	}
+	seed(w, documents, graphs)
+	if err := cluster.Apply(w.ctx, objects); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	for _, dgd := range graphs {
+		ready := w.ready(dgd.Name)
+		url := w.frontendURL(ready)
+		if url == "" || !speaksOpenAI(dgd) {
+			continue
+		}
+		w.answers(url)
+		asked++
+	}
+	if asked == 0 && speaksOpenAI(graphs[0]) {
+		t.Error("no frontend was asked")
+	}
+}
+
+// speaksOpenAI is false for the example that shows how to write a backend of
+// one's own: its frontend is a script that prints what its worker says.
+func speaksOpenAI(dgd *v1alpha1.DynamoGraphDeployment) bool {
+	return dgd.Name != "hello-world"
+}
+
+// seed makes what the graphs refer to and the manifest does not bring: Secrets,
+// claims, and the planner's account.
+func seed(w world, documents []corpus.Document, graphs []*v1alpha1.DynamoGraphDeployment) {
+	brought := map[string]bool{}
+	for _, d := range documents {
+		brought[d.Object.GetKind()+"/"+d.Object.GetName()] = true
+	}
+	once := func(kind, name string) bool {
+		key := kind + "/" + name
+		if name == "" || brought[key] {
+			return false
+		}
+		brought[key] = true
+		return true
+	}
+	secret := func(name string, keys ...string) {
+		if !once("Secret", name) {
+			return
+		}
+		data := map[string]string{"HF_TOKEN": "token", "token": "token"}
+		for _, key := range keys {
+			data[key] = "value"
+		}
+		w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}, StringData: data})
+	}
+	claim := func(name string) {
+		if once("PersistentVolumeClaim", name) {
+			w.create(&corev1.PersistentVolumeClaim{
+				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+				Spec: corev1.PersistentVolumeClaimSpec{
+					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+					Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+				},
+			})
+		}
+	}
+	for _, dgd := range graphs {
+		for _, pvc := range dgd.Spec.PVCs {
+			claim(pvc.Name)
+		}
+		for _, service := range dgd.Spec.SortedServices() {
+			seedService(w, service, once, secret, claim)
+		}
+	}
+}
+
+func seedService(w world, s *v1alpha1.SharedSpec, once func(kind, name string) bool, secret func(string, ...string), claim func(string)) {
+	if s.EnvFromSecret != nil {
+		secret(*s.EnvFromSecret)
+	}
+	for _, m := range s.VolumeMounts {
+		claim(m.Name)
+	}
+	if s.ComponentType == v1alpha1.ComponentTypePlanner && once("ServiceAccount", "planner-serviceaccount") {
+		w.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "planner-serviceaccount"}})
+	}
+	if s.ExtraPodSpec == nil {
+		return
+	}
+	env := s.Envs
+	if s.ExtraPodSpec.MainContainer != nil {
+		env = append(slices.Clone(env), s.ExtraPodSpec.MainContainer.Env...)
+	}
+	for _, v := range env {
+		if v.ValueFrom != nil && v.ValueFrom.SecretKeyRef != nil {
+			secret(v.ValueFrom.SecretKeyRef.Name, v.ValueFrom.SecretKeyRef.Key)
+		}
+	}
+	if s.ExtraPodSpec.PodSpec == nil {
+		return
+	}
+	for _, v := range s.ExtraPodSpec.Volumes {
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			claim(v.PersistentVolumeClaim.ClaimName)
+		case v.ConfigMap != nil && once("ConfigMap", v.ConfigMap.Name):
+			w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: v.ConfigMap.Name}})
+		case v.Secret != nil:
+			secret(v.Secret.SecretName)
+		}
+	}
+}
