@@ -1,0 +1,28 @@
+// Command dynamo-mocker plays a container of the Dynamo runtime. Its arguments
+// are the container's command and args, word for word.
+//
+//	dynamo-mocker python3 -m dynamo.vllm --model Qwen/Qwen3-0.6B
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/mockengine"
+)
+
+// version is set at build time: -ldflags "-X main.version=...".
+var version = "devel"
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == "--version" {
+		fmt.Println("dynamo-mocker", version)
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	os.Exit(mockengine.Main(ctx, os.Args[1:]))
+}

@@ -1,0 +1,124 @@
+// Package mockengine plays containers of the Dynamo runtime without a GPU: one
+// program that reads the command a container would run and takes the part it
+// describes. It is the composition root of the packages below it; each of them
+// plays one part.
+package mockengine
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/attendant"
+	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/discovery"
+	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/frontend"
+	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/launch"
+	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/router"
+	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/setting"
+	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/wire"
+	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/worker"
+)
+
+// Main plays the container whose command and args are words, until it ends by
+// itself or ctx does, and returns its exit status.
+func Main(ctx context.Context, words []string) int {
+	streams := launch.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+	shell := launch.Shell{Run: Run, Log: logger(os.Stderr)}
+	return shell.Exec(ctx, words, setting.FromOS(), streams)
+}
+
+func logger(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, nil))
+}
+
+// Run plays one program. It is a launch.Runner.
+func Run(ctx context.Context, p launch.Program, s launch.Streams) int {
+	log := logger(s.Err)
+	var status int
+	var err error
+	switch p.Kind {
+	case launch.Frontend:
+		status, err = runFrontend(ctx, p, log)
+	case launch.Worker:
+		status, err = runWorker(ctx, p, s, log)
+	case launch.Script:
+		if p.Env["DYN_COMPONENT"] == "frontend" {
+			return attendant.Idle(ctx, p, log) // a client of its own kind
+		}
+		status, err = runWorker(ctx, p, s, log)
+	case launch.Router, launch.GlobalRouter:
+		status, err = runRouter(ctx, p, log)
+	case launch.Planner:
+		return attendant.Planner(ctx, p, log)
+	case launch.EndpointPicker:
+		return attendant.EndpointPicker(ctx, p, log)
+	case launch.SSHDaemon:
+		return attendant.SSHDaemon(ctx, p, log)
+	default:
+		return attendant.Idle(ctx, p, log)
+	}
+	if err != nil {
+		fmt.Fprintf(s.Err, "%s: error: %v\n", p.Name, err)
+	}
+	return status
+}
+
+func runFrontend(ctx context.Context, p launch.Program, log *slog.Logger) (int, error) {
+	config, err := frontend.NewConfig(p)
+	if err != nil {
+		return worker.ExitUsage, err
+	}
+	for _, warning := range frontend.Warnings(p) {
+		log.Warn(warning)
+	}
+	store, _, err := discovery.Open(p.Env, log)
+	if err != nil {
+		return 1, err
+	}
+	client, err := wire.NewClient(p.Env["DYNAMO_FORWARD_PROXY"])
+	if err != nil {
+		return 1, err
+	}
+	return frontend.New(config, store, client, log).Run(ctx, p.Env.Listen(config.Port)), nil
+}
+
+func runWorker(ctx context.Context, p launch.Program, s launch.Streams, log *slog.Logger) (int, error) {
+	knobs, err := worker.NewKnobs(p.Env)
+	if err != nil {
+		return worker.ExitUsage, err
+	}
+	config, err := worker.NewConfig(p, knobs)
+	if err != nil {
+		return worker.ExitUsage, err
+	}
+	store, instance, err := discovery.Open(p.Env, log)
+	if err != nil {
+		return 1, err
+	}
+	w, err := worker.New(config, knobs, p.Env, store, instance, s.Out, log)
+	if err != nil {
+		return 1, err
+	}
+	return w.Run(ctx), nil
+}
+
+func runRouter(ctx context.Context, p launch.Program, log *slog.Logger) (int, error) {
+	store, instance, err := discovery.Open(p.Env, log)
+	if err != nil {
+		return 1, err
+	}
+	client, err := wire.NewClient(p.Env["DYNAMO_FORWARD_PROXY"])
+	if err != nil {
+		return 1, err
+	}
+	r, err := router.New(p, store, instance, client, log)
+	if err != nil {
+		return worker.ExitUsage, err
+	}
+	if p.Kind == launch.GlobalRouter {
+		return r.RunGlobal(ctx), nil
+	}
+	return r.RunLocal(ctx), nil
+}
