@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Generates everything that is derived from Go: deep copies and the
-# CustomResourceDefinitions from the types, for kustomize, the chart and the
-# binaries; the operator's role from the markers beside the code that needs it.
+# Generates everything that is derived from Go: deep copies, the API reference
+# and the CustomResourceDefinitions from the types, the latter for kustomize, the
+# chart and the binaries; the operator's role from the markers beside the code
+# that needs it.
 #
 #   hack/generate.sh           write the files
 #   hack/generate.sh --check   write nothing, fail if a committed file is stale

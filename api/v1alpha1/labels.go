@@ -118,8 +118,8 @@ const (
 	AnnotationAdditionalResources = "dgdr.nvidia.com/additional-resources"
 	// AnnotationPodGroup names the Volcano PodGroup of a pod.
 	AnnotationPodGroup = "scheduling.k8s.io/group-name"
-	// AnnotationLastAppliedHash and AnnotationLastAppliedGeneration were the
-	// bookkeeping of earlier operators; they are removed when met.
+	// AnnotationLastAppliedHash and AnnotationLastAppliedGeneration are the
+	// bookkeeping of earlier operators on the children they left.
 	AnnotationLastAppliedHash       = "nvidia.com/last-applied-hash"
 	AnnotationLastAppliedGeneration = "nvidia.com/last-applied-generation"
 )

@@ -97,6 +97,8 @@ type Resources struct {
 	Requests corev1.ResourceList
 	Limits   corev1.ResourceList
 	Claims   []corev1.ResourceClaim
+	// GPUs is how many of them, of whatever type, one pod has.
+	GPUs int
 }
 
 // Mount is a claim mounted into the main container.
@@ -104,6 +106,8 @@ type Mount struct {
 	Claim            string
 	Path             string
 	CompilationCache bool
+	// Default says that Path is the engine's own choice.
+	Default bool
 }
 
 // SharedMemory is the size of /dev/shm; nil means that there is none.

@@ -37,6 +37,7 @@ func readResources(r *v1alpha1.Resources) (Resources, error) {
 	if read.Limits, err = quantities(limits, gpu); err != nil {
 		return Resources{}, fmt.Errorf("resources.limits: %w", err)
 	}
+	read.GPUs = int(new(read.Limits[corev1.ResourceName(gpu)]).Value())
 	return read, nil
 }
 

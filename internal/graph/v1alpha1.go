@@ -201,11 +201,11 @@ func readSharedMemory(s *v1alpha1.SharedMemory) SharedMemory {
 func readMounts(list []v1alpha1.VolumeMount, engine Engine) []Mount {
 	var mounts []Mount
 	for _, m := range list {
-		path := m.MountPoint
-		if m.UseAsCompilationCache {
-			path = cmp.Or(path, engine.CompilationCache())
+		mount := Mount{Claim: m.Name, Path: m.MountPoint, CompilationCache: m.UseAsCompilationCache}
+		if mount.CompilationCache && mount.Path == "" {
+			mount.Path, mount.Default = engine.CompilationCache(), true
 		}
-		mounts = append(mounts, Mount{Claim: m.Name, Path: path, CompilationCache: m.UseAsCompilationCache})
+		mounts = append(mounts, mount)
 	}
 	return mounts
 }

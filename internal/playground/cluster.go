@@ -14,10 +14,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,9 +94,31 @@ func (c *Cluster) connect(ctx context.Context) error {
 				return err
 			}
 		}
-		c.Client, err = client.NewWithWatch(config, client.Options{Scheme: app.Scheme()})
-		return err
+		if c.Client, err = client.NewWithWatch(config, client.Options{Scheme: app.Scheme()}); err != nil {
+			return err
+		}
+		return c.nodesReady(ctx)
 	})
+}
+
+// nodesReady holds until every node can take pods.
+func (c *Cluster) nodesReady(ctx context.Context) error {
+	var nodes corev1.NodeList
+	if err := c.Client.List(ctx, &nodes); err != nil {
+		return err
+	}
+	ready := 0
+	for _, node := range nodes.Items {
+		if slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
+			return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
+		}) {
+			ready++
+		}
+	}
+	if ready < c.options.Nodes {
+		return fmt.Errorf("%d of %d nodes ready", ready, c.options.Nodes)
+	}
+	return nil
 }
 
 func ready(ctx context.Context, config *rest.Config) error {

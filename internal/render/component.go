@@ -4,10 +4,10 @@
 package render
 
 import (
-	"errors"
-	"fmt"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/backend"
 	"github.com/dynamo-operator/dynamo-operator/internal/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/render/pod"
@@ -30,37 +30,34 @@ func Orchestrator(c graph.Component) (workload.Builder, error) {
 // it. A workload that cannot be rendered does not keep the rest from existing;
 // its error comes back beside them.
 func Component(g *graph.Graph, p pod.Platform) ([]graph.Object, error) {
-	var (
-		objects []graph.Object
-		errs    []error
-	)
+	var objects []graph.Object
 	if g.Standalone {
 		objects = Discovery(g)
 	}
+	workloads, err := workloads(g, p)
+	objects = append(objects, workloads...)
 	for _, c := range g.Components {
-		built, err := build(c, p)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("service %s: %w", c.Name, err))
-		}
-		objects = append(append(objects, built...), Service(c))
+		objects = append(objects, Service(c))
 	}
-	return objects, errors.Join(errs...)
+	return objects, err
 }
 
-func build(c graph.Component, p pod.Platform) ([]graph.Object, error) {
-	orchestrator, err := Orchestrator(c)
+func workloads(g *graph.Graph, p pod.Platform) ([]graph.Object, error) {
+	orchestrator, err := Orchestrator(g.Components[0])
 	if err != nil {
 		return nil, err
 	}
-	return orchestrator.Build(c, pod.Template(c, p))
+	return orchestrator.Build(g, func(c graph.Component, at backend.Group) (corev1.PodTemplateSpec, error) {
+		return pod.Template(c, at, p)
+	})
 }
 
 // Progress reads how far a component's workload is; nothing is known of one
 // that no orchestrator can run.
-func Progress(c graph.Component, s snapshot.Snapshot) workload.Progress {
-	orchestrator, err := Orchestrator(c)
+func Progress(g *graph.Graph, s snapshot.Snapshot) workload.Progress {
+	orchestrator, err := Orchestrator(g.Components[0])
 	if err != nil {
 		return workload.Progress{}
 	}
-	return orchestrator.Progress(c, s)
+	return orchestrator.Progress(g, s)[0]
 }

@@ -1,31 +1,38 @@
-// Package workload is the seam between a component and the orchestrator that
-// runs its pods. Each orchestrator implements Builder in a folder of its own;
-// the shapes of foreign kinds stay there.
+// Package workload is the seam between a graph and the orchestrator that runs
+// its pods. Each orchestrator implements Builder in a folder of its own; the
+// shapes of foreign kinds stay there.
 package workload
 
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/backend"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 )
 
-// Builder turns a component into the objects of one orchestrator, and reads
-// back how far those objects are.
+// Builder turns the components of a graph into the objects of one orchestrator,
+// and reads back how far those objects are.
 type Builder interface {
-	// Build returns the objects that run the component, in the order in which
+	// Build returns the objects that run the components, in the order in which
 	// they are to be made.
-	Build(c graph.Component, pod corev1.PodTemplateSpec) ([]graph.Object, error)
-	// Progress reports what the snapshot shows of them.
-	Progress(c graph.Component, s snapshot.Snapshot) Progress
+	Build(g *graph.Graph, pods Pods) ([]graph.Object, error)
+	// Progress reports what the snapshot shows of each component, in the order
+	// of the components.
+	Progress(g *graph.Graph, s snapshot.Snapshot) []Progress
 }
+
+// Pods renders the pod template of a component for a place in its group.
+type Pods func(c graph.Component, at backend.Group) (corev1.PodTemplateSpec, error)
 
 // Kind is the kind of object that runs a component's pods.
 type Kind string
 
 const (
-	KindDeployment      Kind = "Deployment"
-	KindLeaderWorkerSet Kind = "LeaderWorkerSet"
+	KindDeployment            Kind = "Deployment"
+	KindLeaderWorkerSet       Kind = "LeaderWorkerSet"
+	KindPodClique             Kind = "PodClique"
+	KindPodCliqueScalingGroup Kind = "PodCliqueScalingGroup"
 )
 
 // Progress is how far a component's workload is.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,9 +39,21 @@ func (d Document) Name() string {
 	return fmt.Sprintf("%s#%d-%s", d.File, d.Index, d.Object.GetName())
 }
 
-// OfGroup returns the documents of one API group, in order of their files. It
-// skips the test if there is no corpus.
+// OfGroup returns the documents of one API group, as All does.
 func OfGroup(t *testing.T, group string) []Document {
+	t.Helper()
+	documents := slices.DeleteFunc(All(t), func(d Document) bool {
+		return d.Object.GroupVersionKind().Group != group
+	})
+	if len(documents) == 0 {
+		t.Fatalf("read corpus: no document of group %s", group)
+	}
+	return documents
+}
+
+// All returns every document, in order of the files and of their place in them.
+// It skips the test if there is no corpus.
+func All(t *testing.T) []Document {
 	t.Helper()
 	dir := folder(t)
 	var documents []Document
@@ -61,18 +74,13 @@ func OfGroup(t *testing.T, group string) []Document {
 			return fmt.Errorf("decode %s: %w", name, err)
 		}
 		for _, d := range all {
-			if d.Object.GroupVersionKind().Group == group {
-				d.File = filepath.ToSlash(name)
-				documents = append(documents, d)
-			}
+			d.File = filepath.ToSlash(name)
+			documents = append(documents, d)
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatalf("read corpus: %v", err)
-	}
-	if len(documents) == 0 {
-		t.Fatalf("read corpus: no document of group %s", group)
 	}
 	return documents
 }

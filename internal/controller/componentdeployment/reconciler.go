@@ -89,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 func (r *Reconciler) report(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment, g *graph.Graph, snap snapshot.Snapshot, err error) (reconcile.Result, error) {
 	var progress workload.Progress
 	if g != nil {
-		progress = render.Progress(g.Components[0], snap)
+		progress = render.Progress(g, snap)
 	}
 	now := status.Component(dcd, progress, err, metav1.NewTime(r.Clock.Now()))
 	return controller.Report(ctx, r.Client, dcd, &dcd.Status, now, err)

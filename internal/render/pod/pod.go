@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/backend"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 )
 
@@ -23,14 +24,59 @@ type Platform struct {
 	Etcd         string
 	ModelExpress string
 	Prometheus   string
+	// SSHSecret holds the key by which nodes of an MPI group reach each other.
+	SSHSecret string
 }
 
-// Template renders the pod template of a component that fits on one node.
-func Template(c graph.Component, p Platform) corev1.PodTemplateSpec {
+// Template renders the pod template of a component for a place in its group of
+// nodes.
+func Template(c graph.Component, at backend.Group, p Platform) (corev1.PodTemplateSpec, error) {
+	main := mainContainer(c, p)
+	launch, err := backend.Of(c.Engine, backend.Spec{
+		Command: main.Command, Args: main.Args, EnvNames: envNames(main.Env),
+		GPUs: c.Resources.GPUs, CacheDir: cacheDir(c), Group: at, SSHSecret: p.SSHSecret,
+	})
+	if err != nil {
+		return corev1.PodTemplateSpec{}, err
+	}
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: Labels(c), Annotations: annotations(c)},
-		Spec:       spec(c, p),
+		Spec:       spec(c, launched(main, launch), launch.Volumes),
+	}, nil
+}
+
+// launched is the main container as its engine wants it started.
+func launched(main corev1.Container, l backend.Launch) corev1.Container {
+	main.Command, main.Args = l.Command, l.Args
+	for _, v := range l.Env {
+		if !slices.Contains(envNames(main.Env), v.Name) {
+			main.Env = append(main.Env, v)
+		}
 	}
+	main.VolumeMounts = addMounts(main.VolumeMounts, l.Mounts)
+	if l.NoProbes {
+		main.LivenessProbe, main.ReadinessProbe, main.StartupProbe = nil, l.Readiness, nil
+	}
+	return main
+}
+
+func envNames(env []corev1.EnvVar) []string {
+	names := make([]string, len(env))
+	for i, v := range env {
+		names[i] = v.Name
+	}
+	return names
+}
+
+// cacheDir is where the user wants compiled kernels kept; an engine needs not
+// be told its own default.
+func cacheDir(c graph.Component) string {
+	for _, m := range c.Mounts {
+		if m.CompilationCache && !m.Default {
+			return m.Path
+		}
+	}
+	return ""
 }
 
 // Labels are the labels of a component's pods. What the user adds cannot change
@@ -96,7 +142,7 @@ func join(layers ...map[string]string) map[string]string {
 	return joined
 }
 
-func spec(c graph.Component, p Platform) corev1.PodSpec {
+func spec(c graph.Component, main corev1.Container, extra []corev1.Volume) corev1.PodSpec {
 	base := corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyAlways,
 		TerminationGracePeriodSeconds: new(int64(60)),
@@ -109,8 +155,8 @@ func spec(c graph.Component, p Platform) corev1.PodSpec {
 	s := Overlay(base, users)
 	// What the user brings stands first: pods of earlier operators have this
 	// order, and another one would replace them.
-	s.Volumes = addVolumes(users.Volumes, volumes(c))
-	s.Containers = append(users.Containers, mainContainer(c, p))
+	s.Volumes = addVolumes(addVolumes(users.Volumes, volumes(c)), extra)
+	s.Containers = append(users.Containers, main)
 	if s.SecurityContext == nil {
 		s.SecurityContext = &corev1.PodSecurityContext{FSGroup: new(int64(1000))}
 	}

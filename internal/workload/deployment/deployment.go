@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/backend"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
@@ -22,8 +23,20 @@ type Builder struct{}
 
 var _ workload.Builder = Builder{}
 
-// Build returns the Deployment of a component.
-func (Builder) Build(c graph.Component, pod corev1.PodTemplateSpec) ([]graph.Object, error) {
+// Build returns a Deployment for each component.
+func (Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, error) {
+	var objects []graph.Object
+	for _, c := range g.Components {
+		template, err := pods(c, backend.Group{Position: backend.Alone, Nodes: 1})
+		if err != nil {
+			return nil, fmt.Errorf("service %s: %w", c.Name, err)
+		}
+		objects = append(objects, deployment(c, template))
+	}
+	return objects, nil
+}
+
+func deployment(c graph.Component, template corev1.PodTemplateSpec) *appsv1.Deployment {
 	labels, annotations := maps.Clone(c.Labels), map[string]string{}
 	maps.Copy(annotations, c.Annotations)
 	maps.Copy(annotations, c.PodAnnotations)
@@ -34,7 +47,7 @@ func (Builder) Build(c graph.Component, pod corev1.PodTemplateSpec) ([]graph.Obj
 		labels[v1alpha1.LabelBaseModelHash] = graph.ModelHash(c.Model)
 		annotations[v1alpha1.AnnotationBaseModel] = c.Model
 	}
-	return []graph.Object{&appsv1.Deployment{
+	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: c.ObjectName, Namespace: c.Namespace, Labels: labels, Annotations: annotations,
 		},
@@ -42,9 +55,9 @@ func (Builder) Build(c graph.Component, pod corev1.PodTemplateSpec) ([]graph.Obj
 			Replicas: new(c.Replicas),
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelSelector: c.ObjectName}},
 			Strategy: strategy(annotations),
-			Template: pod,
+			Template: template,
 		},
-	}}, nil
+	}
 }
 
 // strategy reads how the user wants pods replaced. Recreate is for clusters
@@ -65,8 +78,16 @@ func strategy(annotations map[string]string) appsv1.DeploymentStrategy {
 	}
 }
 
-// Progress reads the component's Deployment.
-func (Builder) Progress(c graph.Component, s snapshot.Snapshot) workload.Progress {
+// Progress reads each component's Deployment.
+func (Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progress {
+	var all []workload.Progress
+	for _, c := range g.Components {
+		all = append(all, progress(c, s))
+	}
+	return all
+}
+
+func progress(c graph.Component, s snapshot.Snapshot) workload.Progress {
 	p := workload.Progress{Kind: workload.KindDeployment, Name: c.ObjectName}
 	d, found := snapshot.Find[*appsv1.Deployment](s, c.ObjectName)
 	if !found {

@@ -33,7 +33,7 @@ func TestProgress(t *testing.T) {
 			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "chat-decode", Generation: 3}, Status: ready}
 			d.Spec.Replicas = new(int32(2))
 			tc.change(d)
-			p := Builder{}.Progress(c, snapshot.Snapshot{Owned: []graph.Object{d}})
+			p := progress(c, snapshot.Snapshot{Owned: []graph.Object{d}})
 			if p.Why != tc.why || p.Done != (tc.why == "") {
 				t.Errorf("done %v, why %q; want %q", p.Done, p.Why, tc.why)
 			}
@@ -43,12 +43,12 @@ func TestProgress(t *testing.T) {
 		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "chat-decode"}}
 		d.Spec.Replicas = new(int32(0))
 		none := graph.Component{ObjectName: "chat-decode"}
-		if p := (Builder{}).Progress(none, snapshot.Snapshot{Owned: []graph.Object{d}}); !p.Done {
+		if p := progress(none, snapshot.Snapshot{Owned: []graph.Object{d}}); !p.Done {
 			t.Errorf("not done: %s", p.Why)
 		}
 	})
 	t.Run("a Deployment that does not exist shows zero replicas", func(t *testing.T) {
-		if p := (Builder{}).Progress(c, snapshot.Snapshot{}); p.Done || p.Name != "chat-decode" || p.Replicas != 0 {
+		if p := progress(c, snapshot.Snapshot{}); p.Done || p.Name != "chat-decode" || p.Replicas != 0 {
 			t.Errorf("progress %+v", p)
 		}
 	})

@@ -15,14 +15,14 @@ import (
 // Checks says how to ask each program whether it does its work.
 func Checks(c Cluster, client kubernetes.Interface) (map[string]health.Check, error) {
 	checks := map[string]health.Check{
-		EtcdName:      health.Unix(c.EtcdSocket(), "/health"),
-		ProxyName:     health.HTTP(c.State.ProxyURL + "/healthz"),
-		NodeAgentName: nodesReady(client, c.State.Nodes),
+		EtcdName:  health.Unix(c.EtcdSocket(), "/health"),
+		ProxyName: health.HTTP(c.State.ProxyURL + "/healthz"),
 	}
 	for name, url := range map[string]string{
 		APIServerName:         c.State.APIServer + "/readyz",
 		ControllerManagerName: c.componentURL(controllerManagerPort, "/healthz"),
 		SchedulerName:         c.componentURL(schedulerPort, "/healthz"),
+		NodeAgentName:         "https://" + c.State.KubeletAddress + "/healthz",
 	} {
 		check, err := health.TLS(url, c.PKI.CA, c.PKI.Admin)
 		if err != nil {
@@ -30,10 +30,23 @@ func Checks(c Cluster, client kubernetes.Interface) (map[string]health.Check, er
 		}
 		checks[name] = check
 	}
+	checks[NodeAgentName] = both(checks[NodeAgentName], nodesReady(client, c.State.Nodes))
 	return checks, nil
 }
 
-// nodesReady asks the API, because that is where an agent's work shows.
+func both(first, second health.Check) health.Check {
+	return func(ctx context.Context) error {
+		if err := first(ctx); err != nil {
+			return err
+		}
+		return second(ctx)
+	}
+}
+
+// lostAnnotation on a Node asks the node agent to let it die; such a node is not a sign of bad health.
+const lostAnnotation = "localcluster.dynamo/lost"
+
+// nodesReady asks the API, because that is where the work of a node agent shows.
 func nodesReady(client kubernetes.Interface, want int) health.Check {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
@@ -42,17 +55,24 @@ func nodesReady(client kubernetes.Interface, want int) health.Check {
 		if err != nil {
 			return fmt.Errorf("list nodes: %w", err)
 		}
-		ready := 0
+		good := 0
 		for _, node := range nodes.Items {
-			for _, condition := range node.Status.Conditions {
-				if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
-					ready++
-				}
+			if node.Annotations[lostAnnotation] == "true" || isReady(node) {
+				good++
 			}
 		}
-		if ready < want {
-			return fmt.Errorf("%d of %d nodes are ready", ready, want)
+		if good < want {
+			return fmt.Errorf("%d of %d nodes are ready", good, want)
 		}
 		return nil
 	}
+}
+
+func isReady(node corev1.Node) bool {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
 }

@@ -35,6 +35,7 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("load kubeconfig: %w", err)
 	}
 	rest.ContentType = "application/vnd.kubernetes.protobuf"
+	rest.QPS = -1 // many claims at once are normal; the API server defends itself
 	client, err := kubernetes.NewForConfig(rest)
 	if err != nil {
 		return fmt.Errorf("build client: %w", err)
