@@ -43,10 +43,12 @@ func Run(ctx context.Context, p launch.Program, s launch.Streams) int {
 		status, err = runFrontend(ctx, p, log)
 	case launch.Worker:
 		status, err = runWorker(ctx, p, s, log)
-	case launch.Script:
-		if p.Env["DYN_COMPONENT"] == "frontend" {
-			return attendant.Idle(ctx, p, log) // a client of its own kind
+	case launch.Script, launch.Idle:
+		if p.Env["DYN_COMPONENT"] == "frontend" || p.Env["DYN_SYSTEM_PORT"] == "" {
+			return attendant.Idle(ctx, p, log) // nobody asks for its health
 		}
+		log.Warn("not known to the mock engine; playing a component that takes part and answers health checks", "program", p.Name)
+		p.Kind = launch.Script
 		status, err = runWorker(ctx, p, s, log)
 	case launch.Router, launch.GlobalRouter:
 		status, err = runRouter(ctx, p, log)

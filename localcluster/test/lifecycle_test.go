@@ -77,6 +77,26 @@ func TestUpOnARunningClusterReusesIt(t *testing.T) {
 	}
 }
 
+func TestTwoUpsAtOnceMakeOneCluster(t *testing.T) {
+	c := newCluster(t, "c")
+	results := make(chan error)
+	for range 2 {
+		go func() {
+			out, err := c.run("up", "--detach", "--nodes=1")
+			if err != nil {
+				err = fmt.Errorf("%w\n%s", err, out)
+			}
+			results <- err
+		}()
+	}
+	for range 2 {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+	c.must(t, "status")
+}
+
 func TestATakenDirectoryIsRefused(t *testing.T) {
 	base := newFolder(t)
 	c := &localCluster{dir: base}

@@ -49,8 +49,9 @@ type Pod struct{ Name, Namespace, UID string }
 type Kubernetes struct {
 	pod     Pod
 	objects dynamic.ResourceInterface
-	slices  cache.ListerWatcher
 	log     *slog.Logger
+	// What Watch follows: the metadata objects and the EndpointSlices.
+	metadata, slices cache.ListerWatcher
 
 	mu      sync.Mutex
 	latest  *Metadata
@@ -86,9 +87,11 @@ func newKubernetes(config *rest.Config, pod Pod, log *slog.Logger) (*Kubernetes,
 		return nil, fmt.Errorf("kubernetes discovery: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
+	mine := objects.Resource(metadataResource).Namespace(pod.Namespace)
 	return &Kubernetes{
-		pod:     pod,
-		objects: objects.Resource(metadataResource).Namespace(pod.Namespace),
+		pod:      pod,
+		objects:  mine,
+		metadata: follow(mine),
 		slices: cache.NewFilteredListWatchFromClient(slices, "endpointslices", pod.Namespace, func(o *metav1.ListOptions) {
 			o.LabelSelector = enabledSelector
 		}),
@@ -243,7 +246,7 @@ func (k *Kubernetes) Watch(ctx context.Context, tell func(Set)) {
 		ListerWatcher: k.slices, ObjectType: &discoveryv1.EndpointSlice{}, Handler: handler,
 	})
 	objects, objectController := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: k.objectWatch(ctx), ObjectType: &unstructured.Unstructured{}, Handler: handler, Transform: slim,
+		ListerWatcher: k.metadata, ObjectType: &unstructured.Unstructured{}, Handler: handler, Transform: slim,
 	})
 	go sliceController.RunWithContext(ctx)
 	go objectController.RunWithContext(ctx)
@@ -268,11 +271,11 @@ func (k *Kubernetes) Watch(ctx context.Context, tell func(Set)) {
 	}
 }
 
-func (k *Kubernetes) objectWatch(ctx context.Context) cache.ListerWatcher {
+func follow(objects dynamic.ResourceInterface) cache.ListerWatcher {
 	return &cache.ListWatch{
-		ListWithContextFunc: func(_ context.Context, o metav1.ListOptions) (runtime.Object, error) { return k.objects.List(ctx, o) },
-		WatchFuncWithContext: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return k.objects.Watch(ctx, o)
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return objects.List(ctx, o) },
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return objects.Watch(ctx, o)
 		},
 	}
 }

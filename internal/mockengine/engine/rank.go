@@ -62,6 +62,7 @@ func (r *rank) enqueue(g *Generation) {
 }
 
 func (r *rank) run(ctx context.Context) {
+	r.until = time.Now()
 	for ctx.Err() == nil {
 		if !r.receive(ctx) {
 			return
@@ -292,11 +293,11 @@ func (r *rank) preempt(s *sequence) {
 const maxLag = 100 * time.Millisecond
 
 func (r *rank) pause(ctx context.Context, d time.Duration) bool {
-	r.until = r.until.Add(time.Duration(float64(d) / r.config.Speed))
 	now := time.Now()
 	if r.until.Before(now.Add(-maxLag)) {
 		r.until = now
 	}
+	r.until = r.until.Add(time.Duration(float64(d) / r.config.Speed))
 	left := r.until.Sub(now)
 	if left <= 0 {
 		return ctx.Err() == nil

@@ -451,6 +451,31 @@ func (p *process) words(ctx context.Context, words []string) int {
 	if builtin, ok := builtins[name]; ok {
 		return builtin(ctx, p, words[1:])
 	}
+	if pythonName.MatchString(name) {
+		return p.python(ctx, words)
+	}
+	return p.unknown(ctx, words)
+}
+
+// python is an interpreter that was not given a program of the runtime: code on
+// the command line and package installation prepare something and succeed.
+func (p *process) python(ctx context.Context, words []string) int {
+	for i, word := range words[1:] {
+		switch {
+		case word == "-c" || word == "-V" || word == "--version":
+			return 0
+		case word == "-m" && i+2 < len(words):
+			name := words[i+2]
+			if name == "pip" || name == "venv" || name == "ensurepip" {
+				return 0
+			}
+			if strings.HasPrefix(name, "benchmarks.") {
+				// A Job that idles never ends; one that fails says why.
+				fmt.Fprintf(p.streams.Err, "%s: the mock engine does not play benchmarks or profilers\n", name)
+				return 1
+			}
+		}
+	}
 	return p.unknown(ctx, words)
 }
 

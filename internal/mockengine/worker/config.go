@@ -1,7 +1,12 @@
 package worker
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
+	"os"
+	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -140,6 +145,13 @@ func (c *Config) trtllm(r *reader) {
 }
 
 func (c *Config) mocker(r *reader) {
+	if file, ok := r.args.Value("--extra-engine-args"); ok {
+		words, err := engineFile(file)
+		if err != nil {
+			r.fail(fmt.Errorf("argument --extra-engine-args: %w", err))
+		}
+		r.args = commandline.NewLooseArgs(append(slices.Clone(r.args.Words()), words...))
+	}
 	c.SourcePath = r.string("", "--model-path")
 	if c.SourcePath == "" {
 		r.fail(fmt.Errorf("the following arguments are required: --model-path"))
@@ -166,11 +178,43 @@ func (c *Config) mocker(r *reader) {
 	}
 }
 
+// engineKeys are the keys of the mocker's engine file and the flags they stand for.
+var engineKeys = map[string]string{
+	"num_gpu_blocks": "--num-gpu-blocks-override", "block_size": "--block-size", "max_num_seqs": "--max-num-seqs",
+	"max_num_batched_tokens": "--max-num-batched-tokens", "enable_prefix_caching": "--enable-prefix-caching",
+	"enable_chunked_prefill": "--enable-chunked-prefill", "watermark": "--watermark", "speedup_ratio": "--speedup-ratio",
+	"dp_size": "--data-parallel-size", "startup_time": "--startup-time", "is_prefill": "--is-prefill-worker",
+	"is_decode": "--is-decode-worker", "bootstrap_port": "--bootstrap-ports", "planner_profile_data": "--planner-profile-data",
+	"enable_local_indexer": "--enable-local-indexer",
+}
+
+// engineFile turns the mocker's JSON file into flags; keys it does not know are
+// an error, as a misspelt one would silently size the engine wrong.
+func engineFile(file string) ([]string, error) {
+	body, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	var words []string
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		flag, ok := engineKeys[key]
+		if !ok {
+			return nil, fmt.Errorf("%s: unknown key %q", file, key)
+		}
+		words = append(words, fmt.Sprintf("%s=%v", flag, fields[key]))
+	}
+	return words, nil
+}
+
 // script is a Python program of the user's own: a component that answers
 // requests. Only a processor is known to put a model before the public.
 func (c *Config) script(r *reader, p launch.Program) {
 	c.Backend = "script"
-	c.Address.Component = strings.TrimSuffix(p.Name, ".py")
+	c.Address.Component = discovery.Slug(strings.TrimPrefix(strings.TrimSuffix(path.Base(p.Name), ".py"), "dynamo."))
 	c.SourcePath = r.string("", "--model", "--model-path")
 	if p.Name == "processor.py" {
 		c.Model = c.SourcePath

@@ -72,7 +72,6 @@ func runDetached(cmd *cobra.Command, o cluster.Options, screen *screen) error {
 			return errors.New(message.Error)
 		case message.Ready != nil:
 			screen.Ready(*message.Ready)
-			fmt.Fprintf(screen.out, "export KUBECONFIG=%s\n", o.Dir.Kubeconfig())
 			return nil
 		default:
 			screen.Progress(message.Line)
@@ -107,6 +106,7 @@ func newSupervise(resolve resolver) *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			os.WriteFile("/proc/self/comm", []byte("localcluster"), 0) // for ps and top
 			const pipe = 3 // the first of ExtraFiles
 			syscall.CloseOnExec(pipe)
 			messages := &reporter{pipe: os.NewFile(pipe, "pipe to up")}

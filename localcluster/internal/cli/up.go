@@ -95,41 +95,51 @@ func newUp(resolve resolver) *cobra.Command {
 }
 
 func up(cmd *cobra.Command, o cluster.Options, detach bool) error {
-	out := cmd.OutOrStdout()
-	pid, err := o.Dir.Holder()
-	if err != nil {
+	if running, err := reuse(cmd, o); running {
 		return err
-	}
-	if pid != 0 {
-		return reuse(cmd, o, pid)
 	}
 	if missing := missingPrograms(o.BinDir); len(missing) > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "warning: no %s in %s: pods that need them will not start (see --bin-dir)\n",
 			strings.Join(missing, ", "), o.BinDir)
 	}
-	screen := &screen{out: out, begin: time.Now()}
+	begin := run
 	if detach {
-		return runDetached(cmd, o, screen)
+		begin = runDetached
 	}
-	screen.foreground = true
+	err := begin(cmd, o, &screen{out: cmd.OutOrStdout(), begin: time.Now(), kubeconfig: o.Dir.Kubeconfig()})
+	if err != nil {
+		// Ours has given its lock up, so if somebody has it, another `up` was quicker.
+		if running, err := reuse(cmd, o); running {
+			return err
+		}
+	}
+	return err
+}
+
+// run keeps the cluster in the foreground.
+func run(cmd *cobra.Command, o cluster.Options, screen *screen) error {
 	if err := cluster.Run(cmd.Context(), o, screen); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "stopped")
+	fmt.Fprintln(screen.out, "stopped")
 	return nil
 }
 
-// reuse accepts a running cluster if it is the one that was asked for.
-func reuse(cmd *cobra.Command, o cluster.Options, pid int) error {
+// reuse reports whether the cluster is running already, which is an error if it is not the one that was asked for.
+func reuse(cmd *cobra.Command, o cluster.Options) (running bool, err error) {
+	pid, err := o.Dir.Holder()
+	if err != nil || pid == 0 {
+		return false, nil // whatever is wrong with the directory shows when it is used
+	}
 	state, err := cluster.Await(cmd.Context(), o.Dir)
 	if err != nil {
-		return err
+		return true, err
 	}
 	if err := o.Check(state); err != nil {
-		return err
+		return true, err
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "already running (supervisor %d) at %s\nexport KUBECONFIG=%s\n", pid, state.APIServer, o.Dir.Kubeconfig())
-	return nil
+	return true, nil
 }
 
 // missingPrograms names what pods may want to run and cannot.
@@ -147,7 +157,7 @@ func missingPrograms(binDir string) []string {
 type screen struct {
 	out        io.Writer
 	begin      time.Time
-	foreground bool
+	kubeconfig string
 }
 
 func (s *screen) Progress(line string) { fmt.Fprintln(s.out, line) }
@@ -155,4 +165,5 @@ func (s *screen) Progress(line string) { fmt.Fprintln(s.out, line) }
 func (s *screen) Ready(state clusterdir.State) {
 	fmt.Fprintf(s.out, "cluster ready %.1fs: %d nodes with %d GPUs each, addresses 10.%d.0.0/16, proxy %s\n",
 		time.Since(s.begin).Seconds(), state.Nodes, state.GPUsPerNode, state.Subnet, state.ProxyURL)
+	fmt.Fprintf(s.out, "export KUBECONFIG=%s\n", s.kubeconfig)
 }

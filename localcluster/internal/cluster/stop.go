@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/clusterdir"
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/supervisor"
 )
 
 // stopTimeout is how long a supervisor may take; all its programs together need less.
@@ -16,22 +17,39 @@ const stopTimeout = 30 * time.Second
 // Stop ends the cluster of a directory and returns when none of its processes is left. It reports whether one ran.
 func Stop(ctx context.Context, dir clusterdir.Dir) (bool, error) {
 	pid, err := dir.Holder()
-	if err != nil || pid == 0 {
+	if err != nil {
 		return false, err
 	}
+	if pid != 0 {
+		if err := end(ctx, dir, pid); err != nil {
+			return true, err
+		}
+	}
+	// A supervisor that was killed could not tidy up.
+	if state, err := dir.ReadState(); err == nil {
+		dir.RemoveSocketDir(state.SocketDir)
+	}
+	return pid != 0, nil
+}
+
+func end(ctx context.Context, dir clusterdir.Dir, pid int) error {
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-		return true, fmt.Errorf("stop supervisor %d: %w", pid, err)
+		return fmt.Errorf("stop supervisor %d: %w", pid, err)
 	}
 	patience, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
-	if err := waitUnlocked(patience, dir); err == nil || ctx.Err() != nil {
-		return true, ctx.Err()
+	err := waitUnlocked(patience, dir)
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
-	// The programs die with their supervisor.
+	// The programs die with their supervisor, but an instant later.
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return true, fmt.Errorf("kill supervisor %d: %w", pid, err)
+		return fmt.Errorf("kill supervisor %d: %w", pid, err)
 	}
-	return true, waitUnlocked(ctx, dir)
+	if err := waitUnlocked(ctx, dir); err != nil {
+		return err
+	}
+	return supervisor.AwaitEnd(ctx, dir)
 }
 
 func waitUnlocked(ctx context.Context, dir clusterdir.Dir) error {
@@ -57,11 +75,16 @@ func Await(ctx context.Context, dir clusterdir.Dir) (clusterdir.State, error) {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		if state, err := dir.ReadState(); err == nil && state.Ready {
-			return state, nil
+		pid, err := dir.Holder()
+		if err != nil {
+			return clusterdir.State{}, err
 		}
-		if pid, err := dir.Holder(); err != nil || pid == 0 {
-			return clusterdir.State{}, errors.Join(fmt.Errorf("the supervisor of %s ended before the cluster was ready", dir), err)
+		if pid == 0 {
+			return clusterdir.State{}, fmt.Errorf("the supervisor of %s ended before the cluster was ready", dir)
+		}
+		// The file may still be that of an earlier supervisor, which was killed.
+		if state, err := dir.ReadState(); err == nil && state.Ready && state.SupervisorPID == pid {
+			return state, nil
 		}
 		select {
 		case <-ctx.Done():

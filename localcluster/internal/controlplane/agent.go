@@ -17,7 +17,7 @@ func Proxy(c Cluster) (supervisor.Program, error) {
 	return supervisor.Program{
 		Name:  ProxyName,
 		Args:  []string{"--dir=" + string(c.Dir)},
-		Env:   environment(50),
+		Env:   environment(),
 		Grace: stopGrace,
 	}, nil
 }
@@ -30,7 +30,7 @@ func NodeAgent(c Cluster) (supervisor.Program, error) {
 	return supervisor.Program{
 		Name:  NodeAgentName,
 		Args:  []string{"--dir=" + string(c.Dir)},
-		Env:   environment(50),
+		Env:   environment(),
 		Grace: nodeAgentGrace,
 	}, nil
 }

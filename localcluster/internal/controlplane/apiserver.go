@@ -100,7 +100,7 @@ func APIServer(c Cluster) (supervisor.Program, error) {
 	return supervisor.Program{
 		Name:  APIServerName,
 		Args:  args,
-		Env:   environment(50),
+		Env:   environment(),
 		Grace: stopGrace,
 	}, nil
 }

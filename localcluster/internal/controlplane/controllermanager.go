@@ -58,7 +58,7 @@ func ControllerManager(c Cluster) (supervisor.Program, error) {
 			"--node-monitor-grace-period=40s",
 			"--profiling=false",
 		},
-		Env:   environment(50),
+		Env:   environment(),
 		Grace: stopGrace,
 	}, nil
 }

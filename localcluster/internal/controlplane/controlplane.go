@@ -75,10 +75,9 @@ func Hosts(k subnet.Network) pki.Hosts {
 	}
 }
 
-// environment keeps the user's proxies, kubeconfigs and tuning out of the cluster, and sets the collector's target:
-// the programs idle most of the time, and their heaps would otherwise grow to twice what lives in them.
-func environment(gogc int) []string {
-	env := []string{"GOGC=" + strconv.Itoa(gogc)}
+// environment keeps the user's proxies, kubeconfigs and tuning out of the cluster.
+func environment() []string {
+	var env []string
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "TZ", "LANG"} {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)

@@ -23,7 +23,7 @@ func Etcd(c Cluster) supervisor.Program {
 			"--snapshot-count=5000",
 			"--log-level=warn",
 		},
-		Env:   environment(50),
+		Env:   environment(),
 		Dir:   c.State.SocketDir,
 		Grace: stopGrace,
 	}

@@ -44,7 +44,7 @@ func Scheduler(c Cluster) (supervisor.Program, error) {
 			"--tls-cert-file=" + c.PKI.Component.Cert,
 			"--tls-private-key-file=" + c.PKI.Component.Key,
 		},
-		Env:   environment(50),
+		Env:   environment(),
 		Grace: stopGrace,
 	}, nil
 }

@@ -156,16 +156,21 @@ func follow(ctx context.Context, client kubernetes.Interface, meta metadata.Inte
 	if err := f.register(ctx); err != nil {
 		return err
 	}
+	bound := coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}, onNodes)
+	p.ctx, p.known = ctx, corelisters.NewPodLister(bound.GetIndexer())
 	nodes := coreinformers.NewNodeInformer(client, 0, cache.Indexers{})
 	if err := watch(ctx, nodes, f.handler(ctx, p)); err != nil {
 		return fmt.Errorf("watch nodes: %w", err)
 	}
-	bound := coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}, onNodes)
-	p.known = corelisters.NewPodLister(bound.GetIndexer())
-	if err := watch(ctx, bound, p.handler(ctx)); err != nil {
+	if err := watch(ctx, bound, nil); err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
-	p.sweep()
+	if err := p.begin(); err != nil {
+		return err
+	}
+	if _, err := bound.AddEventHandler(p.handler()); err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
 	for kind, resource := range map[string]string{kindConfigMap: "configmaps", kindSecret: "secrets"} {
 		changes := metadatainformer.NewFilteredMetadataInformer(meta, corev1.SchemeGroupVersion.WithResource(resource), metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
 		if err := watch(ctx, changes, p.contentHandler(kind)); err != nil {
@@ -175,14 +180,19 @@ func follow(ctx context.Context, client kubernetes.Interface, meta metadata.Inte
 	return nil
 }
 
-// watch returns once the handler has seen what there is.
+// watch runs an informer, and returns once it and its handler, if there is one,
+// know what there is.
 func watch(ctx context.Context, informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) error {
-	registration, err := informer.AddEventHandler(handler)
-	if err != nil {
-		return err
+	synced := informer.HasSynced
+	if handler != nil {
+		registration, err := informer.AddEventHandler(handler)
+		if err != nil {
+			return err
+		}
+		synced = registration.HasSynced
 	}
 	go informer.RunWithContext(ctx)
-	if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), synced) {
 		return context.Cause(ctx)
 	}
 	return nil

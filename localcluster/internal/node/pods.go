@@ -2,8 +2,10 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/address"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/server"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/worker"
 )
@@ -27,10 +30,11 @@ const shutdownGrace = 3 * time.Second
 // pods keeps one worker per pod on our nodes.
 type pods struct {
 	hosts map[string]*worker.Host
-	known corelisters.PodLister
 	ctx   context.Context // of the workers
+	known corelisters.PodLister
 
 	mu      sync.Mutex
+	begun   bool // known is complete
 	lost    map[string]bool
 	running map[types.UID]*entry
 	closed  bool
@@ -46,9 +50,17 @@ func newPods(hosts map[string]*worker.Host) *pods {
 	return &pods{hosts: hosts, lost: map[string]bool{}, running: map[types.UID]*entry{}}
 }
 
+// begin sweeps what a former agent left, and starts the pods that there are.
+func (p *pods) begin() error {
+	p.mu.Lock()
+	p.begun = true
+	p.mu.Unlock()
+	p.sweep()
+	return p.seeAll()
+}
+
 // handler follows the pods that are bound to nodes.
-func (p *pods) handler(ctx context.Context) cache.ResourceEventHandler {
-	p.ctx = ctx
+func (p *pods) handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) { p.see(object.(*corev1.Pod)) },
 		UpdateFunc: func(before, object any) {
@@ -88,6 +100,20 @@ func (p *pods) see(pod *corev1.Pod) {
 	go e.Run(p.ctx)
 }
 
+// seeAll sees every pod that there is. Those that have an address come first, to
+// claim it before others can take it.
+func (p *pods) seeAll() error {
+	all, err := p.known.List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	slices.SortStableFunc(all, func(a, b *corev1.Pod) int { return -strings.Compare(a.Status.PodIP, b.Status.PodIP) })
+	for _, pod := range all {
+		p.see(pod)
+	}
+	return nil
+}
+
 // miss ends the worker of a pod that the API has no more. Only now is it
 // forgotten: late news of the pod must not bring it back to life.
 func (p *pods) miss(pod *corev1.Pod) {
@@ -120,22 +146,15 @@ func (p *pods) lose(node string) {
 // regain starts the pods that are still a node's.
 func (p *pods) regain(node string) {
 	p.mu.Lock()
-	was := p.lost[node]
+	back := p.begun && p.lost[node]
 	p.lost[node] = false
 	p.mu.Unlock()
-	if !was || p.known == nil {
+	if !back {
 		return
 	}
 	p.sweep()
-	all, err := p.known.List(labels.Everything())
-	if err != nil {
-		klog.ErrorS(err, "List the pods of a node that is back", "node", node)
-		return
-	}
-	for _, pod := range all {
-		if pod.Spec.NodeName == node {
-			p.see(pod)
-		}
+	if err := p.seeAll(); err != nil {
+		klog.ErrorS(err, "Start the pods of a node that is back", "node", node)
 	}
 }
 
@@ -172,27 +191,31 @@ func (p *pods) on(node string) map[types.UID]*entry {
 	return out
 }
 
-// sweep removes the folders of pods that ended unseen.
+// sweep removes what is left of pods that ended unseen.
 func (p *pods) sweep() {
 	var dir string
-	for _, host := range p.hosts {
-		dir = filepath.Join(host.Dir, "pods")
+	var addresses *address.Pool
+	for _, host := range p.hosts { // they share both
+		dir, addresses = filepath.Join(host.Dir, "pods"), host.Addresses
 	}
 	all, err := p.known.List(labels.Everything())
 	if err != nil {
 		klog.ErrorS(err, "List the pods whose folders stay")
 		return
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	alive := map[string]bool{}
 	for _, pod := range all {
 		alive[string(pod.UID)] = true
 	}
+	for uid := range p.running {
+		alive[string(uid)] = true
+	}
+	addresses.Retain(func(uid string) bool { return alive[uid] })
 	folders, _ := os.ReadDir(dir) // none yet
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	for _, folder := range folders {
-		uid := folder.Name()[strings.LastIndexByte(folder.Name(), '_')+1:]
-		if _, busy := p.running[types.UID(uid)]; !busy && !alive[uid] {
+		if uid := folder.Name()[strings.LastIndexByte(folder.Name(), '_')+1:]; !alive[uid] {
 			discard(filepath.Join(dir, folder.Name()))
 		}
 	}

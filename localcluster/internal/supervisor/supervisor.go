@@ -1,12 +1,14 @@
 package supervisor
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/clusterdir"
@@ -144,4 +146,23 @@ func ReadRecords(dir clusterdir.Dir) ([]Record, error) {
 		return nil, fmt.Errorf("parse %s: %w", dir.Components(), err)
 	}
 	return records, nil
+}
+
+// AwaitEnd waits until the programs of a killed supervisor, which the kernel kills too, are gone.
+func AwaitEnd(ctx context.Context, dir clusterdir.Dir) error {
+	records, err := ReadRecords(dir)
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		// Whoever cannot be signalled is gone, or its number is somebody else's by now.
+		for r.PID != 0 && syscall.Kill(r.PID, 0) == nil {
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("wait for %s (%d) to end: %w", r.Name, r.PID, ctx.Err())
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
+	return nil
 }

@@ -372,9 +372,9 @@ func TestFaultsOnDemand(t *testing.T) {
 	s.becomes("unpullable", "ready at last", ready)
 }
 
-// These two take nodes and the agent away from the other tests, so they run
-// after them, in one.
-func TestZDisasters(t *testing.T) {
+// Disasters take nodes and the agent away from whatever else runs, so they are
+// not parallel: the other tests wait for their end.
+func TestDisasters(t *testing.T) {
 	if one == nil {
 		t.Skip("LOCALCLUSTER_BIN is not set")
 	}

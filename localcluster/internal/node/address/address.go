@@ -2,12 +2,13 @@
 //
 // A pod has one address in two spellings: 10.k.a.b on paper, which is what the
 // API shows, and 127.k.a.b, where its processes really listen. The package
-// knows nothing of pods; it refuses to give the same address twice while it is
-// held.
+// knows nothing of pods but a name for who holds an address, and refuses to give
+// one to two holders.
 package address
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"sync"
 )
@@ -40,17 +41,17 @@ type Pool struct {
 
 	mu   sync.Mutex
 	next uint16
-	held map[uint16]bool
+	held map[uint16]string // by whom
 }
 
 // NewPool makes the pool of subnet k.
 func NewPool(subnet byte) *Pool {
-	return &Pool{subnet: subnet, next: first, held: map[uint16]bool{}}
+	return &Pool{subnet: subnet, next: first, held: map[uint16]string{}}
 }
 
 // Take hands out a free address. Addresses go round, so that one just released
 // is not reused while peers may still remember its former owner.
-func (p *Pool) Take() (Address, error) {
+func (p *Pool) Take(holder string) (Address, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for range last - first + 1 {
@@ -58,8 +59,8 @@ func (p *Pool) Take() (Address, error) {
 		if p.next++; p.next > last {
 			p.next = first
 		}
-		if usable(host) && !p.held[host] {
-			p.held[host] = true
+		if _, taken := p.held[host]; usable(host) && !taken {
+			p.held[host] = holder
 			return Address{p.subnet, host}, nil
 		}
 	}
@@ -67,8 +68,8 @@ func (p *Pool) Take() (Address, error) {
 }
 
 // Claim takes the given paper address, as a restarted agent does for pods that
-// already have one. It reports false if the address is foreign or held.
-func (p *Pool) Claim(paper string) (Address, bool) {
+// already have one. It reports false if the address is foreign or someone else's.
+func (p *Pool) Claim(holder, paper string) (Address, bool) {
 	ip, err := netip.ParseAddr(paper)
 	if err != nil || !ip.Is4() {
 		return Address{}, false
@@ -80,10 +81,10 @@ func (p *Pool) Claim(paper string) (Address, bool) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.held[host] {
+	if other, taken := p.held[host]; taken && other != holder {
 		return Address{}, false
 	}
-	p.held[host] = true
+	p.held[host] = holder
 	return Address{p.subnet, host}, true
 }
 
@@ -92,6 +93,13 @@ func (p *Pool) Release(a Address) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.held, a.host)
+}
+
+// Retain gives back the addresses of all holders that are not alive.
+func (p *Pool) Retain(alive func(holder string) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.held, func(_ uint16, holder string) bool { return !alive(holder) })
 }
 
 // usable leaves out .0 and .255, which look like a network and a broadcast

@@ -3,7 +3,7 @@ package address
 import "testing"
 
 func TestAnAddressHasTwoSpellings(t *testing.T) {
-	a, err := NewPool(17).Take()
+	a, err := NewPool(17).Take("a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +19,7 @@ func TestAHeldAddressIsNotGivenTwice(t *testing.T) {
 	p := NewPool(17)
 	seen := map[string]bool{}
 	for range 60000 {
-		a, err := p.Take()
+		a, err := p.Take("a")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,14 +34,14 @@ func TestAFullPoolSaysSoAndRecovers(t *testing.T) {
 	p := NewPool(17)
 	var some Address
 	for {
-		a, err := p.Take()
+		a, err := p.Take("a")
 		if err != nil {
 			break
 		}
 		some = a
 	}
 	p.Release(some)
-	if a, err := p.Take(); err != nil || a != some {
+	if a, err := p.Take("a"); err != nil || a != some {
 		t.Fatalf("after a release: %v, %v; want %v", a, err, some)
 	}
 }
@@ -58,17 +58,34 @@ func TestClaim(t *testing.T) {
 		"no address is not":                      {"", false},
 		"the network address of a block is not":  {"10.17.3.0", false},
 		"an address that someone holds is not":   {"10.17.9.9", false},
+		"one's own address is":                   {"10.17.8.8", true},
 		"an IPv6 address is not one of the pool": {"fd00::1", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := NewPool(17)
-			if _, ok := p.Claim("10.17.9.9"); !ok {
+			if _, ok := p.Claim("other", "10.17.9.9"); !ok {
 				t.Fatal("first claim refused")
 			}
-			a, ok := p.Claim(c.paper)
+			if _, ok := p.Claim("me", "10.17.8.8"); !ok {
+				t.Fatal("own claim refused")
+			}
+			a, ok := p.Claim("me", c.paper)
 			if ok != c.want || ok && a.Paper() != c.paper {
 				t.Errorf("Claim(%q) = %v, %v; want %v", c.paper, a.Paper(), ok, c.want)
 			}
 		})
+	}
+}
+
+func TestTheDeadHoldNothing(t *testing.T) {
+	p := NewPool(17)
+	p.Claim("dead", "10.17.0.8")
+	p.Claim("alive", "10.17.0.9")
+	p.Retain(func(holder string) bool { return holder == "alive" })
+	if _, ok := p.Claim("me", "10.17.0.8"); !ok {
+		t.Error("the address of the dead is still held")
+	}
+	if _, ok := p.Claim("me", "10.17.0.9"); ok {
+		t.Error("the address of the living was given away")
 	}
 }

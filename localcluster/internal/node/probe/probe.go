@@ -22,12 +22,27 @@ import (
 // Check asks once. A nil error is a success; the error is what an event says.
 type Check func() error
 
-// Run asks until ctx ends or turn returns false. The first question comes when
-// the initial delay since the container's start is over, at once if it already
-// is. Each failure is told to failed, and each change of the verdict (success
-// or failure as often in a row as its threshold says; none at first) to turn.
+// eager is the first pause between questions to a container that has just
+// started; it doubles from one to the next.
+const eager = 100 * time.Millisecond
+
+// Run asks until ctx ends or turn returns false. Each failure is told to failed,
+// and each change of the verdict (success or failure as often in a row as its
+// threshold says; none at first) to turn.
+//
+// A kubelet puts its first question at some moment of the first period after
+// the initial delay. Run makes use of that: during this period it asks again and
+// again until it hears yes, and does not hold a no against the container. So a
+// container is found ready when it is, and none is condemned for not listening
+// in its first millisecond.
 func Run(ctx context.Context, spec *corev1.Probe, started time.Time, check Check, failed func(error), turn func(ok bool) (more bool)) {
-	timer := time.NewTimer(time.Until(started.Add(seconds(spec.InitialDelaySeconds))))
+	period := seconds(max(1, spec.PeriodSeconds))
+	opens := started.Add(seconds(spec.InitialDelaySeconds))
+	if now := time.Now(); opens.Before(now) {
+		opens = now
+	}
+	counts, pause := opens.Add(period), eager
+	timer := time.NewTimer(time.Until(opens))
 	defer timer.Stop()
 	var verdict, row int // +n successes, -n failures in a row; verdict is the sign last told
 	for {
@@ -40,6 +55,11 @@ func Run(ctx context.Context, spec *corev1.Probe, started time.Time, check Check
 		err := check()
 		if ctx.Err() != nil {
 			return // the container ended while we asked: the answer means nothing
+		}
+		if err != nil && row == 0 && asked.Before(counts) {
+			timer.Reset(min(pause, time.Until(counts)))
+			pause *= 2
+			continue
 		}
 		if err != nil {
 			failed(err)
@@ -57,7 +77,7 @@ func Run(ctx context.Context, spec *corev1.Probe, started time.Time, check Check
 		if verdict != told && !turn(verdict == 1) {
 			return
 		}
-		timer.Reset(time.Until(asked.Add(seconds(max(1, spec.PeriodSeconds)))))
+		timer.Reset(time.Until(asked.Add(period)))
 	}
 }
 

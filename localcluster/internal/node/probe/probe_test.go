@@ -23,29 +23,38 @@ func TestRun(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		spec    corev1.Probe
-		answers string // one per question: y or n; the last one goes on
+		answers string        // one per question: y or n; the last one goes on
+		from    time.Duration // before, the answer is no, and none is used up
 		lasting time.Duration
 		want    []turn
 	}{
 		"the first question waits for the initial delay": {
-			corev1.Probe{InitialDelaySeconds: 7, PeriodSeconds: 10}, "y", 30 * time.Second,
+			corev1.Probe{InitialDelaySeconds: 7, PeriodSeconds: 10}, "y", 0, 30 * time.Second,
 			[]turn{{7 * time.Second, true}},
 		},
 		"without a delay the first question is put at once": {
-			corev1.Probe{PeriodSeconds: 10}, "y", 5 * time.Second,
+			corev1.Probe{PeriodSeconds: 10}, "y", 0, 5 * time.Second,
 			[]turn{{0, true}},
 		},
 		"failures below the threshold change nothing": {
-			corev1.Probe{PeriodSeconds: 1, FailureThreshold: 3}, "ynnynny", 30 * time.Second,
+			corev1.Probe{PeriodSeconds: 1, FailureThreshold: 3}, "ynnynny", 0, 30 * time.Second,
 			[]turn{{0, true}},
 		},
 		"the threshold of failures is the turn": {
-			corev1.Probe{PeriodSeconds: 2, FailureThreshold: 3}, "ynnny", 30 * time.Second,
+			corev1.Probe{PeriodSeconds: 2, FailureThreshold: 3}, "ynnny", 0, 30 * time.Second,
 			[]turn{{0, true}, {6 * time.Second, false}, {8 * time.Second, true}},
 		},
 		"success has a threshold too": {
-			corev1.Probe{PeriodSeconds: 1, SuccessThreshold: 2, FailureThreshold: 1}, "yny", 30 * time.Second,
+			corev1.Probe{PeriodSeconds: 1, SuccessThreshold: 2, FailureThreshold: 1}, "yny", 0, 30 * time.Second,
 			[]turn{{1 * time.Second, false}, {3 * time.Second, true}},
+		},
+		"a container that comes up in the first period is found soon, and not blamed": {
+			corev1.Probe{PeriodSeconds: 10, FailureThreshold: 1}, "y", time.Second, 30 * time.Second,
+			[]turn{{1500 * time.Millisecond, true}},
+		},
+		"after the first period a failure counts": {
+			corev1.Probe{PeriodSeconds: 10, FailureThreshold: 2}, "n", 0, 30 * time.Second,
+			[]turn{{20 * time.Second, false}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,6 +64,9 @@ func TestRun(t *testing.T) {
 				defer cancel()
 				n := 0
 				check := func() error {
+					if time.Since(begin) < c.from {
+						return errors.New("not yet")
+					}
 					a := c.answers[min(n, len(c.answers)-1)]
 					n++
 					if a == 'y' {

@@ -20,6 +20,7 @@ const again = 2 * time.Second
 
 // live runs the pod from its first volume to its last container.
 func (w *Worker) live(ctx context.Context) {
+	defer w.limit()()
 	if !w.prepare(ctx) {
 		return
 	}
@@ -28,7 +29,6 @@ func (w *Worker) live(ctx context.Context) {
 	keeper.Go(func() { w.keepVolumes(keep) })
 	defer keeper.Wait()
 	defer cancel()
-	defer w.limit()()
 
 	var sidecars []*sidecar
 	defer func() {
@@ -133,7 +133,7 @@ func (w *Worker) settle() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.place == nil {
-		a, err := w.host.Addresses.Take()
+		a, err := w.host.Addresses.Take(string(w.pod.UID))
 		if err != nil {
 			return err
 		}

@@ -55,9 +55,8 @@ func (w *Worker) push(ctx context.Context) error {
 		return nil
 	}
 	updated, err := w.host.API.PatchStatus(ctx, pod, patch)
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		// The pod is gone, or another one has its name: the agent will tell.
-		return nil
+	if apierrors.IsNotFound(err) {
+		return nil // the agent will hear of it too, and tell
 	}
 	if err != nil {
 		return fmt.Errorf("patch the status of pod %s/%s: %w", pod.Namespace, pod.Name, err)

@@ -128,18 +128,21 @@ func New(host *Host, pod *corev1.Pod) *Worker {
 	w.stop, w.stopNow = context.WithCancel(w.leave)
 	w.kill, w.killNow = context.WithCancel(context.Background())
 	// An address that is already known is taken before any new pod can get it.
-	if a, ok := host.Addresses.Claim(pod.Status.PodIP); ok && !status.Finished(pod.Status) {
-		w.place = &a
-	} else if ok {
-		host.Addresses.Release(a)
+	if !status.Finished(pod.Status) {
+		if a, ok := host.Addresses.Claim(string(pod.UID), pod.Status.PodIP); ok {
+			w.place = &a
+		}
 	}
 	w.Update(pod)
 	return w
 }
 
-// Folder is where a pod's files lie.
+// Folder is where a pod's files lie. The uid alone makes it unique, so a name
+// that is too long for a folder may be cut.
 func Folder(dir string, pod *corev1.Pod) string {
-	return filepath.Join(dir, "pods", fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID))
+	const longest = 255
+	name := pod.Name[:min(len(pod.Name), longest-len(pod.Namespace)-len(pod.UID)-2)]
+	return filepath.Join(dir, "pods", fmt.Sprintf("%s_%s_%s", pod.Namespace, name, pod.UID))
 }
 
 // Run lives the pod until it is deleted, vanishes or is silenced. ctx is for
@@ -238,11 +241,12 @@ func (w *Worker) object() *corev1.Pod {
 	return w.pod
 }
 
-// end marks that nothing runs any more, and gives the address back.
+// end marks that nothing runs any more, and gives the address back. If the API
+// has not heard of it, it still shows the address as the pod's, so it is kept.
 func (w *Worker) end() {
 	w.mu.Lock()
 	w.ended = true
-	if w.place != nil {
+	if w.place != nil && !w.silent {
 		w.host.Addresses.Release(*w.place)
 	}
 	w.mu.Unlock()

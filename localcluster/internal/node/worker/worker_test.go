@@ -371,7 +371,7 @@ func TestProbes(t *testing.T) {
 		perform(t, pod, func(st *stage) {
 			st.health("/up", errors.New("no"))
 			st.start()
-			st.after(2500 * time.Millisecond)
+			st.after(3500 * time.Millisecond)
 			st.expect("Running ready=False main:runningx1")
 			if !st.heard("Killing Container main failed startup probe, will be restarted") {
 				t.Errorf("events %v", st.events)

@@ -1,0 +1,205 @@
+// Package grove runs a whole graph as one Grove PodCliqueSet: a clique for each
+// component that fits on one node, and a scaling group of a leader and a worker
+// clique for each that spans several.
+package grove
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	grovev1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/backend"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload"
+)
+
+// kaiScheduler places whole gangs from queues.
+const kaiScheduler = "kai-scheduler"
+
+// Builder implements workload.Builder.
+type Builder struct {
+	// TerminationDelay is how long a gang may be short of pods before Grove
+	// ends it; none when it is zero.
+	TerminationDelay time.Duration
+	// Queue is the KAI queue that pods are scheduled from; empty without KAI.
+	Queue string
+}
+
+var _ workload.Builder = Builder{}
+
+// Build returns the graph's PodCliqueSet.
+func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, error) {
+	template := grovev1.PodCliqueSetTemplateSpec{
+		StartupType:           new(grovev1.CliqueStartupTypeAnyOrder),
+		HeadlessServiceConfig: &grovev1.HeadlessServiceConfig{PublishNotReadyAddresses: true},
+	}
+	if b.TerminationDelay > 0 {
+		template.TerminationDelay = &metav1.Duration{Duration: b.TerminationDelay}
+	}
+	for _, c := range g.Components {
+		cliques, err := b.cliques(c, pods)
+		if err != nil {
+			return nil, fmt.Errorf("service %s: %w", c.Name, err)
+		}
+		template.Cliques = append(template.Cliques, cliques...)
+		if !c.Multinode() {
+			continue
+		}
+		group := grovev1.PodCliqueScalingGroupConfig{
+			Name: lower(c), Replicas: new(c.Replicas), MinAvailable: new(int32(1)),
+		}
+		for _, clique := range cliques {
+			group.CliqueNames = append(group.CliqueNames, clique.Name)
+			if len(clique.Spec.StartsAfter) > 0 {
+				template.StartupType = new(grovev1.CliqueStartupTypeExplicit)
+			}
+		}
+		template.PodCliqueScalingGroupConfigs = append(template.PodCliqueScalingGroupConfigs, group)
+	}
+	return []graph.Object{&grovev1.PodCliqueSet{
+		ObjectMeta: metav1.ObjectMeta{Name: g.Name, Namespace: g.Namespace},
+		Spec:       grovev1.PodCliqueSetSpec{Replicas: 1, Template: template},
+	}}, nil
+}
+
+func lower(c graph.Component) string { return strings.ToLower(c.Name) }
+
+func leaderClique(c graph.Component) string { return lower(c) + "-ldr" }
+func workerClique(c graph.Component) string { return lower(c) + "-wkr" }
+
+// cliques are the cliques of one component.
+func (b Builder) cliques(c graph.Component, pods workload.Pods) ([]*grovev1.PodCliqueTemplateSpec, error) {
+	if !c.Multinode() {
+		one, err := b.clique(c, lower(c), c.Replicas, backend.Group{Position: backend.Alone, Nodes: 1}, pods)
+		return []*grovev1.PodCliqueTemplateSpec{one}, err
+	}
+	leader, err := b.clique(c, leaderClique(c), 1, place(c, backend.Leader), pods)
+	if err != nil {
+		return nil, err
+	}
+	if c.Engine == graph.EngineTRTLLM {
+		// mpirun needs the SSH servers of the workers.
+		leader.Spec.StartsAfter = []string{workerClique(c)}
+	}
+	worker, err := b.clique(c, workerClique(c), c.Nodes-1, place(c, backend.Worker), pods)
+	return []*grovev1.PodCliqueTemplateSpec{leader, worker}, err
+}
+
+func (b Builder) clique(c graph.Component, name string, replicas int32, at backend.Group, pods workload.Pods) (*grovev1.PodCliqueTemplateSpec, error) {
+	template, err := pods(c, at)
+	if err != nil {
+		return nil, err
+	}
+	b.queue(&template)
+	if template.Annotations == nil {
+		template.Annotations = map[string]string{}
+	}
+	template.Annotations[v1alpha1.AnnotationDiscoveryBackend] = string(c.Discovery)
+	return &grovev1.PodCliqueTemplateSpec{
+		Name: name, Labels: template.Labels, Annotations: template.Annotations,
+		Spec: grovev1.PodCliqueSpec{
+			RoleName: name, Replicas: replicas, MinAvailable: new(int32(1)), PodSpec: template.Spec,
+		},
+	}, nil
+}
+
+// queue puts a pod into the KAI queue, unless the user chose another scheduler.
+func (b Builder) queue(template *corev1.PodTemplateSpec) {
+	chosen := template.Spec.SchedulerName
+	if b.Queue == "" || (chosen != "" && chosen != kaiScheduler) {
+		return
+	}
+	template.Spec.SchedulerName = kaiScheduler
+	template.Labels[v1alpha1.LabelKaiQueue] = b.Queue
+}
+
+func place(c graph.Component, position backend.Position) backend.Group {
+	host := func(clique string, i int) string {
+		return fmt.Sprintf("$(GROVE_PCSG_NAME)-$(GROVE_PCSG_INDEX)-%s-%d.$(GROVE_HEADLESS_SERVICE)", clique, i)
+	}
+	leader := host(leaderClique(c), 0)
+	return backend.Group{Position: position, Nodes: int(c.Nodes), Addresses: backend.Addresses{
+		LeaderExec:  leader,
+		LeaderShell: leader,
+		WorkerShell: func(i int) string { return host(workerClique(c), i-1) },
+		// Workers are counted from 0 in their clique, from 1 in the group.
+		Rank:      "$((GROVE_PCLQ_POD_INDEX + 1))",
+		RankTimes: func(n int) string { return fmt.Sprintf("$(( %d * $((GROVE_PCLQ_POD_INDEX + 1)) ))", n) },
+	}}
+}
+
+// LiveName is the name that Grove gives to the clique or scaling group of a
+// component in the only replica of the set.
+func LiveName(c graph.Component) string {
+	return fmt.Sprintf("%s-0-%s", c.Graph, lower(c))
+}
+
+// Progress reads the clique or scaling group of each component.
+func (Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progress {
+	var all []workload.Progress
+	for _, c := range g.Components {
+		if c.Multinode() {
+			all = append(all, groupProgress(c, s))
+		} else {
+			all = append(all, cliqueProgress(c, s))
+		}
+	}
+	return all
+}
+
+func cliqueProgress(c graph.Component, s snapshot.Snapshot) workload.Progress {
+	p := workload.Progress{Kind: workload.KindPodClique, Name: LiveName(c)}
+	clique, found := snapshot.Find[*grovev1.PodClique](s, p.Name)
+	if !found {
+		p.Why = "PodClique " + p.Name + " not created yet"
+		return p
+	}
+	st := clique.Status
+	p.Replicas, p.Updated, p.Ready = st.Replicas, st.UpdatedReplicas, new(st.ReadyReplicas)
+	p.Why = missing(count{"ready", st.ReadyReplicas}, st.UpdatedReplicas, st.Replicas, c.Replicas, clique.Generation, st.ObservedGeneration)
+	p.Done = p.Why == ""
+	return p
+}
+
+func groupProgress(c graph.Component, s snapshot.Snapshot) workload.Progress {
+	p := workload.Progress{Kind: workload.KindPodCliqueScalingGroup, Name: LiveName(c)}
+	group, found := snapshot.Find[*grovev1.PodCliqueScalingGroup](s, p.Name)
+	if !found {
+		p.Why = "PodCliqueScalingGroup " + p.Name + " not created yet"
+		return p
+	}
+	st := group.Status
+	p.Replicas, p.Updated, p.Available = st.Replicas, st.UpdatedReplicas, new(st.AvailableReplicas)
+	p.Why = missing(count{"available", st.AvailableReplicas}, st.UpdatedReplicas, st.Replicas, c.Replicas, group.Generation, st.ObservedGeneration)
+	p.Done = p.Why == ""
+	return p
+}
+
+type count struct {
+	word string
+	n    int32
+}
+
+// missing says in one phrase what a clique or group lacks of want replicas.
+func missing(up count, updated, replicas, want int32, generation int64, observed *int64) string {
+	switch {
+	case observed == nil || *observed < generation:
+		return "it has not been observed yet"
+	case want == 0 && replicas == 0:
+		return ""
+	case up.n != want:
+		return fmt.Sprintf("%d of %d replicas %s", up.n, want, up.word)
+	case updated != want:
+		return fmt.Sprintf("%d of %d replicas updated", updated, want)
+	case replicas != want:
+		return fmt.Sprintf("%d old replicas are still terminating", replicas-want)
+	default:
+		return ""
+	}
+}

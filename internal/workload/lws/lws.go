@@ -1,0 +1,174 @@
+// Package lws runs a component that spans nodes as LeaderWorkerSets, scheduled
+// as gangs by Volcano.
+package lws
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/backend"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload"
+)
+
+// scheduler places all pods of a gang or none.
+const scheduler = "volcano"
+
+// Builder implements workload.Builder.
+type Builder struct{}
+
+var _ workload.Builder = Builder{}
+
+// Build returns, for each replica of each component, a PodGroup and a
+// LeaderWorkerSet. One set per replica: the PodGroup's name sits in the pod
+// template, which all groups of one set share.
+func (Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, error) {
+	var objects []graph.Object
+	for _, c := range g.Components {
+		leader, err := pods(c, place(c, backend.Leader))
+		if err != nil {
+			return nil, fmt.Errorf("service %s: %w", c.Name, err)
+		}
+		worker, err := pods(c, place(c, backend.Worker))
+		if err != nil {
+			return nil, fmt.Errorf("service %s: %w", c.Name, err)
+		}
+		for i := range c.Replicas {
+			objects = append(objects, podGroup(c, i), leaderWorkerSet(c, i, leader, worker))
+		}
+	}
+	return objects, nil
+}
+
+// Name is the name of the set that runs replica i.
+func Name(c graph.Component, i int32) string {
+	return fmt.Sprintf("%s-%d", c.ObjectName, i)
+}
+
+func place(c graph.Component, position backend.Position) backend.Group {
+	return backend.Group{Position: position, Nodes: int(c.Nodes), Addresses: backend.Addresses{
+		// The set's controller puts these variables first, so the kubelet can
+		// expand them in any command.
+		LeaderExec:  "$(LWS_LEADER_ADDRESS)",
+		LeaderShell: "$LWS_LEADER_ADDRESS",
+		// A worker's host is the leader's with its index before the first dot.
+		WorkerShell: func(i int) string {
+			return fmt.Sprintf(`$(echo "$LWS_LEADER_ADDRESS" | sed 's/\./-%d\./')`, i)
+		},
+		Rank:      "$(LWS_WORKER_INDEX)",
+		RankTimes: func(n int) string { return fmt.Sprintf("$((%d * LWS_WORKER_INDEX))", n) },
+		Resolve:   true,
+	}}
+}
+
+func podGroup(c graph.Component, i int32) *PodGroup {
+	return &PodGroup{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: Name(c, i), Namespace: c.Namespace,
+			Labels: map[string]string{v1alpha1.LabelGroupInstance: strconv.Itoa(int(i))},
+		},
+		Spec: PodGroupSpec{MinMember: c.Nodes},
+	}
+}
+
+func leaderWorkerSet(c graph.Component, i int32, leader, worker corev1.PodTemplateSpec) *lwsv1.LeaderWorkerSet {
+	labels := maps.Clone(c.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[v1alpha1.LabelGroupInstance] = strconv.Itoa(int(i))
+	if c.Model != "" {
+		labels[v1alpha1.LabelBaseModelHash] = graph.ModelHash(c.Model)
+	}
+	return &lwsv1.LeaderWorkerSet{
+		ObjectMeta: metav1.ObjectMeta{Name: Name(c, i), Namespace: c.Namespace, Labels: labels},
+		Spec: lwsv1.LeaderWorkerSetSpec{
+			Replicas:      new(int32(1)),
+			StartupPolicy: lwsv1.LeaderCreatedStartupPolicy,
+			// The server's own defaults, said here because the type cannot leave
+			// them out and an empty one is refused.
+			RolloutStrategy: lwsv1.RolloutStrategy{
+				Type: lwsv1.RollingUpdateStrategyType,
+				RollingUpdateConfiguration: &lwsv1.RollingUpdateConfiguration{
+					Partition: new(int32(0)), MaxUnavailable: intstr.FromInt32(1), MaxSurge: intstr.FromInt32(0),
+				},
+			},
+			LeaderWorkerTemplate: lwsv1.LeaderWorkerTemplate{
+				Size:           new(c.Nodes),
+				LeaderTemplate: new(member(leader, c, i, v1alpha1.RoleLeader)),
+				WorkerTemplate: member(worker, c, i, v1alpha1.RoleWorker),
+			},
+		},
+	}
+}
+
+// member marks a pod template as a part of a gang. Pods of a group are told
+// apart by role and instance, not by the selector of a Deployment.
+func member(template corev1.PodTemplateSpec, c graph.Component, i int32, role string) corev1.PodTemplateSpec {
+	t := *template.DeepCopy()
+	delete(t.Labels, v1alpha1.LabelSelector)
+	t.Labels[v1alpha1.LabelGroupRole] = role
+	t.Labels[v1alpha1.LabelGroupInstance] = strconv.Itoa(int(i))
+	if t.Annotations == nil {
+		t.Annotations = map[string]string{}
+	}
+	t.Annotations[v1alpha1.AnnotationPodGroup] = Name(c, i)
+	t.Spec.SchedulerName = scheduler
+	return t
+}
+
+// Progress reads the sets of each component.
+func (Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progress {
+	var all []workload.Progress
+	for _, c := range g.Components {
+		all = append(all, progress(c, s))
+	}
+	return all
+}
+
+func progress(c graph.Component, s snapshot.Snapshot) workload.Progress {
+	p := workload.Progress{Kind: workload.KindLeaderWorkerSet, Name: Name(c, 0), Ready: new(int32(0)), Done: true}
+	for i := range c.Replicas {
+		set, found := snapshot.Find[*lwsv1.LeaderWorkerSet](s, Name(c, i))
+		if !found {
+			p.Done, p.Why = false, cmp.Or(p.Why, fmt.Sprintf("LeaderWorkerSet %s not created yet", Name(c, i)))
+			continue
+		}
+		p.Replicas += set.Status.Replicas
+		p.Updated += set.Status.UpdatedReplicas
+		*p.Ready += set.Status.ReadyReplicas
+		if why := missing(set, c.Nodes); why != "" {
+			p.Done, p.Why = false, cmp.Or(p.Why, why)
+		}
+	}
+	return p
+}
+
+// missing says in one phrase what a set lacks; empty when it lacks nothing.
+func missing(set *lwsv1.LeaderWorkerSet, nodes int32) string {
+	st := set.Status
+	switch {
+	case st.ObservedGeneration != 0 && st.ObservedGeneration < set.Generation:
+		return fmt.Sprintf("LeaderWorkerSet %s has not been observed yet", set.Name)
+	case set.Spec.LeaderWorkerTemplate.Size == nil || *set.Spec.LeaderWorkerTemplate.Size != nodes:
+		return fmt.Sprintf("LeaderWorkerSet %s is being made again with %d nodes", set.Name, nodes)
+	case st.UpdatedReplicas < 1:
+		return fmt.Sprintf("group %s is not updated", set.Name)
+	case st.ReadyReplicas < 1:
+		return fmt.Sprintf("group %s is not ready", set.Name)
+	case !meta.IsStatusConditionTrue(st.Conditions, string(lwsv1.LeaderWorkerSetAvailable)):
+		return fmt.Sprintf("group %s is not available", set.Name)
+	default:
+		return ""
+	}
+}
