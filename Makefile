@@ -48,15 +48,17 @@ bin/localcluster: $(CLUSTER)
 demo: build ## A cluster, the operator, a graph, an answer (ONCE=1 ends after it)
 	@bin/kubectl-dynamo demo $(if $(ONCE),--once)
 
+# Tests that wait for pods wait most of the time, so more of them than there are
+# cores run at once.
 .PHONY: test
 test: build ## Unit, golden and integration tests, the core of e2e, and a check of generated files
 	hack/generate.sh --check
-	PLAYGROUND_BIN=$(CURDIR)/bin go test -timeout 30m ./...
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -timeout 30m -parallel 6 ./...
 	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster go test -timeout 30m ./...
 
 .PHONY: e2e
 e2e: build ## Every published graph on a local cluster, one by one, with names
-	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 60m ./test/e2e/...
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 60m -parallel 6 ./test/e2e/...
 
 .PHONY: bench
 bench: build ## Benchmarks: start-up and memory of the local cluster

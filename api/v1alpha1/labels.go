@@ -109,6 +109,9 @@ const (
 	// AnnotationWorkloadProvider records on a graph which pathway runs it, so
 	// that a later change of what the cluster offers does not move it.
 	AnnotationWorkloadProvider = "nvidia.com/workload-provider"
+	// AnnotationWorkloadChoice records the value of AnnotationEnableGrove that
+	// the provider was chosen under: only a user's change of it moves a graph.
+	AnnotationWorkloadChoice = "nvidia.com/workload-provider-choice"
 	// AnnotationRestartAt holds the id of the last restart on a pod template.
 	AnnotationRestartAt = "nvidia.com/restartAt"
 	// AnnotationBaseModel holds the name behind LabelBaseModelHash.

@@ -6,12 +6,15 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -22,23 +25,10 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller/componentdeployment"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller/graphdeployment"
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
-	"github.com/dynamo-operator/dynamo-operator/internal/render/pod"
 )
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
-
-// Scheme knows every kind that the operator reads or writes.
-func Scheme() *runtime.Scheme {
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(s); err != nil {
-			panic(err) // two kinds of one name: a mistake in the program
-		}
-	}
-	return s
-}
 
 // Run is the operator. It returns when ctx ends or something cannot go on.
 func Run(ctx context.Context, cfg config.Config, cluster *rest.Config) error {
@@ -62,13 +52,9 @@ func newManager(cfg config.Config, cluster *rest.Config) (manager.Manager, error
 	cluster = rest.CopyConfig(cluster)
 	cluster.QPS, cluster.Burst = cfg.Controller.QPS, cfg.Controller.Burst
 	cluster.UserAgent = apply.FieldManager
-	stores := cache.Options{DefaultTransform: apply.Trim}
-	if cfg.Namespace != "" {
-		stores.DefaultNamespaces = map[string]cache.Config{cfg.Namespace: {}}
-	}
 	mgr, err := ctrl.NewManager(cluster, manager.Options{
 		Scheme:                        Scheme(),
-		Cache:                         stores,
+		Cache:                         stores(cfg),
 		Metrics:                       metricsserver.Options{BindAddress: orOff(cfg.Server.MetricsAddress)},
 		HealthProbeBindAddress:        orOff(cfg.Server.HealthAddress),
 		LeaderElection:                cfg.Leader.Enabled,
@@ -83,6 +69,31 @@ func newManager(cfg config.Config, cluster *rest.Config) (manager.Manager, error
 	return mgr, nil
 }
 
+// stores says what the informers hold. Of Secrets and ConfigMaps, which may be
+// many and large, only those that concern us.
+func stores(cfg config.Config) cache.Options {
+	ofGraphs, err := labels.NewRequirement(v1alpha1.LabelGraphName, selection.Exists, nil)
+	if err != nil {
+		panic(err) // the label's name is a constant
+	}
+	options := cache.Options{
+		DefaultTransform: apply.Trim,
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}:    {Field: fields.OneTermEqualSelector("type", string(corev1.SecretTypeDockerConfigJson))},
+			&corev1.ConfigMap{}: {Label: labels.NewSelector().Add(*ofGraphs)},
+		},
+	}
+	if cfg.Namespace != "" {
+		options.DefaultNamespaces = map[string]cache.Config{cfg.Namespace: {}}
+	}
+	return options
+}
+
+// partly are the kinds of which the informers do not hold all objects.
+func partly() []client.Object {
+	return []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}
+}
+
 // orOff spells an address that was left empty the way the servers know.
 func orOff(address string) string {
 	if address == "" {
@@ -92,38 +103,44 @@ func orOff(address string) string {
 }
 
 func addControllers(ctx context.Context, mgr manager.Manager, cfg config.Config) error {
-	children := append(graphdeployment.Children(), componentdeployment.Children()...)
-	if err := observe.Index(ctx, mgr.GetFieldIndexer(), children...); err != nil {
+	graphs, components, beneath := graphdeployment.Children(), componentdeployment.Children(), graphdeployment.Beneath()
+	if err := observe.Index(ctx, mgr.GetFieldIndexer(), required(append(graphs, components...))...); err != nil {
 		return err
 	}
-	applier := apply.New(mgr.GetClient(), mgr.GetAPIReader())
-	defaults := graph.Defaults{Discovery: cfg.Discovery.Backend}
+	applier, err := apply.New(mgr.GetClient(), mgr.GetAPIReader(), partly()...)
+	if err != nil {
+		return err
+	}
+	facts := observe.Facts{Cached: mgr.GetClient(), Direct: mgr.GetAPIReader()}
+	platform := cfg.Platform()
 
-	graphs := &graphdeployment.Reconciler{
-		Client:   mgr.GetClient(),
-		Observer: observe.New(mgr.GetClient(), graphdeployment.Children()...),
+	graphWatch, err := watch(mgr, &v1alpha1.DynamoGraphDeployment{}, graphs, reconcile.AsReconciler(mgr.GetClient(), &graphdeployment.Reconciler{
+		Client: mgr.GetClient(),
+		World: graphdeployment.World{
+			Children: observe.New(mgr.GetClient(), graphs...),
+			Beneath:  observe.New(mgr.GetClient(), beneath...),
+			Facts:    facts,
+		},
 		Applier:  applier,
 		Events:   mgr.GetEventRecorder("dynamographdeployment"),
 		Clock:    clock.RealClock{},
-		Defaults: defaults,
-	}
-	if err := watch(mgr, &v1alpha1.DynamoGraphDeployment{}, graphdeployment.Children(),
-		reconcile.AsReconciler(mgr.GetClient(), graphs)); err != nil {
+		Platform: platform,
+	}))
+	if err != nil {
 		return err
 	}
-
-	components := &componentdeployment.Reconciler{
+	componentWatch, err := watch(mgr, &v1alpha1.DynamoComponentDeployment{}, components, reconcile.AsReconciler(mgr.GetClient(), &componentdeployment.Reconciler{
 		Client:   mgr.GetClient(),
-		Observer: observe.New(mgr.GetClient(), componentdeployment.Children()...),
+		Observer: observe.New(mgr.GetClient(), components...),
+		Facts:    facts,
 		Applier:  applier,
 		Events:   mgr.GetEventRecorder("dynamocomponentdeployment"),
 		Clock:    clock.RealClock{},
-		Defaults: defaults,
-		Platform: pod.Platform{
-			NATS: cfg.Endpoints.NATS, Etcd: cfg.Endpoints.Etcd,
-			ModelExpress: cfg.Endpoints.ModelExpress, Prometheus: cfg.Endpoints.Prometheus,
-		},
+		Platform: platform,
+	}))
+	if err != nil {
+		return err
 	}
-	return watch(mgr, &v1alpha1.DynamoComponentDeployment{}, componentdeployment.Children(),
-		reconcile.AsReconciler(mgr.GetClient(), components))
+	graphWatch.beneath = beneath
+	return watchGuests(mgr, graphWatch, componentWatch)
 }

@@ -1,6 +1,6 @@
 // Package apply is the only writer of children. It brings the objects that one
-// owner desires into the cluster by server-side apply and removes those it no
-// longer desires. It sends nothing when nothing would change, touches no field
+// owner wants into the cluster by server-side apply and removes those it no
+// longer wants. It sends nothing when nothing would change, touches no field
 // that others manage, and never takes over or deletes an object of another
 // owner. It does not know what the objects mean.
 package apply
@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/fault"
@@ -32,31 +31,42 @@ const FieldManager = "dynamo-operator"
 type Applier struct {
 	client client.Client
 	direct client.Reader
+	// partly are kinds of which the cache does not hold all objects: that it
+	// has none proves nothing.
+	partly map[schema.GroupVersionKind]bool
 	writes writeLog
 }
 
-// New makes an Applier over a client whose reads are cached and a reader that
-// asks the API server itself.
-func New(cached client.Client, direct client.Reader) *Applier {
-	return &Applier{client: cached, direct: direct}
+// New makes an Applier over a client whose reads are cached, except in part for
+// some kinds, and a reader that asks the API server itself.
+func New(cached client.Client, direct client.Reader, partly ...client.Object) (*Applier, error) {
+	a := &Applier{client: cached, direct: direct, partly: map[schema.GroupVersionKind]bool{}}
+	for _, object := range partly {
+		kind, err := apiutil.GVKForObject(object, cached.Scheme())
+		if err != nil {
+			return nil, err
+		}
+		a.partly[kind] = true
+	}
+	return a, nil
 }
 
-// Sync makes the cluster hold desired, all controlled by owner, and deletes
-// what is in owned but not in desired. One object's failure does not keep the
-// others from being written; the errors come back joined.
-func (a *Applier) Sync(ctx context.Context, owner graph.Object, desired, owned []graph.Object) (ChangeSet, error) {
+// Sync makes the cluster hold what owner wants, and removes what is in owned but
+// not wanted. One object's failure does not keep the others from being written;
+// the errors come back joined.
+func (a *Applier) Sync(ctx context.Context, owner graph.Object, wanted []graph.Wanted, owned []graph.Object) (ChangeSet, error) {
 	var (
 		changes ChangeSet
 		errs    []error
-		wanted  = make(map[identity]bool, len(desired))
+		keep    = make(map[identity]bool, len(wanted))
 	)
-	for _, object := range desired {
-		id, err := a.identify(object)
+	for _, w := range wanted {
+		id, err := a.identify(w.Object)
 		if err != nil {
 			return changes, err
 		}
-		wanted[id] = true
-		action, err := a.apply(ctx, owner, object, id)
+		keep[id] = true
+		action, err := a.bring(ctx, owner, w, id)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("apply %s: %w", id, err))
 		} else if action != "" {
@@ -68,10 +78,10 @@ func (a *Applier) Sync(ctx context.Context, owner graph.Object, desired, owned [
 		if err != nil {
 			return changes, err
 		}
-		if wanted[id] || object.GetDeletionTimestamp() != nil || !metav1.IsControlledBy(object, owner) {
+		if keep[id] || object.GetDeletionTimestamp() != nil {
 			continue
 		}
-		if err := a.delete(ctx, object); err != nil {
+		if err := a.remove(ctx, owner, object, id); err != nil {
 			errs = append(errs, fmt.Errorf("delete %s: %w", id, err))
 			continue
 		}
@@ -80,53 +90,65 @@ func (a *Applier) Sync(ctx context.Context, owner graph.Object, desired, owned [
 	return changes, errors.Join(errs...)
 }
 
-// apply writes one object if it has to, and says what that did.
-func (a *Applier) apply(ctx context.Context, owner, object graph.Object, id identity) (Action, error) {
-	payload, err := a.payload(owner, object, id)
+// bring writes one object if it has to, and says what that did.
+func (a *Applier) bring(ctx context.Context, owner graph.Object, w graph.Wanted, id identity) (Action, error) {
+	payload, err := a.payload(owner, w, id)
 	if err != nil {
 		return "", err
 	}
 	live, err := a.live(ctx, a.client, id)
-	if err == nil && live == nil && a.writes.covers(id, payload, "") {
-		// Made a moment ago: either the cache is behind, or somebody has
-		// deleted it since. Only the server knows.
+	if err == nil && live == nil && (a.partly[id.kind] || a.writes.covers(id, payload, "")) {
+		// Of a kind that the cache holds in part, or made a moment ago: the
+		// cache may be behind, or somebody has deleted it since. Only the
+		// server knows.
 		live, err = a.live(ctx, a.direct, id)
 	}
+	switch {
+	case err != nil:
+		return "", err
+	case live == nil:
+		return a.apply(ctx, owner, w.Tie, payload, id, "")
+	case w.Once:
+		return "", nil
+	}
+	mine, err := claim(owner, live, w.Tie, id)
+	if err != nil || !mine {
+		return "", err
+	}
+	seen := live.GetResourceVersion()
+	if a.writes.covers(id, payload, seen) || upToDate(payload, live, manager(owner, w.Tie)) {
+		return "", nil
+	}
+	return a.apply(ctx, owner, w.Tie, payload, id, seen)
+}
+
+// apply sends a payload. The server may find that it changes nothing, which is
+// then no change.
+func (a *Applier) apply(ctx context.Context, owner graph.Object, tie graph.Tie, payload *unstructured.Unstructured, id identity, seen string) (Action, error) {
+	sent := payload.DeepCopy()
+	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(sent),
+		client.FieldOwner(manager(owner, tie)), client.ForceOwnership)
 	if err != nil {
 		return "", err
 	}
-	action, before := Created, ""
-	if live != nil {
-		action, before = Updated, live.GetResourceVersion()
-		if err := ownedBy(owner, live, id); err != nil {
-			return "", err
-		}
-		if live.GetDeletionTimestamp() != nil {
-			return "", fault.New(fault.Waiting, v1alpha1.ReasonChildTerminating,
-				"%s is being deleted and will be made again once it is gone", id)
-		}
-		if a.writes.covers(id, payload, before) || upToDate(payload, live) {
-			return "", nil
-		}
-	}
-	sent := payload.DeepCopy()
-	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(sent), client.FieldOwner(FieldManager), client.ForceOwnership); err != nil {
-		return "", err
-	}
-	a.writes.record(id, payload, before, sent.GetResourceVersion())
-	if sent.GetResourceVersion() == before {
+	a.writes.record(id, payload, seen, sent.GetResourceVersion())
+	switch seen {
+	case "":
+		return Created, nil
+	case sent.GetResourceVersion():
 		return "", nil
+	default:
+		return Updated, nil
 	}
-	return action, nil
 }
 
 // payload is exactly what we want to say about an object, and no more.
-func (a *Applier) payload(owner, object graph.Object, id identity) (*unstructured.Unstructured, error) {
-	owned := object.DeepCopyObject().(graph.Object)
-	if err := controllerutil.SetControllerReference(owner, owned, a.client.Scheme()); err != nil {
+func (a *Applier) payload(owner graph.Object, w graph.Wanted, id identity) (*unstructured.Unstructured, error) {
+	object := w.DeepCopyObject().(graph.Object)
+	if err := tie(owner, object, w.Tie, a.client.Scheme()); err != nil {
 		return nil, err
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(owned)
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, err
 	}
@@ -146,23 +168,23 @@ func (a *Applier) live(ctx context.Context, from client.Reader, id identity) (gr
 	if err := from.Get(ctx, id.key, object); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
+	if object.GetDeletionTimestamp() != nil {
+		return nil, fault.New(fault.Waiting, v1alpha1.ReasonChildTerminating,
+			"%s is being deleted and will be made again once it is gone", id)
+	}
 	return object, nil
 }
 
-// ownedBy refuses objects of somebody else that happen to have a name of ours.
-func ownedBy(owner, live graph.Object, id identity) error {
-	if metav1.IsControlledBy(live, owner) {
-		return nil
+// remove deletes an object that its owner no longer wants, or leaves it to the
+// other owners that it has.
+func (a *Applier) remove(ctx context.Context, owner, object graph.Object, id identity) error {
+	if !metav1.IsControlledBy(object, owner) && len(object.GetOwnerReferences()) > 1 {
+		release := &unstructured.Unstructured{}
+		release.SetGroupVersionKind(id.kind)
+		release.SetNamespace(id.key.Namespace)
+		release.SetName(id.key.Name)
+		return a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(release), client.FieldOwner(manager(owner, graph.Joint)))
 	}
-	by := "nobody"
-	if ref := metav1.GetControllerOf(live); ref != nil {
-		by = ref.Kind + " " + ref.Name
-	}
-	return fault.New(fault.Conflict, v1alpha1.ReasonNameConflict,
-		"%s exists and is controlled by %s; rename the service or remove that object", id, by)
-}
-
-func (a *Applier) delete(ctx context.Context, object graph.Object) error {
 	uid := object.GetUID()
 	err := a.client.Delete(ctx, object.(client.Object),
 		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
@@ -172,9 +194,28 @@ func (a *Applier) delete(ctx context.Context, object graph.Object) error {
 	return err
 }
 
-// upToDate compares a payload with the live object and our record in it.
-func upToDate(payload *unstructured.Unstructured, live graph.Object) bool {
-	owned := ownedFields(live.GetManagedFields())
+// Annotate records something of ours on an object that is not a child, such as
+// a decision that has to outlive this process.
+func (a *Applier) Annotate(ctx context.Context, object graph.Object, annotations map[string]string) error {
+	id, err := a.identify(object)
+	if err != nil {
+		return err
+	}
+	note := &unstructured.Unstructured{}
+	note.SetGroupVersionKind(id.kind)
+	note.SetNamespace(id.key.Namespace)
+	note.SetName(id.key.Name)
+	note.SetUID(object.GetUID()) // an object made anew is not the one that we decided about
+	note.SetAnnotations(annotations)
+	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(note), client.FieldOwner(FieldManager), client.ForceOwnership); err != nil {
+		return fmt.Errorf("annotate %s: %w", id, err)
+	}
+	return nil
+}
+
+// upToDate compares a payload with the live object and a manager's record in it.
+func upToDate(payload *unstructured.Unstructured, live graph.Object, manager string) bool {
+	owned := ownedFields(live.GetManagedFields(), manager)
 	if owned == nil {
 		return false
 	}

@@ -3,15 +3,18 @@ package apply
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// ownedFields is what the API server has recorded as applied by us; nil when
-// we have never applied the object.
-func ownedFields(entries []metav1.ManagedFieldsEntry) *fieldpath.Set {
-	at := slices.IndexFunc(entries, ours)
+// ownedFields is what the API server has recorded as applied by a manager; nil
+// when it has never applied the object.
+func ownedFields(entries []metav1.ManagedFieldsEntry, manager string) *fieldpath.Set {
+	at := slices.IndexFunc(entries, func(e metav1.ManagedFieldsEntry) bool {
+		return ours(e) && e.Manager == manager
+	})
 	if at < 0 || entries[at].FieldsV1 == nil {
 		return nil
 	}
@@ -23,7 +26,7 @@ func ownedFields(entries []metav1.ManagedFieldsEntry) *fieldpath.Set {
 }
 
 func ours(e metav1.ManagedFieldsEntry) bool {
-	return e.Manager == FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+	return strings.HasPrefix(e.Manager, FieldManager) && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 }
 
 // Trim drops what nobody here reads from an object on its way into the cache:

@@ -6,7 +6,9 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
@@ -29,6 +31,10 @@ type Config struct {
 
 	Discovery  Discovery  `json:"discovery,omitzero"`
 	Endpoints  Endpoints  `json:"endpoints,omitzero"`
+	Ingress    Ingress    `json:"ingress,omitzero"`
+	Roles      Roles      `json:"roles,omitzero"`
+	Grove      Grove      `json:"grove,omitzero"`
+	MPI        MPI        `json:"mpi,omitzero"`
 	Controller Controller `json:"controller,omitzero"`
 	Server     Server     `json:"server,omitzero"`
 	Leader     Leader     `json:"leaderElection,omitzero"`
@@ -47,6 +53,35 @@ type Endpoints struct {
 	Etcd         string `json:"etcd,omitempty"`
 	ModelExpress string `json:"modelExpress,omitempty"`
 	Prometheus   string `json:"prometheus,omitempty"`
+}
+
+// Ingress is how frontends are reached unless a graph says otherwise. With
+// neither class nor gateway they are reached from inside only.
+type Ingress struct {
+	Class      string `json:"class,omitempty"`
+	TLSSecret  string `json:"tlsSecret,omitempty"`
+	HostSuffix string `json:"hostSuffix,omitempty"`
+	// Gateway is an Istio gateway.
+	Gateway string `json:"gateway,omitempty"`
+}
+
+// Roles are ClusterRoles of the installation that accounts of a namespace are
+// bound to; an empty name leaves that to the installation.
+type Roles struct {
+	Planner string `json:"planner,omitempty"`
+	Picker  string `json:"picker,omitempty"`
+}
+
+// Grove tunes graphs that run on Grove.
+type Grove struct {
+	// TerminationDelay is how long a gang may be short of pods.
+	TerminationDelay metav1.Duration `json:"terminationDelay,omitzero"`
+}
+
+// MPI is about engines that span nodes by MPI.
+type MPI struct {
+	// SSHSecret names the Secret with the key, one in each namespace.
+	SSHSecret string `json:"sshSecret,omitempty"`
 }
 
 // Controller tunes the reconcilers.
@@ -84,6 +119,8 @@ func Default() Config {
 		APIVersion: APIVersion,
 		Kind:       Kind,
 		Discovery:  Discovery{Backend: graph.DiscoveryKubernetes},
+		Grove:      Grove{TerminationDelay: metav1.Duration{Duration: 15 * time.Minute}},
+		MPI:        MPI{SSHSecret: "mpi-run-ssh-secret"},
 		Controller: Controller{Workers: 8, QPS: 200, Burst: 400},
 		Server:     Server{MetricsAddress: listen("8080"), HealthAddress: listen("8081")},
 		Log:        Log{Format: "json"},

@@ -8,6 +8,8 @@
 package graph
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -22,6 +24,26 @@ type Graph struct {
 	Standalone bool
 	// Components are sorted by name.
 	Components []Component
+	Claims     []Claim
+	// RetainClaims keeps created claims when the graph is deleted.
+	RetainClaims bool
+	Adapters     []Adapter
+}
+
+// NeedsSSH reports whether nodes of a group have to reach each other by SSH.
+func (g *Graph) NeedsSSH() bool {
+	return slices.ContainsFunc(g.Components, func(c Component) bool {
+		return c.Multinode() && c.Engine == EngineTRTLLM
+	})
+}
+
+// Picker returns the endpoint picker, if the graph has one.
+func (g *Graph) Picker() (Component, bool) {
+	at := slices.IndexFunc(g.Components, func(c Component) bool { return c.Role == RoleEPP })
+	if at < 0 {
+		return Component{}, false
+	}
+	return g.Components[at], true
 }
 
 // Discovery is how components find each other at run time.
@@ -73,6 +95,10 @@ type Component struct {
 	Liveness      *corev1.Probe
 	Readiness     *corev1.Probe
 
+	Ingress *Ingress
+	// Picker is the configuration of a gateway's endpoint picker.
+	Picker *Picker
+
 	// Main and Pod are the user's overlays over what we render; Pod holds no
 	// main container.
 	Main *corev1.Container
@@ -108,6 +134,29 @@ type Mount struct {
 	CompilationCache bool
 	// Default says that Path is the engine's own choice.
 	Default bool
+}
+
+// Picker is where an endpoint picker finds its configuration: in a ConfigMap of
+// the user's, or inline, as JSON that is passed on.
+type Picker struct {
+	ConfigMap, Key string
+	Inline         []byte
+}
+
+// Claim is a volume claim that a graph uses.
+type Claim struct {
+	Name         string
+	Create       bool
+	StorageClass string
+	Size         resource.Quantity
+	AccessMode   corev1.PersistentVolumeAccessMode
+}
+
+// Adapter is the scaling adapter of a service: its first number of replicas.
+type Adapter struct {
+	Service    string
+	ObjectName string
+	Replicas   int32
 }
 
 // SharedMemory is the size of /dev/shm; nil means that there is none.

@@ -40,6 +40,15 @@ func DiscoveryBinding(graph string) string {
 	return suffixed(graph, "-k8s-service-discovery-binding", maxName)
 }
 
+// PickerConfigKey is the key, and the file, of an endpoint picker's configuration.
+const PickerConfigKey = "epp-config-dynamo.yaml"
+
+// PickerConfigMap names the ConfigMap of an inline picker configuration.
+func PickerConfigMap(graph string) string { return suffixed(graph, "-epp-config", maxName) }
+
+// PickerPool names the InferencePool behind a graph's endpoint picker.
+func PickerPool(graph string) string { return suffixed(graph, "-pool", maxName) }
+
 // ModelHash is the label value by which endpoints of a base model are found.
 func ModelHash(model string) string {
 	return digest(model)

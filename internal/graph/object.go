@@ -11,3 +11,24 @@ type Object interface {
 	metav1.Object
 	runtime.Object
 }
+
+// Wanted is an object that an owner wants to exist.
+type Wanted struct {
+	Object
+	Tie Tie
+	// Once is made if it is absent and left alone after that: it holds data, or
+	// others write to it.
+	Once bool
+}
+
+// Tie is how an object hangs on the owner that wants it.
+type Tie int
+
+const (
+	// Controlled belongs to one owner and goes with it.
+	Controlled Tie = iota
+	// Joint belongs to all owners that want it and goes with the last.
+	Joint
+	// Loose serves a namespace and outlives any owner.
+	Loose
+)

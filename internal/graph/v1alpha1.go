@@ -16,6 +16,7 @@ import (
 // Defaults are the operator's settings that a graph inherits.
 type Defaults struct {
 	Discovery Discovery
+	Ingress   IngressDefaults
 }
 
 // FromGraphDeployment reads a DynamoGraphDeployment.
@@ -25,10 +26,11 @@ func FromGraphDeployment(dgd *v1alpha1.DynamoGraphDeployment, d Defaults) (*Grap
 		Namespace: dgd.Namespace,
 		Discovery: discovery(dgd.Annotations, d),
 	}
-	for name, service := range dgd.Spec.SortedServices() {
-		shared := *service.DeepCopy()
-		shared.Envs = mergeEnvs(dgd.Spec.Envs, shared.Envs)
-		shared.Annotations = inherit(shared.Annotations, dgd.Annotations)
+	for name := range dgd.Spec.SortedServices() {
+		shared, err := Service(dgd, name, d)
+		if err != nil {
+			return nil, fmt.Errorf("service %s: %w", name, err)
+		}
 		c, err := component(shared, dgd.Spec.BackendFramework, d)
 		if err != nil {
 			return nil, fmt.Errorf("service %s: %w", name, err)
@@ -36,8 +38,34 @@ func FromGraphDeployment(dgd *v1alpha1.DynamoGraphDeployment, d Defaults) (*Grap
 		c.Name = name
 		c.ObjectName = ComponentName(dgd.Name, name)
 		g.add(c, shared)
+		if shared.ScalingAdapter != nil && shared.ScalingAdapter.Enabled {
+			g.Adapters = append(g.Adapters, Adapter{Service: name, ObjectName: c.ObjectName, Replicas: c.Replicas})
+		}
+	}
+	g.RetainClaims = dgd.Annotations[v1alpha1.AnnotationRetainPVCs] == "true"
+	for _, pvc := range dgd.Spec.PVCs {
+		claim := Claim{Name: pvc.Name, Create: deref(pvc.Create, false), StorageClass: pvc.StorageClass, AccessMode: pvc.VolumeAccessMode}
+		if pvc.Size != nil {
+			claim.Size = pvc.Size.DeepCopy()
+		}
+		g.Claims = append(g.Claims, claim)
 	}
 	return g, nil
+}
+
+// Service is a service's spec as its component carries it: the user's, with
+// what the graph says for all of its services.
+func Service(dgd *v1alpha1.DynamoGraphDeployment, name string, d Defaults) (v1alpha1.SharedSpec, error) {
+	shared := v1alpha1.SharedSpec{}
+	if service := dgd.Spec.Services[name]; service != nil {
+		shared = *service.DeepCopy()
+	}
+	shared.Envs = mergeEnvs(dgd.Spec.Envs, shared.Envs)
+	shared.Annotations = inherit(shared.Annotations, dgd.Annotations)
+	if shared.ComponentType == v1alpha1.ComponentTypeFrontend && shared.Ingress == nil {
+		shared.Ingress = DefaultIngress(dgd.Name, d.Ingress)
+	}
+	return ApplyDeploymentConfig(name, shared)
 }
 
 // FromComponentDeployment reads a DynamoComponentDeployment: the only component
@@ -152,6 +180,8 @@ func component(s v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, d Def
 		SharedMemory: readSharedMemory(s.SharedMemory),
 		Liveness:     s.LivenessProbe,
 		Readiness:    s.ReadinessProbe,
+		Ingress:      readIngress(s.Ingress),
+		Picker:       readPicker(s.EPPConfig),
 	}
 	if s.Multinode != nil {
 		c.Nodes = s.Multinode.NodeCount
@@ -180,6 +210,20 @@ func deref[T any](p *T, otherwise T) T {
 		return otherwise
 	}
 	return *p
+}
+
+// readPicker gives a reference without a key the one that we write to.
+func readPicker(e *v1alpha1.EPPConfig) *Picker {
+	switch {
+	case e == nil:
+		return nil
+	case e.ConfigMapRef != nil:
+		return &Picker{ConfigMap: e.ConfigMapRef.Name, Key: cmp.Or(e.ConfigMapRef.Key, PickerConfigKey)}
+	case e.Config != nil:
+		return &Picker{Key: PickerConfigKey, Inline: e.Config.Raw}
+	default:
+		return nil
+	}
 }
 
 // defaultSharedMemory suits engines that pass tensors between processes.

@@ -365,10 +365,11 @@ func TestLostWorkers(t *testing.T) {
 		g := newGraph(t)
 		g.mortal(1, -1, 3)
 		g.mortal(2, 4, 3)
+		g.mortal(4, 0, 3)
 		g.worker(3, nil, "--migration-limit", "3")
 		g.await("/health", fmt.Sprintf(generateAt, "backend", 3))
 		want := ""
-		for range 3 { // whoever is first, the answer is whole and the same
+		for range 4 { // whoever is first, the answer is whole and the same
 			s := g.stream(body(`,"stream":true,"stream_options":{"include_usage":true}`))
 			if s.usage["completion_tokens"] != 9.0 || len(s.errors) > 0 {
 				t.Fatalf("answer %+v", s)
@@ -445,7 +446,7 @@ func TestLengthAndStop(t *testing.T) {
 	}
 	words := strings.Fields(natural)
 	cut, reason, n := ask(`,"stop":[" ` + words[3] + `"]`)
-	if reason != "stop" || strings.Contains(cut, " "+words[3]) || n >= length || !strings.HasPrefix(natural, cut) {
+	if reason != "stop" || strings.Contains(cut, " "+words[3]) || n > 5 || !strings.HasPrefix(natural, cut) {
 		t.Errorf("stop at %q gave %q (%q, %v tokens)", words[3], cut, reason, n)
 	}
 }
@@ -473,8 +474,7 @@ func TestResponsesAndEmbeddings(t *testing.T) {
 
 func TestMetricNames(t *testing.T) {
 	g := newGraph(t)
-	// In real time, so that tokens do not arrive in one chunk.
-	g.worker(2, setting.Env{"MOCKER_DRAIN_LINGER": "0"}, "--served-model-name", "Org/M")
+	g.worker(2, nil, "--served-model-name", "Org/M")
 	g.await("/v1/models", `"id":"Org/M"`)
 	g.stream(`{"model":"Org/M","messages":[{"role":"user","content":"hello"}],"max_tokens":3,"stream":true}`)
 	g.await("/metrics", `dynamo_frontend_requests_total{endpoint="chat_completions",model="org/m",request_type="stream",status="success"} 1`)
@@ -482,7 +482,7 @@ func TestMetricNames(t *testing.T) {
 	for _, want := range []string{
 		`dynamo_frontend_inflight_requests{model="org/m"} 0`, `dynamo_frontend_queued_requests{model="org/m"} 0`, `dynamo_frontend_disconnected_clients 0`,
 		`dynamo_frontend_output_tokens_total{model="org/m"} 3`, `dynamo_frontend_time_to_first_token_seconds_count{model="org/m"} 1`,
-		`dynamo_frontend_inter_token_latency_seconds_count{model="org/m"}`, `dynamo_frontend_output_sequence_tokens_sum{model="org/m"} 3`,
+		`dynamo_frontend_inter_token_latency_seconds_count{model="org/m"} 2`, `dynamo_frontend_output_sequence_tokens_sum{model="org/m"} 3`,
 		`dynamo_frontend_input_sequence_tokens_count{model="org/m"} 1`, `dynamo_frontend_request_duration_seconds_bucket{model="org/m",le="1.9"}`,
 		`dynamo_frontend_model_total_kv_blocks{model="Org/M"} 16384`, `dynamo_frontend_model_context_length{model="Org/M"} 40960`,
 		`dynamo_frontend_cached_tokens_count{model="org/m"} 1`,

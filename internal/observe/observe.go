@@ -1,5 +1,5 @@
 // Package observe is the only reader of the cluster: it turns what the informers
-// hold into a snapshot. It decides nothing.
+// hold into snapshots and facts. It decides nothing.
 package observe
 
 import (
@@ -10,16 +10,24 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 )
 
-// controllerUID indexes objects by the owner that controls them, so that a pass
-// over one owner costs what that owner has, not what the cluster has.
-const controllerUID = "metadata.controllerUID"
+// ownerUID indexes objects by their owners, so that a pass over one owner costs
+// what that owner has, not what the cluster has.
+const ownerUID = "metadata.ownerUID"
+
+// Child is a kind of child: an empty object and an empty list of it.
+type Child struct {
+	Object client.Object
+	List   client.ObjectList
+	// API is the optional API that the kind is of; empty for one that every
+	// cluster serves.
+	API snapshot.API
+}
 
 // Index prepares the informers' stores for Observers of the given children.
 func Index(ctx context.Context, indexer client.FieldIndexer, children ...Child) error {
@@ -30,11 +38,19 @@ func Index(ctx context.Context, indexer client.FieldIndexer, children ...Child) 
 			continue // several owners have children of one kind
 		}
 		done[kind] = true
-		if err := indexer.IndexField(ctx, c.Object, controllerUID, controllerOf); err != nil {
-			return fmt.Errorf("index %T by controller: %w", c.Object, err)
+		if err := indexer.IndexField(ctx, c.Object, ownerUID, ownersOf); err != nil {
+			return fmt.Errorf("index %T by owner: %w", c.Object, err)
 		}
 	}
 	return nil
+}
+
+func ownersOf(object client.Object) []string {
+	var uids []string
+	for _, ref := range object.GetOwnerReferences() {
+		uids = append(uids, string(ref.UID))
+	}
+	return uids
 }
 
 // Observer reads the children of one kind of owner.
@@ -48,26 +64,17 @@ func New(reader client.Reader, children ...Child) *Observer {
 	return &Observer{reader: reader, children: children}
 }
 
-// Child is a kind of child: an empty object and an empty list of it.
-type Child struct {
-	Object client.Object
-	List   client.ObjectList
-}
-
-func controllerOf(object client.Object) []string {
-	if ref := metav1.GetControllerOf(object); ref != nil {
-		return []string{string(ref.UID)}
-	}
-	return nil
-}
-
-// Children reads everything that owner controls.
-func (o *Observer) Children(ctx context.Context, owner client.Object) (snapshot.Snapshot, error) {
+// Children reads everything that owner owns. Kinds of APIs that the cluster
+// lacks have no objects.
+func (o *Observer) Children(ctx context.Context, owner client.Object, have snapshot.Capabilities) (snapshot.Snapshot, error) {
 	var s snapshot.Snapshot
 	for _, child := range o.children {
+		if child.API != "" && !have[child.API] {
+			continue
+		}
 		list := child.List.DeepCopyObject().(client.ObjectList)
 		err := o.reader.List(ctx, list, client.InNamespace(owner.GetNamespace()),
-			client.MatchingFields{controllerUID: string(owner.GetUID())})
+			client.MatchingFields{ownerUID: string(owner.GetUID())})
 		if err != nil {
 			return snapshot.Snapshot{}, fmt.Errorf("list children of %s as %T: %w", client.ObjectKeyFromObject(owner), list, err)
 		}

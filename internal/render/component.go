@@ -4,58 +4,63 @@
 package render
 
 import (
-	corev1 "k8s.io/api/core/v1"
+	"errors"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/backend"
 	"github.com/dynamo-operator/dynamo-operator/internal/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/render/pod"
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload/deployment"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload/lws"
 )
 
-// Orchestrator picks the builder of a component's workload.
-func Orchestrator(c graph.Component) (workload.Builder, error) {
-	if c.Multinode() {
-		return nil, fault.New(fault.Unsupported, v1alpha1.ReasonOrchestratorUnavailable,
-			"it spans %d nodes, which needs LeaderWorkerSet or Grove", c.Nodes)
-	}
-	return deployment.Builder{}, nil
-}
-
 // Component renders the children of a DynamoComponentDeployment, which is a
-// graph of one component: its workload, and the Service by which others reach
+// graph of one component: its workload, and the Services by which others reach
 // it. A workload that cannot be rendered does not keep the rest from existing;
 // its error comes back beside them.
-func Component(g *graph.Graph, p pod.Platform) ([]graph.Object, error) {
-	var objects []graph.Object
+func Component(g *graph.Graph, p Platform) ([]graph.Wanted, error) {
+	var wanted []graph.Wanted
 	if g.Standalone {
-		objects = Discovery(g)
+		wanted = controlled(Discovery(g)...)
 	}
 	workloads, err := workloads(g, p)
-	objects = append(objects, workloads...)
+	wanted = append(wanted, controlled(workloads...)...)
 	for _, c := range g.Components {
-		objects = append(objects, Service(c))
+		wanted = append(wanted, controlled(Service(c))...)
+		routes, routeErr := ingress(c, p.Capabilities)
+		wanted = append(wanted, controlled(routes...)...)
+		err = errors.Join(err, routeErr)
 	}
-	return objects, err
+	return append(wanted, modelServices(g.Components)...), err
 }
 
-func workloads(g *graph.Graph, p pod.Platform) ([]graph.Object, error) {
-	orchestrator, err := Orchestrator(g.Components[0])
+func workloads(g *graph.Graph, p Platform) ([]graph.Object, error) {
+	orchestrator, err := orchestrator(g, p.Capabilities)
 	if err != nil {
 		return nil, err
 	}
-	return orchestrator.Build(g, func(c graph.Component, at backend.Group) (corev1.PodTemplateSpec, error) {
-		return pod.Template(c, at, p)
-	})
+	return orchestrator.Build(g, pods(p))
+}
+
+// orchestrator picks what runs a component: a Deployment if it fits on one
+// node, LeaderWorkerSets in gangs if it does not.
+func orchestrator(g *graph.Graph, have snapshot.Capabilities) (workload.Builder, error) {
+	c := g.Components[0]
+	if !c.Multinode() {
+		return deployment.Builder{}, nil
+	}
+	if have.All(snapshot.APILeaderWorkerSet, snapshot.APIVolcano) {
+		return lws.Builder{}, nil
+	}
+	return nil, fault.New(fault.Unsupported, v1alpha1.ReasonOrchestratorUnavailable,
+		"service %s spans %d nodes; install LeaderWorkerSet with Volcano, or Grove", c.Name, c.Nodes)
 }
 
 // Progress reads how far a component's workload is; nothing is known of one
 // that no orchestrator can run.
-func Progress(g *graph.Graph, s snapshot.Snapshot) workload.Progress {
-	orchestrator, err := Orchestrator(g.Components[0])
+func Progress(g *graph.Graph, s snapshot.Snapshot, have snapshot.Capabilities) workload.Progress {
+	orchestrator, err := orchestrator(g, have)
 	if err != nil {
 		return workload.Progress{}
 	}

@@ -16,13 +16,7 @@ func Discovery(g *graph.Graph) []graph.Object {
 		return nil
 	}
 	account := graph.DiscoveryAccount(g.Name)
-	meta := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Name: name, Namespace: g.Namespace, Labels: map[string]string{
-			"app.kubernetes.io/managed-by": "dynamo-operator",
-			"app.kubernetes.io/component":  "rbac",
-			"app.kubernetes.io/name":       account,
-		}}
-	}
+	meta := func(name string) metav1.ObjectMeta { return rbacMeta(g.Namespace, name, account) }
 	return []graph.Object{
 		&corev1.ServiceAccount{ObjectMeta: meta(account)},
 		&rbacv1.Role{ObjectMeta: meta(graph.DiscoveryRole(g.Name)), Rules: discoveryRules()},

@@ -1,36 +1,81 @@
 package render
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload/grove"
 )
 
 // Graph renders the children of a DynamoGraphDeployment: what its components
-// share, then one DynamoComponentDeployment a service. Everything else is made
-// from those.
-func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph) []graph.Object {
-	objects := Discovery(g)
-	for _, c := range g.Components {
-		objects = append(objects, componentDeployment(dgd, c))
+// share, then either one DynamoComponentDeployment a service, from which the
+// rest is made, or everything that Grove needs.
+func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, provider workload.Provider, p Platform) ([]graph.Wanted, error) {
+	wanted := accounts(g, p.Roles)
+	wanted = append(wanted, claims(g)...)
+	wanted = append(wanted, adapters(g)...)
+	wanted = append(wanted, controlled(Discovery(g)...)...)
+	picker, err := picker(g, p.Capabilities)
+	wanted = append(wanted, controlled(picker...)...)
+	if provider == workload.ProviderGrove {
+		cliques, cliqueErr := cliqueSet(g, p)
+		return append(wanted, cliques...), errors.Join(err, cliqueErr)
 	}
-	return objects
+	for _, c := range g.Components {
+		component, componentErr := componentDeployment(dgd, c, p)
+		if componentErr != nil {
+			return wanted, errors.Join(err, componentErr)
+		}
+		wanted = append(wanted, controlled(component)...)
+	}
+	return wanted, err
+}
+
+// controlled wants objects that belong to one owner.
+func controlled(objects ...graph.Object) []graph.Wanted {
+	var wanted []graph.Wanted
+	for _, o := range objects {
+		wanted = append(wanted, graph.Wanted{Object: o})
+	}
+	return wanted
+}
+
+// cliqueSet renders a graph for Grove. There are no components in between, so
+// their Services belong to the graph.
+func cliqueSet(g *graph.Graph, p Platform) ([]graph.Wanted, error) {
+	objects, err := grove.Builder{TerminationDelay: p.GroveTerminationDelay, Queue: p.Queue}.Build(g, pods(p))
+	wanted := controlled(objects...)
+	for _, c := range g.Components {
+		if c.Discovery != graph.DiscoveryKubernetes && c.Role != graph.RoleFrontend && c.Role != graph.RoleEPP {
+			continue // nobody looks for it by name
+		}
+		service := Service(c)
+		// Pods of a clique carry no role: Grove tells leaders and workers apart
+		// by clique, and the runtime by who registers.
+		delete(service.Spec.Selector, v1alpha1.LabelGroupRole)
+		routes, routeErr := ingress(c, p.Capabilities)
+		err = errors.Join(err, routeErr)
+		wanted = append(wanted, controlled(service)...)
+		wanted = append(wanted, controlled(routes...)...)
+	}
+	return append(wanted, modelServices(g.Components)...), err
 }
 
 // componentDeployment carries a service over field by field, in the user's own
 // words, so that a reader of the component sees what the graph says.
-func componentDeployment(dgd *v1alpha1.DynamoGraphDeployment, c graph.Component) *v1alpha1.DynamoComponentDeployment {
-	spec := v1alpha1.SharedSpec{}
-	if service := dgd.Spec.Services[c.Name]; service != nil {
-		spec = *service.DeepCopy()
+func componentDeployment(dgd *v1alpha1.DynamoGraphDeployment, c graph.Component, p Platform) (*v1alpha1.DynamoComponentDeployment, error) {
+	spec, err := graph.Service(dgd, c.Name, p.Defaults)
+	if err != nil {
+		return nil, fmt.Errorf("service %s: %w", c.Name, err)
 	}
 	spec.ServiceName = c.Name
 	spec.DynamoNamespace = new(c.DynamoNamespace)
-	spec.Envs = c.Env
-	spec.Annotations = c.Annotations
 	system := systemLabels(c)
 	labels := map[string]string{}
 	maps.Copy(labels, spec.Labels)
@@ -42,7 +87,7 @@ func componentDeployment(dgd *v1alpha1.DynamoGraphDeployment, c graph.Component)
 			BackendFramework: dgd.Spec.BackendFramework,
 			SharedSpec:       spec,
 		},
-	}
+	}, nil
 }
 
 func systemLabels(c graph.Component) map[string]string {

@@ -13,14 +13,19 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/render/pod"
+	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/golden"
 	"github.com/dynamo-operator/dynamo-operator/internal/validation"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 )
 
-var (
-	defaults = graph.Defaults{Discovery: graph.DiscoveryKubernetes}
-	platform = pod.Platform{NATS: "nats://nats:4222"}
-)
+var platform = render.Platform{
+	Defaults: graph.Defaults{Discovery: graph.DiscoveryKubernetes},
+	Pod:      pod.Platform{NATS: "nats://nats:4222", SSHSecret: "mpi-run-ssh-secret"},
+	Capabilities: snapshot.Capabilities{
+		snapshot.APILeaderWorkerSet: true, snapshot.APIVolcano: true, snapshot.APIIstio: true, snapshot.APIInference: true,
+	},
+}
 
 func readGraph(t *testing.T, path string) *v1alpha1.DynamoGraphDeployment {
 	t.Helper()
@@ -41,19 +46,23 @@ func everything(t *testing.T, dgd *v1alpha1.DynamoGraphDeployment) (graphLevel, 
 	if errs := validation.GraphDeployment(dgd); len(errs) > 0 {
 		t.Fatal(errs.ToAggregate())
 	}
-	g, err := graph.FromGraphDeployment(dgd, defaults)
+	g, err := graph.FromGraphDeployment(dgd, platform.Defaults)
 	if err != nil {
 		t.Fatal(err)
 	}
-	graphLevel = render.Graph(dgd, g)
-	for _, object := range graphLevel {
-		dcd, ok := object.(*v1alpha1.DynamoComponentDeployment)
+	wanted, err := render.Graph(dgd, g, workload.ProviderComponent, platform)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range wanted {
+		graphLevel = append(graphLevel, w.Object)
+		dcd, ok := w.Object.(*v1alpha1.DynamoComponentDeployment)
 		if !ok {
 			continue
 		}
 		stored := dcd.DeepCopy()
 		stored.OwnerReferences = append(stored.OwnerReferences, ownerOf(dgd))
-		one, err := graph.FromComponentDeployment(stored, defaults)
+		one, err := graph.FromComponentDeployment(stored, platform.Defaults)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +70,9 @@ func everything(t *testing.T, dgd *v1alpha1.DynamoGraphDeployment) (graphLevel, 
 		if err != nil {
 			t.Fatal(err)
 		}
-		componentLevel = append(componentLevel, objects...)
+		for _, w := range objects {
+			componentLevel = append(componentLevel, w.Object)
+		}
 	}
 	return graphLevel, componentLevel
 }

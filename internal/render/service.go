@@ -57,11 +57,18 @@ func serviceLabels(c graph.Component) map[string]string {
 }
 
 func servicePort(role graph.Role) corev1.ServicePort {
-	name, port := pod.PortNameSystem, int32(pod.PortSystem)
-	if role == graph.RoleFrontend {
-		name, port = pod.PortNameHTTP, pod.PortHTTP
+	switch role {
+	case graph.RoleFrontend:
+		return port(pod.PortNameHTTP, pod.PortHTTP, intstr.FromString(pod.PortNameHTTP))
+	case graph.RoleEPP:
+		p := port(pod.PortNameGRPC, pod.PortPicker, intstr.FromInt32(pod.PortPicker))
+		p.AppProtocol = new("http2") // a gateway speaks gRPC only to a port that says so
+		return p
+	default:
+		return port(pod.PortNameSystem, pod.PortSystem, intstr.FromString(pod.PortNameSystem))
 	}
-	return corev1.ServicePort{
-		Name: name, Port: port, TargetPort: intstr.FromString(name), Protocol: corev1.ProtocolTCP,
-	}
+}
+
+func port(name string, number int32, target intstr.IntOrString) corev1.ServicePort {
+	return corev1.ServicePort{Name: name, Port: number, TargetPort: target, Protocol: corev1.ProtocolTCP}
 }

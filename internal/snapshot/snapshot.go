@@ -3,7 +3,7 @@
 package snapshot
 
 import (
-	corev1 "k8s.io/api/core/v1"
+	"slices"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 )
@@ -12,13 +12,14 @@ import (
 type Snapshot struct {
 	// Owned are the children that the object controls, in a stable order.
 	Owned []graph.Object
-	// Pods are the pods behind the object's workloads, in a stable order.
-	Pods []*corev1.Pod
+	// Beneath are objects that others made from those children, such as Grove's
+	// cliques. They are read, never written.
+	Beneath []graph.Object
 }
 
-// Find returns the owned child of type T with the given name.
+// Find returns the object of type T with the given name.
 func Find[T graph.Object](s Snapshot, name string) (T, bool) {
-	for _, object := range s.Owned {
+	for _, object := range slices.Concat(s.Owned, s.Beneath) {
 		if typed, ok := object.(T); ok && typed.GetName() == name {
 			return typed, true
 		}

@@ -11,11 +11,13 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload/grove"
 )
 
-// Graph computes the status of a DynamoGraphDeployment from its components. An
+// Graph computes the status of a DynamoGraphDeployment from what runs it. An
 // error of this pass makes it failed, but what the services last showed stays.
-func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, s snapshot.Snapshot, err error, now metav1.Time) v1alpha1.DynamoGraphDeploymentStatus {
+func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.Provider, s snapshot.Snapshot, err error, now metav1.Time) v1alpha1.DynamoGraphDeploymentStatus {
 	st := *dgd.Status.DeepCopy()
 	st.ObservedGeneration = dgd.Generation
 	v := verdict{true, v1alpha1.ReasonAllServicesReady, ""}
@@ -24,7 +26,7 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, s snapshot.Snaps
 		st.Services = map[string]v1alpha1.ServiceReplicaStatus{}
 		var waiting []string
 		for _, c := range g.Components {
-			service, why := component(c, s)
+			service, why := serviceOf(g, c, by, s)
 			st.Services[c.Name] = service
 			if why != "" {
 				waiting = append(waiting, fmt.Sprintf("%s: %s", c.Name, why))
@@ -51,6 +53,19 @@ func failedState(err error) v1alpha1.GraphState {
 		return v1alpha1.GraphStatePending
 	}
 	return v1alpha1.GraphStateFailed
+}
+
+// serviceOf reads one service's progress where its provider shows it.
+func serviceOf(g *graph.Graph, c graph.Component, by workload.Provider, s snapshot.Snapshot) (service v1alpha1.ServiceReplicaStatus, why string) {
+	if by != workload.ProviderGrove {
+		return component(c, s)
+	}
+	one := *g
+	one.Components = []graph.Component{c}
+	p := grove.Builder{}.Progress(&one, s)[0]
+	service = *replicas(p)
+	service.Message = p.Why
+	return service, p.Why
 }
 
 // component reads one service's progress off its DynamoComponentDeployment. Why

@@ -64,7 +64,7 @@ func TestGraph(t *testing.T) {
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
 			dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Name: "chat", Generation: 7}}
-			s := Graph(dgd, g, snapshot.Snapshot{Owned: c.owned}, c.err, now)
+			s := Graph(dgd, g, workload.ProviderComponent, snapshot.Snapshot{Owned: c.owned}, c.err, now)
 			ready := s.Conditions[0]
 			got := verdict{s.State, ready.Status, ready.Reason, ready.Message}
 			if diff := cmp.Diff(c.want, got); diff != "" {

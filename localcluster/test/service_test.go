@@ -54,23 +54,21 @@ func idlePod(name string, labels map[string]string) *corev1.Pod {
 	}
 }
 
-// The pod idles, and the test serves in its place.
-func TestAServiceIsReachedThroughEveryProxy(t *testing.T) {
-	c := sharedCluster(t)
-	client, s := c.client(t), c.state(t)
-	ns := newNamespace(t, client)
-	service := &corev1.Service{
+// playPod makes an idle pod with a Service in front, both called engine, and returns a listener where its process
+// would listen: what is served there is served by the pod.
+func playPod(t *testing.T, client kubernetes.Interface, ns string, port, target int32) (*corev1.Service, *corev1.Pod, net.Listener) {
+	t.Helper()
+	service, err := client.CoreV1().Services(ns).Create(t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "engine"},
 		Spec: corev1.ServiceSpec{
 			Selector: map[string]string{"app": "engine"},
-			Ports:    []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromInt32(8000)}},
+			Ports:    []corev1.ServicePort{{Name: "http", Port: port, TargetPort: intstr.FromInt32(target)}},
 		},
-	}
-	service, err := client.CoreV1().Services(ns).Create(t.Context(), service, metav1.CreateOptions{})
+	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod := idlePod("engine-0", service.Spec.Selector)
+	pod := idlePod("engine", service.Spec.Selector)
 	eventually(t, func(ctx context.Context) error { // the namespace's ServiceAccount may be late
 		_, err := client.CoreV1().Pods(ns).Create(ctx, pod, metav1.CreateOptions{})
 		return err
@@ -81,10 +79,18 @@ func TestAServiceIsReachedThroughEveryProxy(t *testing.T) {
 		}
 		return err
 	})
-	listener, err := net.Listen("tcp4", strings.Replace(pod.Status.PodIP, "10.", "127.", 1)+":8000")
+	listener, err := net.Listen("tcp4", fmt.Sprintf("%s:%d", strings.Replace(pod.Status.PodIP, "10.", "127.", 1), target))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return service, pod, listener
+}
+
+func TestAServiceIsReachedThroughEveryProxy(t *testing.T) {
+	c := sharedCluster(t)
+	client, s := c.client(t), c.state(t)
+	ns := newNamespace(t, client)
+	service, pod, listener := playPod(t, client, ns, 80, 8000)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "engine saw %s", r.URL.Path)
 	})}
@@ -93,7 +99,7 @@ func TestAServiceIsReachedThroughEveryProxy(t *testing.T) {
 
 	for name, request := range map[string]rest.ResponseWrapper{
 		"services/proxy": client.CoreV1().Services(ns).ProxyGet("http", "engine", "80", "/v1/models", nil),
-		"pods/proxy":     client.CoreV1().Pods(ns).ProxyGet("http", "engine-0", "8000", "/v1/models", nil),
+		"pods/proxy":     client.CoreV1().Pods(ns).ProxyGet("http", "engine", "8000", "/v1/models", nil),
 	} {
 		t.Run(name, func(t *testing.T) {
 			eventually(t, func(ctx context.Context) error {
@@ -114,7 +120,7 @@ func TestAServiceIsReachedThroughEveryProxy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			eventually(t, func(ctx context.Context) error {
-				request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/v1/models", nil)
+				request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/v1/models", http.NoBody)
 				if err != nil {
 					return err
 				}
@@ -182,13 +188,16 @@ func TestClaimsOfTheDefaultClassGetAFolder(t *testing.T) {
 	}
 	eventually(t, func(ctx context.Context) error {
 		if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("folder is still there: %v", err)
+			return errors.New("folder is still there")
 		}
 		_, err := client.CoreV1().PersistentVolumes().Get(ctx, filepath.Base(folder), metav1.GetOptions{})
-		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("volume is still there: %v", err)
+		if err == nil {
+			return errors.New("volume is still there")
 		}
-		return nil
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
 	})
 }
 

@@ -1,5 +1,5 @@
 // Package componentdeployment reconciles DynamoComponentDeployments: a graph of
-// one component becomes a workload and a Service.
+// one component becomes a workload and Services.
 package componentdeployment
 
 import (
@@ -8,12 +8,14 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
@@ -22,11 +24,11 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/render"
-	"github.com/dynamo-operator/dynamo-operator/internal/render/pod"
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload/lws"
 )
 
 // +kubebuilder:rbac:groups=nvidia.com,resources=dynamocomponentdeployments,verbs=get;list;watch
@@ -34,16 +36,24 @@ import (
 // +kubebuilder:rbac:groups=nvidia.com,resources=dynamocomponentdeployments/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=networking.istio.io,resources=virtualservices,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=leaderworkerset.x-k8s.io,resources=leaderworkersets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=podgroups,verbs=get;list;watch;create;patch;delete
 
-// Children are the kinds that a component controls. The accounts and rights
-// among them are those of a component that stands alone.
+// Children are the kinds that a component owns. The accounts and rights among
+// them are those of a component that stands alone.
 func Children() []observe.Child {
 	return []observe.Child{
 		{Object: &appsv1.Deployment{}, List: &appsv1.DeploymentList{}},
 		{Object: &corev1.Service{}, List: &corev1.ServiceList{}},
+		{Object: &networkingv1.Ingress{}, List: &networkingv1.IngressList{}},
 		{Object: &corev1.ServiceAccount{}, List: &corev1.ServiceAccountList{}},
 		{Object: &rbacv1.Role{}, List: &rbacv1.RoleList{}},
 		{Object: &rbacv1.RoleBinding{}, List: &rbacv1.RoleBindingList{}},
+		{Object: &render.VirtualService{}, List: &render.VirtualServiceList{}, API: snapshot.APIIstio},
+		{Object: &lws.PodGroup{}, List: &lws.PodGroupList{}, API: snapshot.APIVolcano},
+		{Object: &lwsv1.LeaderWorkerSet{}, List: &lwsv1.LeaderWorkerSetList{}, API: snapshot.APILeaderWorkerSet},
 	}
 }
 
@@ -51,11 +61,11 @@ func Children() []observe.Child {
 type Reconciler struct {
 	Client   client.Client
 	Observer *observe.Observer
+	Facts    observe.Facts
 	Applier  *apply.Applier
 	Events   events.EventRecorder
 	Clock    clock.PassiveClock
-	Defaults graph.Defaults
-	Platform pod.Platform
+	Platform render.Platform
 }
 
 // Reconcile makes one pass over a component.
@@ -63,34 +73,42 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 	if dcd.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil // the garbage collector does the rest
 	}
-	snap, err := r.Observer.Children(ctx, dcd)
+	snap, platform, err := r.observe(ctx, dcd)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if err := validation.Fault(validation.ComponentDeployment(dcd)); err != nil {
-		return r.report(ctx, dcd, nil, snap, err)
+		return r.report(ctx, dcd, workload.Progress{}, err)
 	}
-	g, err := graph.FromComponentDeployment(dcd, r.Defaults)
+	g, err := graph.FromComponentDeployment(dcd, platform.Defaults)
 	if err != nil {
-		return r.report(ctx, dcd, nil, snap, err)
+		return r.report(ctx, dcd, workload.Progress{}, err)
 	}
-	want, unrendered := render.Component(g, r.Platform)
+	wanted, unrendered := render.Component(g, platform)
 	prunable := snap.Owned
 	if unrendered != nil {
 		prunable = nil // what cannot be rendered any more goes on running
 	}
-	changes, err := r.Applier.Sync(ctx, dcd, want, prunable)
+	changes, err := r.Applier.Sync(ctx, dcd, wanted, prunable)
 	event.Applied(r.Events, dcd, changes)
-	return r.report(ctx, dcd, g, snap, errors.Join(unrendered, err))
+	return r.report(ctx, dcd, render.Progress(g, snap, platform.Capabilities), errors.Join(unrendered, err))
+}
+
+func (r *Reconciler) observe(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment) (s snapshot.Snapshot, p render.Platform, err error) {
+	p = r.Platform
+	if p.Capabilities, err = r.Facts.Capabilities(ctx); err != nil {
+		return s, p, err
+	}
+	if p.Pod.PullSecrets, err = r.Facts.PullSecrets(ctx, dcd.Namespace); err != nil {
+		return s, p, err
+	}
+	s, err = r.Observer.Children(ctx, dcd, p.Capabilities)
+	return s, p, err
 }
 
 // report tells what was seen before the writes; the watch on the children
 // brings the next truth.
-func (r *Reconciler) report(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment, g *graph.Graph, snap snapshot.Snapshot, err error) (reconcile.Result, error) {
-	var progress workload.Progress
-	if g != nil {
-		progress = render.Progress(g, snap)
-	}
-	now := status.Component(dcd, progress, err, metav1.NewTime(r.Clock.Now()))
+func (r *Reconciler) report(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment, p workload.Progress, err error) (reconcile.Result, error) {
+	now := status.Component(dcd, p, err, metav1.NewTime(r.Clock.Now()))
 	return controller.Report(ctx, r.Client, dcd, &dcd.Status, now, err)
 }

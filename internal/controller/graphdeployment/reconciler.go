@@ -4,9 +4,8 @@ package graphdeployment
 
 import (
 	"context"
+	"errors"
 
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -18,44 +17,20 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/controller"
 	"github.com/dynamo-operator/dynamo-operator/internal/event"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/render"
-	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/validation"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 )
-
-// +kubebuilder:rbac:groups=nvidia.com,resources=dynamographdeployments,verbs=get;list;watch
-// +kubebuilder:rbac:groups=nvidia.com,resources=dynamographdeployments/status,verbs=patch
-// +kubebuilder:rbac:groups=nvidia.com,resources=dynamographdeployments/finalizers,verbs=update
-// +kubebuilder:rbac:groups=nvidia.com,resources=dynamocomponentdeployments,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-//
-// What pods of a graph may do to find each other, held here only to be granted on:
-// +kubebuilder:rbac:groups="",resources=endpoints,verbs=get;list;watch
-// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
-// +kubebuilder:rbac:groups=nvidia.com,resources=dynamoworkermetadatas,verbs=create;get;list;watch;update;patch;delete
-
-// Children are the kinds that a graph controls.
-func Children() []observe.Child {
-	return []observe.Child{
-		{Object: &v1alpha1.DynamoComponentDeployment{}, List: &v1alpha1.DynamoComponentDeploymentList{}},
-		{Object: &corev1.ServiceAccount{}, List: &corev1.ServiceAccountList{}},
-		{Object: &rbacv1.Role{}, List: &rbacv1.RoleList{}},
-		{Object: &rbacv1.RoleBinding{}, List: &rbacv1.RoleBindingList{}},
-	}
-}
 
 // Reconciler brings a graph's children about and says how far they are.
 type Reconciler struct {
 	Client   client.Client
-	Observer *observe.Observer
+	World    World
 	Applier  *apply.Applier
 	Events   events.EventRecorder
 	Clock    clock.PassiveClock
-	Defaults graph.Defaults
+	Platform render.Platform
 }
 
 // Reconcile makes one pass over a graph.
@@ -63,25 +38,49 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	if dgd.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil // the garbage collector does the rest
 	}
-	snap, err := r.Observer.Children(ctx, dgd)
+	seen, err := r.World.observe(ctx, dgd, r.Platform)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if err := validation.Fault(validation.GraphDeployment(dgd)); err != nil {
-		return r.report(ctx, dgd, nil, snap, err)
+		return r.report(ctx, dgd, nil, seen, err)
 	}
-	g, err := graph.FromGraphDeployment(dgd, r.Defaults)
+	g, err := graph.FromGraphDeployment(dgd, r.Platform.Defaults)
 	if err != nil {
-		return r.report(ctx, dgd, nil, snap, err)
+		return r.report(ctx, dgd, nil, seen, err)
 	}
-	changes, err := r.Applier.Sync(ctx, dgd, render.Graph(dgd, g), snap.Owned)
+	wanted, unrendered := render.Graph(dgd, g, seen.provider, seen.platform)
+	wanted, err = r.World.withSSHKey(ctx, g, r.Platform.Pod.SSHSecret, wanted)
+	if err != nil {
+		return r.report(ctx, dgd, g, seen, err)
+	}
+	if err := r.record(ctx, dgd, seen.provider); err != nil {
+		return r.report(ctx, dgd, g, seen, err)
+	}
+	prunable := seen.Owned
+	if unrendered != nil {
+		prunable = nil // what cannot be rendered any more goes on running
+	}
+	changes, err := r.Applier.Sync(ctx, dgd, wanted, prunable)
 	event.Applied(r.Events, dgd, changes)
-	return r.report(ctx, dgd, g, snap, err)
+	return r.report(ctx, dgd, g, seen, errors.Join(unrendered, err))
+}
+
+// record writes the choice of provider down, so that it stands whatever is
+// installed later.
+func (r *Reconciler) record(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, chosen workload.Provider) error {
+	note := workload.Record(dgd.Annotations, chosen)
+	for key, value := range note {
+		if written, found := dgd.Annotations[key]; !found || written != value {
+			return r.Applier.Annotate(ctx, dgd, note)
+		}
+	}
+	return nil
 }
 
 // report tells what was seen before the writes; the watch on the children
 // brings the next truth.
-func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, snap snapshot.Snapshot, err error) (reconcile.Result, error) {
-	now := status.Graph(dgd, g, snap, err, metav1.NewTime(r.Clock.Now()))
+func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen world, err error) (reconcile.Result, error) {
+	now := status.Graph(dgd, g, seen.provider, seen.Snapshot, err, metav1.NewTime(r.Clock.Now()))
 	return controller.Report(ctx, r.Client, dgd, &dgd.Status, now, err)
 }

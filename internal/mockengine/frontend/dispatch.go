@@ -165,8 +165,9 @@ func (a *answer) runPrefill() ([]byte, error) {
 	}
 }
 
-// open calls a decode worker. One that did not accept is replaced by another
-// only within the migration limit: retrying is the model owner's decision.
+// open calls a decode worker. One that did not accept, or died before it
+// answered, is replaced by another only within the migration limit: retrying is
+// the model owner's decision.
 func (a *answer) open() error {
 	for {
 		t, release, err := a.choose(a.model.decode, a.model.decodeRouter, a.pins.decode)
@@ -181,12 +182,13 @@ func (a *answer) open() error {
 		}
 		release()
 		a.tried = append(a.tried, t.instance)
-		if !errors.Is(err, wire.ErrNotAccepted) || a.moves == 0 || a.pins.decode != 0 {
+		lost := errors.Is(err, wire.ErrNotAccepted) || errors.Is(err, wire.ErrBroken)
+		if !lost || a.moves == 0 || a.pins.decode != 0 {
 			return asFailure(err)
 		}
 		a.moves--
 		a.d.metrics.migrations.WithLabelValues(label(a.model.card.DisplayName), "new_request").Inc()
-		a.d.log.Warn("worker did not accept, trying another", "request", a.request.ID, "worker", t.instance, "error", err)
+		a.d.log.Warn("worker did not answer, trying another", "request", a.request.ID, "worker", t.instance, "error", err)
 	}
 }
 

@@ -20,10 +20,12 @@ type target struct {
 
 // model is a served model with its workers.
 type model struct {
-	card    discovery.Card
-	since   time.Time
-	decode  []target
-	prefill []target
+	// card is that of the workers which answer, prefillCard of the others. Each
+	// group must agree within itself; a prefill engine may be sized differently.
+	card, prefillCard *discovery.Card
+	since             time.Time
+	decode            []target
+	prefill           []target
 	// Routers outlive changes of the workers: they remember who knows what.
 	decodeRouter, prefillRouter *route.Router
 }
@@ -87,31 +89,34 @@ func (r *registry) add(before *model, entry discovery.Model, endpoint discovery.
 	name := entry.Card.DisplayName
 	m, ok := r.models[name]
 	if !ok {
-		m = &model{card: entry.Card, since: time.Now(), decodeRouter: route.New(r.config.Routing), prefillRouter: route.New(r.config.Routing)}
+		m = &model{since: time.Now(), decodeRouter: route.New(r.config.Routing), prefillRouter: route.New(r.config.Routing)}
 		if before != nil {
 			m.since, m.decodeRouter, m.prefillRouter = before.since, before.decodeRouter, before.prefillRouter
 		} else {
 			r.log.Info("model added", "model", name, "type", entry.Card.ModelType)
 		}
 		r.models[name] = m
-	} else if !m.card.Fit(entry.Card) {
+	}
+	card, targets := &m.card, &m.decode
+	if entry.Card.ModelType.Has(discovery.Prefill) {
+		card, targets = &m.prefillCard, &m.prefill
+	}
+	if *card == nil {
+		*card = &entry.Card
+		if card == &m.card {
+			r.metrics.describe(entry.Card)
+		}
+	} else if !(*card).Fit(entry.Card) {
 		if !r.refused[entry.Key()] {
 			r.refused[entry.Key()] = true
 			r.log.Warn("worker refused: its model card differs from the one in use", "model", name, "worker", entry.Key())
 		}
 		return
 	}
-	t := target{instance: entry.Instance, url: endpoint.Transport.HTTP, blocks: entry.Card.Runtime.TotalBlocks * max(1, entry.Card.Runtime.DataParallelSize)}
-	if entry.Card.ModelType.Has(discovery.Prefill) {
-		m.prefill = append(m.prefill, t)
-		return
-	}
-	if !m.servable() {
-		// The card that counts is that of a worker which answers.
-		m.card = entry.Card
-		r.metrics.describe(entry.Card)
-	}
-	m.decode = append(m.decode, t)
+	*targets = append(*targets, target{
+		instance: entry.Instance, url: endpoint.Transport.HTTP,
+		blocks: entry.Card.Runtime.TotalBlocks * max(1, entry.Card.Runtime.DataParallelSize),
+	})
 }
 
 // find returns a model that can be asked.

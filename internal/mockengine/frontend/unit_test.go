@@ -126,6 +126,16 @@ func TestRegistryRefusesAMisfit(t *testing.T) {
 	if diff := cmp.Diff([]uint64{1}, workers()); diff != "" {
 		t.Errorf("workers after the others left (-want +got):\n%s", diff)
 	}
+	prefill := data(5, 300)
+	for key, m := range prefill.ModelCards {
+		m.Card.ModelType = discovery.Prefill
+		prefill.ModelCards[key] = m
+	}
+	r.update(discovery.Merge(prefill))
+	r.update(discovery.Merge(prefill, data(6, 100)))
+	if m, ok := r.find("m"); !ok || len(m.decode) != 1 || len(m.prefill) != 1 {
+		t.Error("a prefill worker of another size keeps the others out")
+	}
 	r.update(discovery.Merge())
 	if workers() != nil || r.any(discovery.Chat) {
 		t.Error("a model without workers is still there")

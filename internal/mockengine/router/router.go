@@ -205,7 +205,13 @@ func (r *Router) forward(choose rule) http.HandlerFunc {
 		defer release()
 		stream, err := r.client.Call(h.Context(), url, request)
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			// 503 promises that nobody took the request; a worker that took it
+			// and died is another matter.
+			status := http.StatusBadGateway
+			if errors.Is(err, wire.ErrNotAccepted) {
+				status = http.StatusServiceUnavailable
+			}
+			http.Error(w, err.Error(), status)
 			return
 		}
 		defer stream.Close()

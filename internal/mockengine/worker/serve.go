@@ -97,6 +97,8 @@ func (w *Worker) length(r wire.Request) int {
 	return max(1, min(length, w.config.Context-len(r.Tokens)))
 }
 
+// stream sends one chunk per token, even when several are due at once: whoever
+// stops reading in between must not be charged for tokens it never saw.
 func (w *Worker) stream(ctx context.Context, out *wire.Writer, r wire.Request, g *engine.Generation) error {
 	sent := 0
 	for {
@@ -104,27 +106,40 @@ func (w *Worker) stream(ctx context.Context, out *wire.Writer, r wire.Request, g
 		if err != nil {
 			return err
 		}
-		chunk := wire.Chunk{Tokens: produced - sent}
-		for n := sent; n < produced; n++ {
-			_, word := text.At(r.Seed, r.Offset+n)
-			chunk.Text += word
-		}
-		if sent == 0 {
-			chunk.Cached = g.Cached()
-		}
-		sent = produced
-		if finished {
-			chunk.FinishReason = "length"
-			if r.MaxTokens <= 0 {
-				chunk.FinishReason = "stop"
+		for sent < produced {
+			chunk := w.chunk(r, g, sent)
+			sent++
+			if finished && sent == produced {
+				w.finish(&chunk, r)
 			}
-			if w.config.Role == Prefill {
-				chunk.DisaggregatedParams = w.handover(r)
+			if err := out.Send(chunk); err != nil || chunk.FinishReason != "" {
+				return err
 			}
 		}
-		if err := out.Send(chunk); err != nil || finished {
-			return err
+		if finished { // the last token was sent before its being the last was known
+			last := wire.Chunk{}
+			w.finish(&last, r)
+			return out.Send(last)
 		}
+	}
+}
+
+func (w *Worker) chunk(r wire.Request, g *engine.Generation, n int) wire.Chunk {
+	_, word := text.At(r.Seed, r.Offset+n)
+	chunk := wire.Chunk{Text: word, Tokens: 1}
+	if n == 0 {
+		chunk.Cached = g.Cached()
+	}
+	return chunk
+}
+
+func (w *Worker) finish(chunk *wire.Chunk, r wire.Request) {
+	chunk.FinishReason = "length"
+	if r.MaxTokens <= 0 {
+		chunk.FinishReason = "stop"
+	}
+	if w.config.Role == Prefill {
+		chunk.DisaggregatedParams = w.handover(r)
 	}
 }
 

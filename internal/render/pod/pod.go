@@ -26,6 +26,8 @@ type Platform struct {
 	Prometheus   string
 	// SSHSecret holds the key by which nodes of an MPI group reach each other.
 	SSHSecret string
+	// PullSecrets are those of the component's namespace.
+	PullSecrets PullSecrets
 }
 
 // Template renders the pod template of a component for a place in its group of
@@ -39,9 +41,13 @@ func Template(c graph.Component, at backend.Group, p Platform) (corev1.PodTempla
 	if err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}
+	s := spec(c, launched(main, launch), launch.Volumes)
+	if c.Annotations[v1alpha1.AnnotationDisableImagePullSecretDiscovery] != "true" {
+		addPullSecrets(&s, p.PullSecrets)
+	}
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: Labels(c), Annotations: annotations(c)},
-		Spec:       spec(c, launched(main, launch), launch.Volumes),
+		Spec:       s,
 	}, nil
 }
 
@@ -145,7 +151,7 @@ func join(layers ...map[string]string) map[string]string {
 func spec(c graph.Component, main corev1.Container, extra []corev1.Volume) corev1.PodSpec {
 	base := corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyAlways,
-		TerminationGracePeriodSeconds: new(int64(60)),
+		TerminationGracePeriodSeconds: new(gracePeriod(c.Role)),
 		ServiceAccountName:            roleAccount(c.Role),
 	}
 	users := corev1.PodSpec{}
@@ -155,7 +161,7 @@ func spec(c graph.Component, main corev1.Container, extra []corev1.Volume) corev
 	s := Overlay(base, users)
 	// What the user brings stands first: pods of earlier operators have this
 	// order, and another one would replace them.
-	s.Volumes = addVolumes(addVolumes(users.Volumes, volumes(c)), extra)
+	s.Volumes = addVolumes(addVolumes(users.Volumes, append(pickerVolumes(c), volumes(c)...)), extra)
 	s.Containers = append(users.Containers, main)
 	if s.SecurityContext == nil {
 		s.SecurityContext = &corev1.PodSecurityContext{FSGroup: new(int64(1000))}
@@ -166,24 +172,37 @@ func spec(c graph.Component, main corev1.Container, extra []corev1.Volume) corev
 	return s
 }
 
-func roleAccount(role graph.Role) string {
-	if role == graph.RolePlanner {
-		return plannerAccount
+// gracePeriod is how long a pod may take to end. A picker drains the streams of
+// a gateway, which take longer than a request.
+func gracePeriod(role graph.Role) int64 {
+	if role == graph.RoleEPP {
+		return 130
 	}
-	return ""
+	return 60
+}
+
+func roleAccount(role graph.Role) string {
+	switch role {
+	case graph.RolePlanner:
+		return PlannerAccount
+	case graph.RoleEPP:
+		return PickerAccount
+	default:
+		return ""
+	}
 }
 
 // mainContainer lays the user's container over the role's. Environment and
 // probes have rules of their own and so are not left to Overlay.
 func mainContainer(c graph.Component, p Platform) corev1.Container {
-	base := roleContainer(c.Role)
+	base := roleContainer(c)
 	users := corev1.Container{}
 	if c.Main != nil {
 		users = *c.Main.DeepCopy()
 	}
 	main := Overlay(base, users)
 	main.Name = MainContainer
-	main.VolumeMounts = addMounts(users.VolumeMounts, mounts(c))
+	main.VolumeMounts = addMounts(users.VolumeMounts, append(base.VolumeMounts, mounts(c)...))
 	main.Env = mergeEnv(platformEnv(p), base.Env, identityEnv(c), users.Env, c.Env)
 	if c.EnvFromSecret != "" {
 		main.EnvFrom = append(slices.Clone(main.EnvFrom), corev1.EnvFromSource{

@@ -12,6 +12,8 @@ const (
 	PortHTTP    = 8000
 	PortSystem  = 9090
 	PortPlanner = 9085
+	PortPicker  = 9002
+	portHealth  = 9003
 )
 
 // Names of those ports; probes and Services refer to them.
@@ -19,15 +21,21 @@ const (
 	PortNameHTTP    = "http"
 	PortNameSystem  = "system"
 	PortNameMetrics = "metrics"
+	PortNameGRPC    = "grpc"
 )
 
-// The planner may read and scale its graph, so it has an account of its own,
-// one per namespace.
-const plannerAccount = "planner-serviceaccount"
+// Accounts with rights beyond discovery, one of each per namespace: the planner
+// scales its graph, the endpoint picker watches the gateway's pools.
+const (
+	PlannerAccount = "planner-serviceaccount"
+	PickerAccount  = "epp-serviceaccount"
+)
 
 // roleContainer is the main container that a role starts from.
-func roleContainer(role graph.Role) corev1.Container {
-	switch {
+func roleContainer(c graph.Component) corev1.Container {
+	switch role := c.Role; {
+	case role == graph.RoleEPP:
+		return pickerContainer(c)
 	case role == graph.RoleFrontend:
 		return frontendContainer()
 	case role.RunsEngine():

@@ -13,5 +13,5 @@ func main() {
 	if applet.Run(os.Args) {
 		return
 	}
-	os.Exit(cli.Run())
+	os.Exit(cli.Run(applet.Kubectl))
 }

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/addon"
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/addon/grovestandin"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/clusterdir"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/controlplane"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node"
@@ -17,7 +19,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/storage"
 )
 
-// runProxy and runNodeAgent read cluster.json rather than a flag per field: both are started by the supervisor, which
+// The cluster's own programs read cluster.json rather than a flag per field: they are started by the supervisor, which
 // wrote it.
 
 func runProxy(args []string) error {
@@ -76,6 +78,19 @@ func runNodeAgent(args []string) error {
 		return storage.Run(ctx, storage.Config{Kubeconfig: kubeconfig, Volumes: c.Dir.Volumes()})
 	})
 	return group.Wait()
+}
+
+func runGrove(args []string) error {
+	c, err := readCluster(addon.GroveName, args)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	return grovestandin.Run(ctx, grovestandin.Config{
+		Kubeconfig:    c.KubeconfigOf(addon.GroveName),
+		HealthAddress: addon.GroveHealthAddress(c),
+	})
 }
 
 func readCluster(name string, args []string) (controlplane.Cluster, error) {

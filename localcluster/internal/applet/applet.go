@@ -1,4 +1,4 @@
-// Package applet holds the programs that one binary can be: those of Kubernetes, and the cluster's own two. Which one
+// Package applet holds the programs that one binary can be: those of Kubernetes, and the cluster's own. Which one
 // runs is decided by the name it was called as. Starting and stopping them is the supervisor's business.
 package applet
 
@@ -17,11 +17,9 @@ import (
 
 	"go.etcd.io/etcd/server/v3/etcdmain"
 
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/addon"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/controlplane"
 )
-
-// KubectlName is the only applet that people call themselves.
-const KubectlName = "kubectl"
 
 // Run becomes the program named by argv[0] and does not return, or returns false if that names no applet.
 func Run(argv []string) bool {
@@ -40,13 +38,15 @@ func Run(argv []string) bool {
 		run = func() int { return status(name, runProxy(argv[1:])) }
 	case controlplane.NodeAgentName:
 		run = func() int { return status(name, runNodeAgent(argv[1:])) }
-	case KubectlName:
+	case addon.GroveName:
+		run = func() int { return status(name, runGrove(argv[1:])) }
+	case "kubectl": // the only one that people call themselves, through a link
 		run = Kubectl
 	default:
 		return false
 	}
 	// All processes share one executable; the name tells them apart in ps and top.
-	os.WriteFile("/proc/self/comm", []byte(name), 0)
+	_ = os.WriteFile("/proc/self/comm", []byte(name), 0)
 	os.Exit(run())
 	return true
 }

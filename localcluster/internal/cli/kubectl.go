@@ -7,17 +7,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/applet"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/clusterdir"
 )
 
 // newKubectl hands everything but a leading --dir to kubectl.
-func newKubectl(resolve resolver) *cobra.Command {
+func newKubectl(resolve resolver, kubectl func() int) *cobra.Command {
 	return &cobra.Command{
 		Use:                "kubectl [--dir DIR] ...",
 		Short:              "Run kubectl against the cluster",
 		DisableFlagParsing: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
 			dir, rest, err := kubectlDir(resolve, args)
 			if err != nil {
 				return err
@@ -28,8 +27,8 @@ func newKubectl(resolve resolver) *cobra.Command {
 			if err := os.Setenv("KUBECONFIG", dir.Kubeconfig()); err != nil {
 				return fmt.Errorf("set KUBECONFIG: %w", err)
 			}
-			os.Args = append([]string{applet.KubectlName}, rest...)
-			os.Exit(applet.Kubectl())
+			os.Args = append([]string{"kubectl"}, rest...)
+			os.Exit(kubectl())
 			return nil
 		},
 	}

@@ -20,18 +20,19 @@ etcd, kube-apiserver, kube-controller-manager and kube-scheduler are real and ar
 and the engines in pods are played. Everything a cluster has is in one directory: --dir, else $LOCALCLUSTER_DIR, else
 .localcluster in the current folder.`
 
-// Run executes the command line of this process and returns its exit status.
-func Run() int {
+// Run executes the command line of this process and returns its exit status. kubectl, which does the same for its own,
+// is passed in because of its size: nothing else here depends on the programs of Kubernetes.
+func Run(kubectl func() int) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	if err := newRoot().ExecuteContext(ctx); err != nil {
+	if err := newRoot(kubectl).ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		return 1
 	}
 	return 0
 }
 
-func newRoot() *cobra.Command {
+func newRoot(kubectl func() int) *cobra.Command {
 	root := &cobra.Command{
 		Use:               "localcluster",
 		Short:             "A Kubernetes cluster of ordinary processes",
@@ -44,7 +45,7 @@ func newRoot() *cobra.Command {
 	resolve := func() (clusterdir.Dir, error) { return clusterdir.Resolve(*dir) }
 	root.AddCommand(
 		newUp(resolve), newSupervise(resolve), newDown(resolve), newStatus(resolve),
-		newKubeconfig(resolve), newLogs(resolve), newKubectl(resolve), newVersion(),
+		newKubeconfig(resolve), newLogs(resolve), newKubectl(resolve, kubectl), newVersion(),
 	)
 	return root
 }

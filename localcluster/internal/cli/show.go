@@ -97,7 +97,7 @@ func printLog(ctx context.Context, dir clusterdir.Dir, component string, follow 
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	for {
 		if _, err := io.Copy(out, file); err != nil {
 			return fmt.Errorf("print log: %w", err)

@@ -58,7 +58,7 @@ func status(ctx context.Context, c controlplane.Cluster, pid int, out io.Writer)
 	if err != nil {
 		return err
 	}
-	checks, err := controlplane.Checks(c, client)
+	checks, err := cluster.Checks(c, client)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -38,14 +39,14 @@ func runDetached(cmd *cobra.Command, o cluster.Options, screen *screen) error {
 	if err != nil {
 		return fmt.Errorf("open pipe to supervisor: %w", err)
 	}
-	defer reader.Close()
+	defer func() { _ = reader.Close() }()
 	supervisor := exec.Command("/proc/self/exe", superviseArgs(o)...)
 	supervisor.Args[0] = os.Args[0]
 	supervisor.ExtraFiles = []*os.File{writer}
 	supervisor.Dir = "/" // it must not keep the caller's folder busy
 	supervisor.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = supervisor.Start()
-	writer.Close()
+	_ = writer.Close() // the supervisor has its own
 	if err != nil {
 		return fmt.Errorf("start supervisor: %w", err)
 	}
@@ -55,7 +56,7 @@ func runDetached(cmd *cobra.Command, o cluster.Options, screen *screen) error {
 	go func() {
 		select {
 		case <-cmd.Context().Done(): // Ctrl-C before it was ready
-			supervisor.Process.Signal(syscall.SIGTERM)
+			_ = supervisor.Process.Signal(syscall.SIGTERM)
 		case <-stopped:
 		}
 	}()
@@ -65,7 +66,7 @@ func runDetached(cmd *cobra.Command, o cluster.Options, screen *screen) error {
 			if errors.Is(err, io.EOF) {
 				err = supervisor.Wait()
 			}
-			return fmt.Errorf("the supervisor ended before the cluster was ready: %v", err)
+			return errors.Join(errors.New("the supervisor ended before the cluster was ready"), err)
 		}
 		switch {
 		case message.Error != "":
@@ -95,6 +96,9 @@ func superviseArgs(o cluster.Options) []string {
 	if o.Subnet != 0 {
 		args = append(args, "--subnet="+strconv.Itoa(int(o.Subnet)))
 	}
+	if len(o.With) != 0 {
+		args = append(args, "--with="+strings.Join(o.With, ","))
+	}
 	return args
 }
 
@@ -106,10 +110,11 @@ func newSupervise(resolve resolver) *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			os.WriteFile("/proc/self/comm", []byte("localcluster"), 0) // for ps and top
 			const pipe = 3 // the first of ExtraFiles
 			syscall.CloseOnExec(pipe)
 			messages := &reporter{pipe: os.NewFile(pipe, "pipe to up")}
+			// It was started through /proc/self/exe, which ps and top would show.
+			_ = os.WriteFile("/proc/self/comm", []byte("localcluster"), 0)
 			dir, err := resolve()
 			if err != nil {
 				return messages.fail(err)
@@ -131,13 +136,13 @@ func newSupervise(resolve resolver) *cobra.Command {
 // reporter sends a start over the pipe. Nobody may be listening any more, which must not stop the cluster.
 type reporter struct{ pipe *os.File }
 
-func (r *reporter) send(m report) { json.NewEncoder(r.pipe).Encode(m) }
+func (r *reporter) send(m report) { _ = json.NewEncoder(r.pipe).Encode(m) }
 
 func (r *reporter) Progress(line string) { r.send(report{Line: line}) }
 
 func (r *reporter) Ready(state clusterdir.State) {
 	r.send(report{Ready: &state})
-	r.pipe.Close()
+	_ = r.pipe.Close()
 }
 
 func (r *reporter) fail(err error) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/addon"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/cluster"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/clusterdir"
 )
@@ -21,6 +22,7 @@ type upFlags struct {
 	subnet      uint8
 	binDir      string
 	auditLog    bool
+	with        []string
 }
 
 func (f *upFlags) add(cmd *cobra.Command) {
@@ -30,10 +32,14 @@ func (f *upFlags) add(cmd *cobra.Command) {
 	flags.Uint8Var(&f.subnet, "subnet", 0, "byte k of the cluster's addresses 10.k.0.0/16 and 127.k.0.0/16 (default: a free one)")
 	flags.StringVar(&f.binDir, "bin-dir", "", "folder of the programs that pods run (default: that of localcluster)")
 	flags.BoolVar(&f.auditLog, "audit-log", false, "write metadata of every mutating request to logs/audit.log")
+	flags.StringSliceVar(&f.with, "with", nil, "add-ons, which the cluster keeps from then on: "+strings.Join(addon.Names(), ", "))
 }
 
 func (f *upFlags) options(cmd *cobra.Command, dir clusterdir.Dir) (cluster.Options, error) {
-	o := cluster.Options{Dir: dir, Nodes: f.nodes, Subnet: f.subnet, AuditLog: f.auditLog}
+	o := cluster.Options{Dir: dir, Nodes: f.nodes, Subnet: f.subnet, AuditLog: f.auditLog, With: f.with}
+	if _, err := addon.Choose(f.with); err != nil {
+		return o, fmt.Errorf("--with: %w", err)
+	}
 	if cmd.Flags().Changed("gpus-per-node") {
 		o.GPUsPerNode = &f.gpusPerNode
 	}
@@ -135,7 +141,7 @@ func reuse(cmd *cobra.Command, o cluster.Options) (running bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	if err := o.Check(state); err != nil {
+	if err := o.CheckRunning(state); err != nil {
 		return true, err
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "already running (supervisor %d) at %s\nexport KUBECONFIG=%s\n", pid, state.APIServer, o.Dir.Kubeconfig())

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/clusterdir"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/subnet"
@@ -17,6 +18,7 @@ type Options struct {
 	Subnet      byte
 	BinDir      string
 	AuditLog    bool
+	With        []string // add-ons beside those that the cluster has
 }
 
 const (
@@ -47,6 +49,23 @@ func (o Options) Check(s clusterdir.State) error {
 	return nil
 }
 
+// CheckRunning refuses options that a running cluster does not meet.
+func (o Options) CheckRunning(s clusterdir.State) error {
+	for _, name := range o.With {
+		if !slices.Contains(s.AddOns, name) {
+			return fmt.Errorf("--with=%s, but %s runs without it (`localcluster down` first): %w", name, o.Dir, ErrConflict)
+		}
+	}
+	return o.Check(s)
+}
+
+// addOns joins those asked for to those there.
+func (o Options) addOns(have []string) []string {
+	all := slices.Concat(have, o.With)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // settle decides the state of the next run and takes its subnet.
 func (o Options) settle() (clusterdir.State, *subnet.Reservation, error) {
 	state, err := o.Dir.ReadState()
@@ -64,11 +83,12 @@ func (o Options) settle() (clusterdir.State, *subnet.Reservation, error) {
 		return clusterdir.State{}, nil, fmt.Errorf("the addresses of this cluster are in use (stop the other cluster first): %w", err)
 	}
 	o.Dir.RemoveSocketDir(state.SocketDir)
+	state.AddOns = o.addOns(state.AddOns)
 	return state, reservation, nil
 }
 
 func (o Options) settleNew() (clusterdir.State, *subnet.Reservation, error) {
-	state := clusterdir.State{Nodes: o.Nodes, GPUsPerNode: valueOr(o.GPUsPerNode, defaultGPUsPerNode)}
+	state := clusterdir.State{Nodes: o.Nodes, GPUsPerNode: valueOr(o.GPUsPerNode, defaultGPUsPerNode), AddOns: o.addOns(nil)}
 	if state.Nodes == 0 {
 		state.Nodes = defaultNodes
 	}

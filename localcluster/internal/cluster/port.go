@@ -43,8 +43,7 @@ func freePort(preferred ...int) (int, error) {
 			failure = err
 			continue
 		}
-		defer listener.Close()
-		return listener.Addr().(*net.TCPAddr).Port, nil
+		return listener.Addr().(*net.TCPAddr).Port, listener.Close()
 	}
 	return 0, failure
 }

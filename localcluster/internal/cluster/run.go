@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/addon"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/clusterdir"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/controlplane"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/pki"
@@ -37,7 +39,7 @@ func Run(ctx context.Context, o Options, observer Observer) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
+	defer func() { _ = lock.Close() }()
 	if err := o.Dir.CheckDisk(clusterdir.MinimumFree); err != nil {
 		return err
 	}
@@ -45,7 +47,14 @@ func Run(ctx context.Context, o Options, observer Observer) error {
 	if err != nil {
 		return err
 	}
-	defer reservation.Close()
+	defer func() { _ = reservation.Close() }()
+	addOns, err := addon.Choose(state.AddOns)
+	if err != nil {
+		return err
+	}
+	if err := addOns.Available(); err != nil {
+		return err
+	}
 
 	c, err := prepare(o, state)
 	if err != nil {
@@ -57,12 +66,12 @@ func Run(ctx context.Context, o Options, observer Observer) error {
 	if err != nil {
 		return fmt.Errorf("open log of supervisor: %w", err)
 	}
-	defer log.Close()
-	s := &start{cluster: c, supervisor: supervisor.New(o.Dir, log), observer: observer}
+	defer func() { _ = log.Close() }()
+	s := &start{cluster: c, addOns: addOns, supervisor: supervisor.New(o.Dir, log), observer: observer}
 	defer func() {
 		s.supervisor.Stop()
 		c.State.Ready, c.State.SupervisorPID = false, 0
-		c.Dir.WriteState(c.State) // only read by people from here on
+		_ = c.Dir.WriteState(c.State) // only read by people from here on
 	}()
 	if err := s.all(ctx); err != nil {
 		return err
@@ -83,7 +92,7 @@ const SupervisorLog = "supervisor"
 func prepare(o Options, state clusterdir.State) (controlplane.Cluster, error) {
 	c := controlplane.Cluster{Dir: o.Dir, State: state}
 	var err error
-	if err = assignPorts(&c.State); err != nil {
+	if err := assignPorts(&c.State); err != nil {
 		return c, err
 	}
 	if c.State.SocketDir, err = o.Dir.MakeSocketDir(); err != nil {
@@ -109,13 +118,21 @@ func prepare(o Options, state clusterdir.State) (controlplane.Cluster, error) {
 
 // NewClient returns an administrator's client.
 func NewClient(dir clusterdir.Dir) (kubernetes.Interface, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", dir.Kubeconfig())
+	config, err := adminConfig(dir)
 	if err != nil {
-		return nil, fmt.Errorf("load kubeconfig: %w", err)
+		return nil, err
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("build client: %w", err)
 	}
 	return client, nil
+}
+
+func adminConfig(dir clusterdir.Dir) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", dir.Kubeconfig())
+	if err != nil {
+		return nil, fmt.Errorf("load kubeconfig: %w", err)
+	}
+	return config, nil
 }

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/addon"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/controlplane"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/health"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/supervisor"
@@ -17,9 +21,10 @@ import (
 
 // start is one attempt to bring the programs up:
 //
-//	etcd, kube-apiserver --ready--> seed --> controller-manager, scheduler, proxy, node agent --ready--> done
+//	etcd, kube-apiserver --ready--> seed --> controller-manager, scheduler, proxy, node agent --ready--> add-ons --> done
 type start struct {
 	cluster    controlplane.Cluster
+	addOns     addon.Set
 	supervisor *supervisor.Supervisor
 	observer   Observer
 	checks     map[string]health.Check
@@ -33,7 +38,7 @@ func (s *start) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.checks, err = controlplane.Checks(s.cluster, client); err != nil {
+	if s.checks, err = Checks(s.cluster, client); err != nil {
 		return err
 	}
 	programs, err := s.programs()
@@ -51,11 +56,57 @@ func (s *start) all(ctx context.Context) error {
 	if err := s.group(ctx, programs[storage:]); err != nil {
 		return err
 	}
+	if err := s.addOn(ctx); err != nil {
+		return err
+	}
 	// Without it no pod can be created in the namespace that everybody tries first.
 	return health.Wait(ctx, func(ctx context.Context) error {
 		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
+}
+
+// addOn installs the add-ons and starts their programs.
+func (s *start) addOn(ctx context.Context) error {
+	if len(s.addOns) == 0 {
+		return nil
+	}
+	config, err := adminConfig(s.cluster.Dir)
+	if err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("build client: %w", err)
+	}
+	begin := time.Now()
+	if err := s.addOns.Install(ctx, client, s.cluster); err != nil {
+		return err
+	}
+	s.observer.Progress(fmt.Sprintf("%s installed %.1fs", strings.Join(s.cluster.State.AddOns, ", "), time.Since(begin).Seconds()))
+	programs, err := s.addOns.Programs(s.cluster)
+	if err != nil {
+		return err
+	}
+	return s.group(ctx, programs)
+}
+
+// Checks says how to ask each program of a cluster whether it does its work.
+func Checks(c controlplane.Cluster, client kubernetes.Interface) (map[string]health.Check, error) {
+	checks, err := controlplane.Checks(c, client)
+	if err != nil {
+		return nil, err
+	}
+	addOns, err := addon.Choose(c.State.AddOns)
+	if err != nil {
+		return nil, err
+	}
+	more, err := addOns.Checks(c)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(checks, more)
+	return checks, nil
 }
 
 // programs lists what a cluster consists of, in starting order.

@@ -22,7 +22,7 @@ func (d Dir) Lock() (io.Closer, error) {
 	}
 	request := wholeFile()
 	if err := unix.FcntlFlock(file.Fd(), unix.F_SETLK, &request); err != nil {
-		file.Close()
+		_ = file.Close()
 		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
 			return nil, fmt.Errorf("lock %s: %w", d, ErrLocked)
 		}
@@ -40,7 +40,7 @@ func (d Dir) Holder() (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("open lock: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	request := wholeFile()
 	if err := unix.FcntlFlock(file.Fd(), unix.F_GETLK, &request); err != nil {
 		return 0, fmt.Errorf("query lock of %s: %w", d, err)

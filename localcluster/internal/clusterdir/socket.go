@@ -45,6 +45,6 @@ func (d Dir) MakeSocketDir() (string, error) {
 // and so refuses any path that a damaged cluster.json might name.
 func (d Dir) RemoveSocketDir(path string) {
 	if path == filepath.Join(string(d), "run") || strings.HasPrefix(filepath.Base(path), temporaryPrefix) {
-		os.RemoveAll(path)
+		_ = os.RemoveAll(path) // the next start tries again
 	}
 }

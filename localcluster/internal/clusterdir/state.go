@@ -15,6 +15,9 @@ type State struct {
 	Nodes       int  `json:"nodes"`
 	GPUsPerNode int  `json:"gpusPerNode"`
 
+	// AddOns only ever grow: what they installed has objects of its own by now.
+	AddOns []string `json:"addOns,omitempty"`
+
 	// Decided at every start.
 	BinDir         string `json:"binDir"`
 	AuditLog       bool   `json:"auditLog"`
@@ -60,9 +63,9 @@ func WriteJSON(file string, content any) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
-	defer os.Remove(temp.Name())
+	defer func() { _ = os.Remove(temp.Name()) }() // gone if all went well
 	if _, err := temp.Write(append(data, '\n')); err != nil {
-		temp.Close()
+		_ = temp.Close()
 		return fmt.Errorf("write %s: %w", file, err)
 	}
 	if err := temp.Close(); err != nil {

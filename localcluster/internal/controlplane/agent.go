@@ -11,26 +11,26 @@ const nodeAgentGrace = 10 * time.Second
 
 // Proxy resolves the cluster's paper addresses and names for pods, for kube-apiserver and for the operator.
 func Proxy(c Cluster) (supervisor.Program, error) {
-	if _, err := c.kubeconfigFor(ProxyName, c.PKI.Proxy); err != nil {
+	if _, err := c.KubeconfigFor(ProxyName, c.PKI.Proxy); err != nil {
 		return supervisor.Program{}, err
 	}
 	return supervisor.Program{
 		Name:  ProxyName,
 		Args:  []string{"--dir=" + string(c.Dir)},
-		Env:   environment(),
-		Grace: stopGrace,
+		Env:   Environment(),
+		Grace: StopGrace,
 	}, nil
 }
 
 // NodeAgent plays the kubelets of all nodes and provisions volumes.
 func NodeAgent(c Cluster) (supervisor.Program, error) {
-	if _, err := c.kubeconfigFor(NodeAgentName, c.PKI.NodeAgent); err != nil {
+	if _, err := c.KubeconfigFor(NodeAgentName, c.PKI.NodeAgent); err != nil {
 		return supervisor.Program{}, err
 	}
 	return supervisor.Program{
 		Name:  NodeAgentName,
 		Args:  []string{"--dir=" + string(c.Dir)},
-		Env:   environment(),
+		Env:   Environment(),
 		Grace: nodeAgentGrace,
 	}, nil
 }

@@ -44,15 +44,15 @@ func APIServer(c Cluster) (supervisor.Program, error) {
 	if err != nil {
 		return supervisor.Program{}, fmt.Errorf("parse API server URL %q: %w", c.State.APIServer, err)
 	}
-	egress, err := c.writeConfig("egress.yaml", fmt.Sprintf(egressConfig, c.EgressSocket()))
+	egress, err := c.WriteConfig("egress.yaml", fmt.Sprintf(egressConfig, c.EgressSocket()))
 	if err != nil {
 		return supervisor.Program{}, err
 	}
 	args := []string{
 		"--bind-address=" + address.Hostname(),
 		"--secure-port=" + address.Port(),
-		"--advertise-address=" + c.network().APIServer().String(),
-		"--service-cluster-ip-range=" + c.network().Services().String(),
+		"--advertise-address=" + c.Network().APIServer().String(),
+		"--service-cluster-ip-range=" + c.Network().Services().String(),
 		"--etcd-servers=unix://" + c.EtcdSocket(),
 
 		"--tls-cert-file=" + c.PKI.APIServer.Cert,
@@ -86,7 +86,7 @@ func APIServer(c Cluster) (supervisor.Program, error) {
 		"--profiling=false",
 	}
 	if c.State.AuditLog {
-		policy, err := c.writeConfig("audit.yaml", auditPolicy)
+		policy, err := c.WriteConfig("audit.yaml", auditPolicy)
 		if err != nil {
 			return supervisor.Program{}, err
 		}
@@ -100,7 +100,7 @@ func APIServer(c Cluster) (supervisor.Program, error) {
 	return supervisor.Program{
 		Name:  APIServerName,
 		Args:  args,
-		Env:   environment(),
-		Grace: stopGrace,
+		Env:   Environment(),
+		Grace: StopGrace,
 	}, nil
 }

@@ -33,7 +33,7 @@ var unusedControllers = []string{
 
 // ControllerManager runs the controllers of Kubernetes.
 func ControllerManager(c Cluster) (supervisor.Program, error) {
-	kubeconfig, err := c.kubeconfigFor("controller-manager", c.PKI.ControllerManager)
+	kubeconfig, err := c.KubeconfigFor("controller-manager", c.PKI.ControllerManager)
 	if err != nil {
 		return supervisor.Program{}, err
 	}
@@ -43,7 +43,7 @@ func ControllerManager(c Cluster) (supervisor.Program, error) {
 			"--kubeconfig=" + kubeconfig,
 			"--authentication-kubeconfig=" + kubeconfig,
 			"--authorization-kubeconfig=" + kubeconfig,
-			"--bind-address=" + c.network().ControlPlane().String(),
+			"--bind-address=" + c.Network().ControlPlane().String(),
 			"--secure-port=" + strconv.Itoa(controllerManagerPort),
 			"--tls-cert-file=" + c.PKI.Component.Cert,
 			"--tls-private-key-file=" + c.PKI.Component.Key,
@@ -58,7 +58,7 @@ func ControllerManager(c Cluster) (supervisor.Program, error) {
 			"--node-monitor-grace-period=40s",
 			"--profiling=false",
 		},
-		Env:   environment(),
-		Grace: stopGrace,
+		Env:   Environment(),
+		Grace: StopGrace,
 	}, nil
 }

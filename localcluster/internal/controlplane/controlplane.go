@@ -31,9 +31,9 @@ const (
 	schedulerPort         = 10259
 )
 
-// A stopped program keeps nothing in memory that is worth waiting for: what counts is in etcd. kube-apiserver in
+// StopGrace suits a program that keeps nothing in memory worth waiting for: what counts is in etcd. kube-apiserver in
 // particular would wait a minute for watches to end.
-const stopGrace = 2 * time.Second
+const StopGrace = 2 * time.Second
 
 // Cluster is what the programs have to know.
 type Cluster struct {
@@ -51,7 +51,8 @@ func Open(dir clusterdir.Dir) (Cluster, error) {
 	return Cluster{Dir: dir, State: state, PKI: pki.In(dir.PKI())}, nil
 }
 
-func (c Cluster) network() subnet.Network { return subnet.Network(c.State.Subnet) }
+// Network is where the cluster's addresses come from.
+func (c Cluster) Network() subnet.Network { return subnet.Network(c.State.Subnet) }
 
 // EtcdSocket is where etcd serves kube-apiserver. The directory is private to the user, so no TLS is needed.
 func (c Cluster) EtcdSocket() string { return filepath.Join(c.State.SocketDir, "etcd.sock") }
@@ -60,7 +61,7 @@ func (c Cluster) EtcdSocket() string { return filepath.Join(c.State.SocketDir, "
 func (c Cluster) EgressSocket() string { return filepath.Join(c.State.SocketDir, "egress.sock") }
 
 func (c Cluster) componentURL(port int, path string) string {
-	return "https://" + net.JoinHostPort(c.network().ControlPlane().String(), strconv.Itoa(port)) + path
+	return "https://" + net.JoinHostPort(c.Network().ControlPlane().String(), strconv.Itoa(port)) + path
 }
 
 // Hosts are the names and addresses that the serving certificates must cover.
@@ -75,8 +76,8 @@ func Hosts(k subnet.Network) pki.Hosts {
 	}
 }
 
-// environment keeps the user's proxies, kubeconfigs and tuning out of the cluster.
-func environment() []string {
+// Environment keeps the user's proxies, kubeconfigs and tuning out of the cluster.
+func Environment() []string {
 	var env []string
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "TZ", "LANG"} {
 		if value, ok := os.LookupEnv(name); ok {
@@ -86,7 +87,8 @@ func environment() []string {
 	return env
 }
 
-func (c Cluster) writeConfig(name, content string) (string, error) {
+// WriteConfig writes a configuration file of a program and returns its path.
+func (c Cluster) WriteConfig(name, content string) (string, error) {
 	file := filepath.Join(c.Dir.Config(), name)
 	if err := os.MkdirAll(c.Dir.Config(), 0o700); err != nil {
 		return "", fmt.Errorf("create configuration directory: %w", err)

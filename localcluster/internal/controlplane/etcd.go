@@ -23,8 +23,8 @@ func Etcd(c Cluster) supervisor.Program {
 			"--snapshot-count=5000",
 			"--log-level=warn",
 		},
-		Env:   environment(),
+		Env:   Environment(),
 		Dir:   c.State.SocketDir,
-		Grace: stopGrace,
+		Grace: StopGrace,
 	}
 }

@@ -33,8 +33,8 @@ func (c Cluster) WriteAdminKubeconfig() error {
 	return write(config, c.Dir.Kubeconfig())
 }
 
-// kubeconfigFor writes that of a program, which refers to its certificate.
-func (c Cluster) kubeconfigFor(name string, client pki.Pair) (string, error) {
+// KubeconfigFor writes that of a program, which refers to its certificate.
+func (c Cluster) KubeconfigFor(name string, client pki.Pair) (string, error) {
 	config := c.config(name)
 	config.Clusters[contextName].CertificateAuthority = c.PKI.CA
 	config.AuthInfos[name].ClientCertificate = client.Cert

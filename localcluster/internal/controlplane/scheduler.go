@@ -25,11 +25,11 @@ profiles:
 
 // Scheduler places pods on nodes.
 func Scheduler(c Cluster) (supervisor.Program, error) {
-	kubeconfig, err := c.kubeconfigFor("scheduler", c.PKI.Scheduler)
+	kubeconfig, err := c.KubeconfigFor("scheduler", c.PKI.Scheduler)
 	if err != nil {
 		return supervisor.Program{}, err
 	}
-	config, err := c.writeConfig("scheduler.yaml", fmt.Sprintf(schedulerConfig, kubeconfig))
+	config, err := c.WriteConfig("scheduler.yaml", fmt.Sprintf(schedulerConfig, kubeconfig))
 	if err != nil {
 		return supervisor.Program{}, err
 	}
@@ -39,12 +39,12 @@ func Scheduler(c Cluster) (supervisor.Program, error) {
 			"--config=" + config,
 			"--authentication-kubeconfig=" + kubeconfig,
 			"--authorization-kubeconfig=" + kubeconfig,
-			"--bind-address=" + c.network().ControlPlane().String(),
+			"--bind-address=" + c.Network().ControlPlane().String(),
 			"--secure-port=" + strconv.Itoa(schedulerPort),
 			"--tls-cert-file=" + c.PKI.Component.Cert,
 			"--tls-private-key-file=" + c.PKI.Component.Key,
 		},
-		Env:   environment(),
-		Grace: stopGrace,
+		Env:   Environment(),
+		Grace: StopGrace,
 	}, nil
 }

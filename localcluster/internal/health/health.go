@@ -61,7 +61,7 @@ func TLS(url, caFile string, client pki.Pair) (Check, error) {
 
 func get(client *http.Client, url string) Check {
 	return func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func get(client *http.Client, url string) Check {
 		if err != nil {
 			return err
 		}
-		defer response.Body.Close()
+		defer func() { _ = response.Body.Close() }()
 		if response.StatusCode != http.StatusOK {
 			body, _ := io.ReadAll(io.LimitReader(response.Body, 200))
 			return fmt.Errorf("GET %s: %s %s", url, response.Status, strings.TrimSpace(string(body)))

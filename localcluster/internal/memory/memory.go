@@ -18,7 +18,7 @@ func Of(pid int) (Usage, error) {
 	if err != nil {
 		return Usage{}, fmt.Errorf("measure process %d: %w", pid, err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	var u Usage
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		name, value, _ := strings.Cut(lines.Text(), ":")

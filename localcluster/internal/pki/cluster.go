@@ -10,6 +10,8 @@ import (
 const (
 	NodeAgentUser = "localcluster:node-agent"
 	ProxyUser     = "localcluster:proxy"
+	LWSUser       = "localcluster:lws-controller"
+	GroveUser     = "localcluster:grove-standin"
 )
 
 // FrontProxyUser is the only client whose user headers aggregated API servers believe.
@@ -24,6 +26,8 @@ type Bundle struct {
 	Component Pair // serves health, metrics and the kubelets' API
 
 	Admin, ControllerManager, Scheduler, NodeAgent, Proxy Pair
+
+	LWS, Grove Pair // add-ons
 
 	KubeletClient    Pair // kube-apiserver towards the kubelets
 	FrontProxyClient Pair // kube-apiserver towards aggregated APIs
@@ -49,6 +53,8 @@ func In(dir string) Bundle {
 		Scheduler:         pairIn(dir, "scheduler"),
 		NodeAgent:         pairIn(dir, "node-agent"),
 		Proxy:             pairIn(dir, "proxy"),
+		LWS:               pairIn(dir, "lws-controller"),
+		Grove:             pairIn(dir, "grove-standin"),
 		KubeletClient:     pairIn(dir, "apiserver-kubelet-client"),
 		FrontProxyClient:  pairIn(dir, "front-proxy-client"),
 		ServiceAccountKey: pairIn(dir, "service-account").Key,
@@ -78,6 +84,8 @@ func Ensure(dir string, hosts Hosts) (Bundle, error) {
 		ca.client(b.Scheduler, "system:kube-scheduler"),
 		ca.client(b.NodeAgent, NodeAgentUser),
 		ca.client(b.Proxy, ProxyUser),
+		ca.client(b.LWS, LWSUser),
+		ca.client(b.Grove, GroveUser),
 		ca.client(b.KubeletClient, "kube-apiserver-kubelet-client", "system:masters"),
 		frontProxy.client(b.FrontProxyClient, FrontProxyUser),
 	)

@@ -88,7 +88,7 @@ func createAuthority(files Pair) (*authority, error) {
 
 // client issues a certificate that authenticates as that user and groups.
 func (a *authority) client(files Pair, user string, groups ...string) error {
-	template := newTemplate(pkix.Name{CommonName: user, Organization: groups}, leafLife)
+	template := newTemplate(pkix.Name{CommonName: user, Organization: groups}, leafLife) //nolint:misspell // the field's name
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	return a.issue(files, template)
 }

@@ -49,7 +49,7 @@ func TestClientsAreWhoKubernetesExpects(t *testing.T) {
 	got := map[string][]string{}
 	for _, pair := range []Pair{b.Admin, b.ControllerManager, b.Scheduler, b.NodeAgent, b.Proxy, b.FrontProxyClient} {
 		subject := certificate(t, pair.Cert).Subject
-		got[subject.CommonName] = subject.Organization
+		got[subject.CommonName] = subject.Organization //nolint:misspell // the field's name
 	}
 	want := map[string][]string{
 		"kubernetes-admin":               {"system:masters"},

@@ -80,13 +80,13 @@ func (h *handler) tunnel(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, err)
 		return
 	}
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	client, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		refuse(w, r, fmt.Errorf("take over connection: %w", err))
 		return
 	}
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
@@ -106,13 +106,14 @@ func (h *handler) tunnel(w http.ResponseWriter, r *http.Request) {
 	<-up
 }
 
-// pipe copies one direction and passes its end on, leaving the other direction open.
+// pipe copies one direction and passes its end on, leaving the other direction open. Why it ended is of no use to
+// either side: both see their connection close.
 func pipe(to, from net.Conn) {
-	io.Copy(to, from)
+	_, _ = io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok {
-		half.CloseWrite()
+		_ = half.CloseWrite()
 	} else {
-		to.Close()
+		_ = to.Close()
 	}
 }
 

@@ -40,7 +40,7 @@ func unreachable(format string, args ...any) error {
 //	10.k.a.b                         the pod's 127.k.a.b
 //	10.k.240.0/20                    a ready endpoint of the Service with that cluster IP
 //	svc.ns[.svc[.cluster.local]]     a ready endpoint; of a headless Service on the port asked for
-//	pod.svc.ns.svc[.cluster.local]   the endpoint with that host name
+//	pod.svc.ns[.svc[.cluster.local]] the endpoint with that host name
 type Resolver struct {
 	Network   subnet.Network
 	APIServer string
@@ -110,8 +110,11 @@ func (r *Resolver) resolveName(name string, port int32) ([]string, error) {
 			return nil, err
 		}
 		return r.resolveService(service, port)
-	case len(labels) == 3 && qualified:
+	case len(labels) == 3:
 		service, err := r.serviceByName(labels[2], labels[1])
+		if err != nil && !qualified {
+			break // most names of three words are of the world outside
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"testing"
@@ -87,6 +88,8 @@ func TestResolve(t *testing.T) {
 		"terminating pods serve if no other does":         {address: "draining.llm:80", want: []string{"127.20.0.4:8000"}},
 		"a headless Service leads to the port asked for":  {address: "worker.llm:1234", want: []string{"127.20.1.0:1234"}},
 		"a pod of a headless Service has a name":          {address: "worker-0.worker.llm.svc:9000", want: []string{"127.20.1.0:9000"}},
+		"a pod of a headless Service has a short name":    {address: "worker-0.worker.llm:9000", want: []string{"127.20.1.0:9000"}},
+		"a short name of no pod is unknown":               {address: "worker-9.worker.llm:9000", refused: http.StatusBadGateway},
 		"a pod of a headless Service has a full name":     {address: "worker-0.worker.llm.svc.cluster.local:9000", want: []string{"127.20.1.0:9000"}},
 		"the name of a pod that is not ready is unknown":  {address: "worker-1.worker.llm.svc:9000", refused: http.StatusBadGateway},
 		"the name of no pod is unknown":                   {address: "worker-9.worker.llm.svc:9000", refused: http.StatusBadGateway},
@@ -147,11 +150,10 @@ func statusOf(err error) int {
 	if err == nil {
 		return 0
 	}
-	refusal, ok := err.(*Refusal)
-	if !ok {
-		return -1
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
+		return refusal.Status
 	}
-	return refusal.Status
+	return -1
 }
 
 func service(namespace, name, clusterIP string, ports ...corev1.ServicePort) *corev1.Service {

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -37,10 +38,10 @@ func start(p Program, logFile string) (*process, error) {
 		// ours, until the child is gone.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		defer log.Close()
+		defer func() { _ = log.Close() }()
 
 		cmd := &exec.Cmd{
-			Path:   self,
+			Path:   cmp.Or(p.Path, self),
 			Args:   append([]string{p.Name}, p.Args...),
 			Env:    p.Env,
 			Dir:    p.Dir,
@@ -69,11 +70,11 @@ func start(p Program, logFile string) (*process, error) {
 
 // stop ends the process: politely, then by force. It returns when the process is gone.
 func (r *process) stop(grace time.Duration) {
-	syscall.Kill(r.pid, syscall.SIGTERM)
+	_ = syscall.Kill(r.pid, syscall.SIGTERM) // fails only if it has ended, which shows below
 	select {
 	case <-r.ended:
 	case <-time.After(grace):
-		syscall.Kill(r.pid, syscall.SIGKILL)
+		_ = syscall.Kill(r.pid, syscall.SIGKILL)
 		<-r.ended
 	}
 }

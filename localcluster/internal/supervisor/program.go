@@ -1,5 +1,5 @@
-// Package supervisor keeps a set of programs running, each as its own process of this binary, and records what it runs.
-// It does not know what the programs are for, nor in which order they depend on each other.
+// Package supervisor keeps a set of programs running, each as its own process and most of them of this binary, and
+// records what it runs. It does not know what the programs are for, nor in which order they depend on each other.
 package supervisor
 
 import "time"
@@ -7,6 +7,7 @@ import "time"
 // Program is one process to keep alive.
 type Program struct {
 	Name string // what the binary is called as; also names the log file
+	Path string // another executable; empty means this very binary
 	Args []string
 	Env  []string
 	Dir  string // working directory; empty means that of the supervisor

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -114,10 +115,10 @@ func (s *Supervisor) Stop() {
 	kept := s.kept
 	s.kept = nil
 	s.mu.Unlock()
-	for i := len(kept) - 1; i >= 0; i-- {
-		close(kept[i].stop)
-		<-kept[i].done
-		s.update(kept[i].index, func(r *Record) { r.PID = 0 })
+	for _, k := range slices.Backward(kept) {
+		close(k.stop)
+		<-k.done
+		s.update(k.index, func(r *Record) { r.PID = 0 })
 	}
 }
 

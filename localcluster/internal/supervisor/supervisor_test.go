@@ -55,10 +55,10 @@ func TestAKilledProgramComesBack(t *testing.T) {
 	greetings := func(want int) func() error {
 		return func() error {
 			log, err := os.ReadFile(dir.Log("patient"))
-			if strings.Count(string(log), "hello [a b]") != want {
-				return fmt.Errorf("log: %q, %v", log, err)
+			if err == nil && strings.Count(string(log), "hello [a b]") != want {
+				err = fmt.Errorf("log: %q", log)
 			}
-			return nil
+			return err
 		}
 	}
 	eventually(t, greetings(1))

@@ -187,11 +187,11 @@ func TestAJobCompletes(t *testing.T) {
 func TestInitContainersAndASidecar(t *testing.T) {
 	s := begin(t)
 	mount := []corev1.VolumeMount{{Name: "work", MountPath: "/work"}}
-	write, side, print := runtime("write", "write", "/work/note", "handed over"), runtime("side", "serve"), runtime("main", "print", "/work/note")
-	write.VolumeMounts, print.VolumeMounts = mount, mount
+	write, side, reader := runtime("write", "write", "/work/note", "handed over"), runtime("side", "serve"), runtime("main", "print", "/work/note")
+	write.VolumeMounts, reader.VolumeMounts = mount, mount
 	side.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 	side.StartupProbe = live(1)
-	pod := makePod("p", print)
+	pod := makePod("p", reader)
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	pod.Spec.InitContainers = []corev1.Container{write, side}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "work", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}

@@ -61,7 +61,7 @@ func serve() {
 		}
 	})
 	http.HandleFunc("/break", func(http.ResponseWriter, *http.Request) { broken.Store(true) })
-	http.HandleFunc("/hello", func(w http.ResponseWriter, r *http.Request) {
+	http.HandleFunc("/hello", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Println("greeted")
 		fmt.Fprintf(w, "hello from %s", os.Getenv("HOSTNAME"))
 	})

@@ -56,7 +56,8 @@ func (p *Pool) Take(holder string) (Address, error) {
 	defer p.mu.Unlock()
 	for range last - first + 1 {
 		host := p.next
-		if p.next++; p.next > last {
+		p.next++
+		if p.next > last {
 			p.next = first
 		}
 		if _, taken := p.held[host]; usable(host) && !taken {

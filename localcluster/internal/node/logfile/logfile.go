@@ -125,7 +125,7 @@ func Tail(path string, lines, size int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // only read
 	// Prefixes are shorter than 48 bytes, so this many bytes hold what is asked.
 	if info, err := f.Stat(); err == nil {
 		if skip := info.Size() - int64(size+48*lines); skip > 0 {

@@ -114,7 +114,7 @@ func exitCode(state *os.ProcessState, err error) int {
 	if state == nil {
 		return 128
 	}
-	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signal() >= 0 {
 		return 128 + int(ws.Signal())
 	}
 	if code := state.ExitCode(); code != 0 || err == nil || errors.Is(err, exec.ErrWaitDelay) {

@@ -70,10 +70,15 @@ func TestExitCodes(t *testing.T) {
 		end  func() Process
 		want int
 	}{
-		"success":                       {func() Process { return launch(t, "exit 0", &out) }, 0},
-		"the program's own code":        {func() Process { return launch(t, "exit 3", &out) }, 3},
-		"asked to end":                  {func() Process { p := launchReady(t, "sleep"); p.Signal(syscall.SIGTERM); return p }, 143},
-		"killed":                        {func() Process { p := launchReady(t, "stubborn"); p.Signal(syscall.SIGKILL); return p }, 137},
+		"success":                {func() Process { return launch(t, "exit 0", &out) }, 0},
+		"the program's own code": {func() Process { return launch(t, "exit 3", &out) }, 3},
+		"asked to end":           {func() Process { p := launchReady(t, "sleep"); p.Signal(syscall.SIGTERM); return p }, 143},
+		"killed, as it does not listen": {func() Process {
+			p := launchReady(t, "stubborn")
+			p.Signal(syscall.SIGTERM)
+			p.Signal(syscall.SIGKILL)
+			return p
+		}, 137},
 		"an idle container asked":       {func() Process { p := Idle(); p.Signal(syscall.SIGTERM); return p }, 0},
 		"an idle container killed":      {func() Process { p := Idle(); p.Signal(syscall.SIGKILL); return p }, 137},
 		"a container with nothing":      {Ended, 0},
@@ -87,17 +92,6 @@ func TestExitCodes(t *testing.T) {
 			}
 			p.Signal(syscall.SIGKILL) // after the end: nothing happens
 		})
-	}
-}
-
-func TestASignalThatIsIgnoredDoesNotEndTheProcess(t *testing.T) {
-	p := launchReady(t, "stubborn")
-	p.Signal(syscall.SIGTERM)
-	// The signal was delivered once the process took another one after it.
-	p.Signal(syscall.SIGKILL)
-	<-p.Done()
-	if got := p.ExitCode(); got != 137 {
-		t.Errorf("exit code %d, want 137", got)
 	}
 }
 

@@ -68,7 +68,7 @@ func Later(delay time.Duration, launch func() (Process, error)) Process {
 			return
 		case <-timer.C:
 		}
-		real, err := launch()
+		played, err := launch()
 		if err != nil {
 			p.end(128)
 			return
@@ -76,9 +76,9 @@ func Later(delay time.Duration, launch func() (Process, error)) Process {
 		for {
 			select {
 			case sig := <-signals:
-				real.Signal(sig)
-			case <-real.Done():
-				p.end(real.ExitCode())
+				played.Signal(sig)
+			case <-played.Done():
+				p.end(played.ExitCode())
 				return
 			}
 		}

@@ -41,13 +41,13 @@ type forwarder struct{ host string }
 
 // PortForward copies until both sides have said all, or one is cut off.
 func (f forwarder) PortForward(ctx context.Context, pod, _ string, port int32, stream io.ReadWriteCloser) error {
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(f.host, strconv.Itoa(int(port))))
 	if err != nil {
 		return fmt.Errorf("forward to port %d of pod %s: %w", port, pod, err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	go func() {
 		_, _ = io.Copy(conn, stream)
 		_ = conn.(*net.TCPConn).CloseWrite()

@@ -38,7 +38,7 @@ type onePod struct {
 	host    string
 }
 
-func (p *onePod) Log(namespace, pod, container string, previous bool) (string, func() bool, error) {
+func (p *onePod) Log(namespace, pod, _ string, previous bool) (string, func() bool, error) {
 	switch {
 	case pod != "p":
 		return "", nil, NotFoundError{namespace, pod}
@@ -48,7 +48,7 @@ func (p *onePod) Log(namespace, pod, container string, previous bool) (string, f
 	return p.path, p.running.Load, nil
 }
 
-func (p *onePod) Host(namespace, pod string) (string, error) { return p.host, nil }
+func (p *onePod) Host(string, string) (string, error) { return p.host, nil }
 
 // authority makes a CA and a client certificate of it.
 func authority(t *testing.T) (*x509.CertPool, tls.Certificate) {

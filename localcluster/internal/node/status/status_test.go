@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+const initialised = string(corev1.PodInitialized)
+
 var (
 	before = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	now    = metav1.NewTime(time.Date(2026, 1, 1, 1, 0, 0, 0, time.UTC))
@@ -53,8 +55,8 @@ func TestPhase(t *testing.T) {
 		"nothing has started":                                 {nil, false, "", corev1.PodPending},
 		"an init container runs":                              {states{"init": running(false)}, false, "", corev1.PodPending},
 		"an init container backs off":                         {states{"init": backingOff(1)}, false, "", corev1.PodPending},
-		"initialized, but the sidecar is not there":           {states{"init": ended(0)}, false, "", corev1.PodPending},
-		"initialized, containers are being created":           {states{"init": ended(0), "side": running(true)}, false, "", corev1.PodPending},
+		"init is through, but the sidecar is not there":       {states{"init": ended(0)}, false, "", corev1.PodPending},
+		"init is through, containers are being created":       {states{"init": ended(0), "side": running(true)}, false, "", corev1.PodPending},
 		"one container still to come":                         {states{"init": ended(0), "side": running(true), "a": running(true)}, false, "", corev1.PodPending},
 		"all run":                                             {states{"init": ended(0), "side": running(true), "a": running(true), "b": running(true)}, false, "", corev1.PodRunning},
 		"one backs off":                                       {states{"init": ended(0), "side": running(true), "a": running(true), "b": backingOff(1)}, false, "", corev1.PodRunning},
@@ -86,7 +88,7 @@ func TestConditions(t *testing.T) {
 			view: View{},
 			want: []string{
 				"PodReadyToStartContainers=False",
-				"Initialized=False ContainersNotInitialized containers with incomplete status: [init side]",
+				initialised + "=False ContainersNotInitialized containers with incomplete status: [init side]",
 				"ContainersReady=False ContainersNotReady containers with unready status: [side a b]",
 				"Ready=False ContainersNotReady containers with unready status: [side a b]",
 				"PodScheduled=True",
@@ -94,12 +96,12 @@ func TestConditions(t *testing.T) {
 		},
 		"all containers are ready": {
 			view: View{Prepared: true, Containers: allReady},
-			want: []string{"PodReadyToStartContainers=True", "Initialized=True", "ContainersReady=True", "Ready=True", "PodScheduled=True"},
+			want: []string{"PodReadyToStartContainers=True", initialised + "=True", "ContainersReady=True", "Ready=True", "PodScheduled=True"},
 		},
 		"a sidecar that is not ready keeps the pod from it": {
 			view: View{Prepared: true, Containers: states{"init": ended(0), "side": running(false), "a": running(true), "b": running(true)}},
 			want: []string{
-				"PodReadyToStartContainers=True", "Initialized=True",
+				"PodReadyToStartContainers=True", initialised + "=True",
 				"ContainersReady=False ContainersNotReady containers with unready status: [side]",
 				"Ready=False ContainersNotReady containers with unready status: [side]",
 				"PodScheduled=True",
@@ -108,7 +110,7 @@ func TestConditions(t *testing.T) {
 		"a pod that is stopping is not ready": {
 			view: View{Prepared: true, Stopping: true, Containers: allReady},
 			want: []string{
-				"PodReadyToStartContainers=True", "Initialized=True",
+				"PodReadyToStartContainers=True", initialised + "=True",
 				"ContainersReady=False ContainersNotReady containers with unready status: [side a b]",
 				"Ready=False ContainersNotReady containers with unready status: [side a b]",
 				"PodScheduled=True",
@@ -117,7 +119,7 @@ func TestConditions(t *testing.T) {
 		"a readiness gate without a condition is closed": {
 			view: View{Prepared: true, Containers: allReady}, gates: []corev1.PodReadinessGate{{ConditionType: "gate"}},
 			want: []string{
-				"PodReadyToStartContainers=True", "Initialized=True", "ContainersReady=True",
+				"PodReadyToStartContainers=True", initialised + "=True", "ContainersReady=True",
 				`Ready=False ReadinessGatesNotReady corresponding condition of pod readiness gate "gate" does not exist.`,
 				"PodScheduled=True",
 			},
@@ -125,11 +127,11 @@ func TestConditions(t *testing.T) {
 		"a readiness gate opens with its condition, which stays": {
 			view: View{Prepared: true, Containers: allReady}, gates: []corev1.PodReadinessGate{{ConditionType: "gate"}},
 			old:  []corev1.PodCondition{{Type: "gate", Status: corev1.ConditionTrue}},
-			want: []string{"gate=True", "PodReadyToStartContainers=True", "Initialized=True", "ContainersReady=True", "Ready=True", "PodScheduled=True"},
+			want: []string{"gate=True", "PodReadyToStartContainers=True", initialised + "=True", "ContainersReady=True", "Ready=True", "PodScheduled=True"},
 		},
 		"a pod that is through says so": {
 			view: View{Prepared: true, Ended: true, Containers: states{"init": ended(0), "side": ended(0), "a": ended(0), "b": ended(0)}},
-			want: []string{"PodReadyToStartContainers=False", "Initialized=True PodCompleted", "ContainersReady=False PodCompleted", "Ready=False PodCompleted", "PodScheduled=True"},
+			want: []string{"PodReadyToStartContainers=False", initialised + "=True PodCompleted", "ContainersReady=False PodCompleted", "Ready=False PodCompleted", "PodScheduled=True"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -170,7 +170,7 @@ func TestLayout(t *testing.T) {
 			dir := t.TempDir()
 			s := NewSet(&cluster{
 				configMaps: map[string]map[string]string{"cm": {"a": "1", "b": "2"}},
-				bound:      map[string]*corev1.PersistentVolume{"claim": hostPath("/tmp/pv-1"), "own": hostPath(filepath.Join(dir, "shared/pvc-1"))},
+				bound:      map[string]*corev1.PersistentVolume{"claim": hostPath("/tmp/pv-1"), "own": hostPath(filepath.Join(dir, "shared", "pvc-1"))},
 			}, nil, filepath.Join(dir, "pod"), filepath.Join(dir, "shared"))
 			err := s.Sync(t.Context(), podWith(volume("v", c.volume)))
 			if c.wantErr != "" {
@@ -209,9 +209,9 @@ func TestContentFollowsTheAPIButNotThroughASubPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []mount.Mount{
-		{Path: "/whole", Source: filepath.Join(dir, "pod/v")},
-		{Path: "/etc/a", Source: filepath.Join(dir, "copies/1/a")},
-		{Path: "/work", Source: filepath.Join(dir, "pod/w/made/up")},
+		{Path: "/whole", Source: filepath.Join(dir, "pod", "v")},
+		{Path: "/etc/a", Source: filepath.Join(dir, "copies", "1", "a")},
+		{Path: "/work", Source: filepath.Join(dir, "pod", "w", "made", "up")},
 	}
 	if diff := cmp.Diff(want, mounts); diff != "" {
 		t.Fatal(diff)

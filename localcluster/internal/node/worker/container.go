@@ -99,12 +99,12 @@ func (c *container) play(stop context.Context, l *launch) *corev1.ContainerState
 	if err != nil {
 		return c.failed(l, err)
 	}
-	defer log.Close()
 	l.process.Stdout, l.process.Stderr = log.Stdout(), log.Stderr()
 	w.event(&l.spec, corev1.EventTypeNormal, "Created", "Container created")
 	proc, err := c.launch(l)
 	if err != nil {
 		fmt.Fprintf(log.Stderr(), "localcluster: %v\n", err)
+		closeLog(log, l)
 		return c.failed(l, err)
 	}
 	began := time.Now()
@@ -115,10 +115,9 @@ func (c *container) play(stop context.Context, l *launch) *corev1.ContainerState
 	})
 
 	health, sick := c.attend(l, began)
-	defer health.cancel()
 	forced := c.await(stop, l, proc, sick)
 	health.cancel()
-	log.Close()
+	closeLog(log, l)
 
 	code, reason := proc.ExitCode(), ""
 	if forced != nil {

@@ -143,14 +143,12 @@ func (c *container) dress(ctx context.Context) (*launch, error) {
 		}
 		w.warn("image/"+c.name, spec, "UnknownImage", "No program here plays image %s: %s", spec.Image, end)
 	}
-	work, temp := filepath.Join(c.dir(), "work"), filepath.Join(c.dir(), "tmp")
+	work := filepath.Join(c.dir(), "work")
 	if here := table.Rewrite(spec.WorkingDir); here != spec.WorkingDir {
 		work = here
 	}
-	for _, dir := range []string{work, temp} {
-		if err := os.MkdirAll(dir, 0o777); err != nil {
-			return nil, fmt.Errorf("make a folder for container %s: %w", c.name, err)
-		}
+	if err := os.MkdirAll(work, 0o777); err != nil {
+		return nil, fmt.Errorf("make a folder for container %s: %w", c.name, err)
 	}
 	_ = os.Remove(l.lastWordsPath) // of the run before
 	_ = os.Remove(logPath(w.dir, c.name, number-keptLogs))
@@ -160,7 +158,7 @@ func (c *container) dress(ctx context.Context) (*launch, error) {
 		Args: table.RewriteAll(l.part.Args),
 		Dir:  work,
 	}
-	l.process.Env, err = c.environment(pod, env, table, map[string]string{"HOME": work, "TMPDIR": temp})
+	l.process.Env, err = c.environment(pod, env, table, work)
 	return l, err
 }
 
@@ -179,7 +177,7 @@ func (c *container) mounts(pod *corev1.Pod, spec *corev1.Container, env *environ
 
 // environment is the pod's own variables between those a pod may replace and
 // those it may not: a listener on another address would not be found.
-func (c *container) environment(pod *corev1.Pod, own *environ.Environment, table mount.Table, local map[string]string) ([]string, error) {
+func (c *container) environment(pod *corev1.Pod, own *environ.Environment, table mount.Table, home string) ([]string, error) {
 	host := c.w.host
 	server, err := url.Parse(host.APIServerURL)
 	if err != nil {
@@ -193,8 +191,7 @@ func (c *container) environment(pod *corev1.Pod, own *environ.Environment, table
 	}
 	given("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 	given("HOSTNAME", pod.Name)
-	given("HOME", local["HOME"])
-	given("TMPDIR", local["TMPDIR"])
+	given("HOME", home)
 	given("KUBERNETES_SERVICE_HOST", server.Hostname())
 	given("KUBERNETES_SERVICE_PORT", server.Port())
 	if token, ok := table.Source(tokenMount); ok {

@@ -129,6 +129,32 @@ func (st *stage) bump(pod *corev1.Pod) {
 	st.pod = pod
 }
 
+// What the stage has seen so far.
+
+func (st *stage) status() corev1.PodStatus {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return *st.pod.Status.DeepCopy()
+}
+
+func (st *stage) sent() int {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.patches
+}
+
+func (st *stage) launches() []process.Spec {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return slices.Clone(st.launched)
+}
+
+func (st *stage) setSecret(name string, data map[string][]byte) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.secrets[name] = data
+}
+
 // line sums up the pod: phase, readiness, then each container.
 func (st *stage) line() string {
 	st.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,8 +34,8 @@ func (w *Worker) live(ctx context.Context) {
 	var sidecars []*sidecar
 	defer func() {
 		// Sidecars serve the others, and each other in their order.
-		for i := len(sidecars) - 1; i >= 0; i-- {
-			sidecars[i].end()
+		for _, s := range slices.Backward(sidecars) {
+			s.end()
 		}
 	}()
 	spec := w.object().Spec

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/logfile"
 )
@@ -20,6 +21,12 @@ const (
 
 func logPath(podDir, container string, number int32) string {
 	return filepath.Join(podDir, "containers", container, fmt.Sprintf("%d.log", number))
+}
+
+func closeLog(log *logfile.File, l *launch) {
+	if err := log.Close(); err != nil {
+		klog.ErrorS(err, "Close a log", "path", l.logPath)
+	}
 }
 
 // lastWords is the termination message of a run.

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -74,16 +75,13 @@ func (w *Worker) view() (status.View, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	v := status.View{
-		Pod: w.pod, Containers: make(map[string]containerStatus, len(w.containers)),
+		Pod: w.pod, Containers: maps.Clone(w.containers),
 		HostIP: w.host.HostIP, StartTime: w.start, Now: now(),
 		Prepared: w.prepared, Stopping: w.stop.Err() != nil, Ended: w.ended,
 		Reason: w.reason, Message: w.message,
 	}
 	if w.place != nil {
 		v.PodIP = w.place.Paper()
-	}
-	for name, cs := range w.containers {
-		v.Containers[name] = cs
 	}
 	// A pod that had finished before this worker began is reported as it was.
 	finished := status.Finished(w.pod.Status) && !w.prepared

@@ -74,9 +74,11 @@ type Host struct {
 
 // Worker runs one pod.
 type Worker struct {
-	host    *Host
-	dir     string
-	start   metav1.Time
+	host  *Host
+	dir   string
+	start metav1.Time
+
+	laid    sync.Mutex // guards volumes
 	volumes *volume.Set
 
 	// stop ends the containers, leave ends the worker; leaving implies stopping.
@@ -104,7 +106,6 @@ type Worker struct {
 	killTimer  *time.Timer
 	killAt     time.Time
 	warned     map[string]bool
-	laid       sync.Mutex // guards volumes
 }
 
 // New makes the worker of a pod; Run sets it going.

@@ -71,13 +71,13 @@ func TestAPodRuns(t *testing.T) {
 	perform(t, makePod(), func(st *stage) {
 		st.start()
 		st.expect("Running ready=True main:running")
-		if got, want := st.pod.Status.PodIP, "10.17.0.2"; got != want {
+		if got, want := st.status().PodIP, "10.17.0.2"; got != want {
 			t.Errorf("pod IP %s, want %s", got, want)
 		}
-		before := st.patches
+		before := st.sent()
 		st.after(time.Hour)
-		if st.patches != before {
-			t.Errorf("%d patches while nothing changed", st.patches-before)
+		if st.sent() != before {
+			t.Errorf("%d patches while nothing changed", st.sent()-before)
 		}
 	})
 }
@@ -116,7 +116,7 @@ func TestCrashBackOffDoublesUpToItsMaximum(t *testing.T) {
 		st.start()
 		st.after(2500 * time.Millisecond)
 		st.expect("Running ready=False main:CrashLoopBackOffx2")
-		if got := st.pod.Status.ContainerStatuses[0].LastTerminationState.Terminated; got == nil || got.ExitCode != 1 {
+		if got := st.status().ContainerStatuses[0].LastTerminationState.Terminated; got == nil || got.ExitCode != 1 {
 			t.Errorf("last termination %v", got)
 		}
 		st.after(2 * time.Minute)
@@ -250,11 +250,11 @@ func TestDeletion(t *testing.T) {
 		perform(t, makePod(), func(st *stage) {
 			st.script = func([]string) *actor { return &actor{stubborn: true} }
 			st.start()
-			before := st.patches
+			before := st.sent()
 			st.w.Vanish()
 			<-st.w.Done()
-			if st.removed || st.patches != before {
-				t.Errorf("removed %v, %d patches", st.removed, st.patches-before)
+			if st.removed || st.sent() != before {
+				t.Errorf("removed %v, %d patches", st.removed, st.sent()-before)
 			}
 			if diff := cmp.Diff([]string{"main terminated", "main killed"}, st.signals); diff != "" {
 				t.Error(diff)
@@ -303,7 +303,7 @@ func TestMissingContent(t *testing.T) {
 			if got := st.countEvents(`FailedMount MountVolume.SetUp failed for volume "v" : secret "s" not found`); got != 1 {
 				t.Errorf("%d events: %v", got, st.events)
 			}
-			st.secrets["s"] = nil
+			st.setSecret("s", nil)
 			st.w.Refresh()
 			st.after(0)
 			st.expect("Running ready=True main:running")
@@ -316,14 +316,14 @@ func TestMissingContent(t *testing.T) {
 			st.start()
 			st.after(time.Minute)
 			st.expect("Pending ready=False main:CreateContainerConfigError")
-			if got := st.pod.Status.ContainerStatuses[0].State.Waiting.Message; got != `secret "s" not found` {
+			if got := st.status().ContainerStatuses[0].State.Waiting.Message; got != `secret "s" not found` {
 				t.Errorf("message %s", got)
 			}
-			st.secrets["s"] = map[string][]byte{"A": []byte("b")}
+			st.setSecret("s", map[string][]byte{"A": []byte("b")})
 			st.after(again)
 			st.expect("Running ready=True main:running")
-			if !slices.Contains(st.launched[0].Env, "A=b") {
-				t.Errorf("environment %v", st.launched[0].Env)
+			if !slices.Contains(st.launches()[0].Env, "A=b") {
+				t.Errorf("environment %v", st.launches()[0].Env)
 			}
 		})
 	})
@@ -482,11 +482,11 @@ func TestFaults(t *testing.T) {
 		perform(t, makePod(annotated(FaultSlowStart, "20s")), func(st *stage) {
 			st.start()
 			st.after(19 * time.Second)
-			if len(st.launched) != 0 {
+			if len(st.launches()) != 0 {
 				t.Fatal("started early")
 			}
 			st.after(2 * time.Second)
-			if len(st.launched) != 1 {
+			if len(st.launches()) != 1 {
 				t.Fatal("not started")
 			}
 		})
@@ -504,13 +504,13 @@ func TestARestartedAgent(t *testing.T) {
 		perform(t, makePod(ran), func(st *stage) {
 			st.start()
 			st.expect("Running ready=True main:runningx5")
-			if got := st.pod.Status.PodIP; got != "10.17.3.4" {
+			if got := st.status().PodIP; got != "10.17.3.4" {
 				t.Errorf("address %s", got)
 			}
 			if got := st.w.Host(); got != "127.17.3.4" {
 				t.Errorf("host %s", got)
 			}
-			if end := st.pod.Status.ContainerStatuses[0].LastTerminationState.Terminated; end == nil || end.Reason != "ContainerStatusUnknown" {
+			if end := st.status().ContainerStatuses[0].LastTerminationState.Terminated; end == nil || end.Reason != "ContainerStatusUnknown" {
 				t.Errorf("last termination %v", end)
 			}
 		})
@@ -525,8 +525,8 @@ func TestARestartedAgent(t *testing.T) {
 		perform(t, makePod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), func(st *stage) {
 			st.start()
 			st.after(time.Hour)
-			if st.patches != 0 || len(st.launched) != 0 {
-				t.Errorf("%d patches, %d launches", st.patches, len(st.launched))
+			if st.sent() != 0 || len(st.launches()) != 0 {
+				t.Errorf("%d patches, %d launches", st.sent(), len(st.launches()))
 			}
 		})
 	})
@@ -536,8 +536,8 @@ func TestARestartedAgent(t *testing.T) {
 		}), func(st *stage) {
 			st.start()
 			<-st.w.Done()
-			if len(st.launched) != 0 || !st.removed {
-				t.Errorf("%d launches, removed %v", len(st.launched), st.removed)
+			if len(st.launches()) != 0 || !st.removed {
+				t.Errorf("%d launches, removed %v", len(st.launches()), st.removed)
 			}
 		})
 	})
@@ -547,11 +547,11 @@ func TestASilencedPodDoesNotSpeak(t *testing.T) {
 	perform(t, makePod(), func(st *stage) {
 		st.script = func([]string) *actor { return &actor{stubborn: true} }
 		st.start()
-		before := st.patches
+		before := st.sent()
 		st.w.Silence(3 * time.Second)
 		<-st.w.Done()
-		if st.patches != before || st.removed {
-			t.Errorf("%d patches, removed %v", st.patches-before, st.removed)
+		if st.sent() != before || st.removed {
+			t.Errorf("%d patches, removed %v", st.sent()-before, st.removed)
 		}
 		if got := time.Since(bubbleBegin); got != 3*time.Second {
 			t.Errorf("took %v", got)
@@ -564,7 +564,7 @@ func TestANewImageRestartsTheContainer(t *testing.T) {
 		st.start()
 		st.edit(func(p *corev1.Pod) { p.Spec.Containers[0].Image = "vllm-runtime:2" })
 		st.expect("Running ready=True main:runningx1")
-		if got := st.pod.Status.ContainerStatuses[0].Image; got != "vllm-runtime:2" {
+		if got := st.status().ContainerStatuses[0].Image; got != "vllm-runtime:2" {
 			t.Errorf("image %s", got)
 		}
 	})
@@ -587,7 +587,7 @@ func TestWhatAProcessGets(t *testing.T) {
 	})
 	perform(t, pod, func(st *stage) {
 		st.start()
-		got := st.launched[0]
+		got := st.launches()[0]
 		root := filepath.Join(st.host.Dir, "pods", "ns_p_u")
 		if diff := cmp.Diff([]string{"python3", "-m", "dynamo.vllm", "--dir=" + root + "/volumes/data/x"}, got.Args); diff != "" {
 			t.Error(diff)
@@ -603,7 +603,7 @@ func TestWhatAProcessGets(t *testing.T) {
 		want := map[string]string{
 			"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 			"DIR":  root + "/volumes/data/x", "IP": "10.17.0.2",
-			"HOSTNAME": "p", "HOME": root + "/containers/main/work", "TMPDIR": root + "/containers/main/tmp",
+			"HOSTNAME": "p", "HOME": root + "/containers/main/work",
 			"KUBECONFIG": root + "/containers/main/kubeconfig", "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "6443",
 			"DYNAMO_LISTEN_HOST": "127.17.0.2", "DYNAMO_POD_IP": "10.17.0.2", "DYNAMO_FORWARD_PROXY": "http://127.0.0.1:1", "DYNAMO_CONTAINER_IMAGE": "vllm-runtime",
 		}
@@ -627,7 +627,7 @@ func TestTerminationMessages(t *testing.T) {
 		st.script = func([]string) *actor { return &actor{lasting: time.Second, code: 1, says: "out of luck"} }
 		st.start()
 		st.after(2 * time.Second)
-		if got := st.pod.Status.ContainerStatuses[0].State.Terminated.Message; got != "out of luck\n" {
+		if got := st.status().ContainerStatuses[0].State.Terminated.Message; got != "out of luck\n" {
 			t.Errorf("message %q", got)
 		}
 	})

@@ -1,0 +1,147 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	grovev1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
+)
+
+// guests follows the optional APIs: when one appears, its kinds are watched from
+// then on and everybody who may have waited for it is woken. No restart.
+type guests struct {
+	mgr     manager.Manager
+	watched []*watched
+	// known are the kinds that are watched already.
+	known map[client.Object]bool
+}
+
+// watchGuests starts following.
+func watchGuests(mgr manager.Manager, controllers ...*watched) error {
+	g := &guests{mgr: mgr, watched: controllers, known: map[client.Object]bool{}}
+	ours := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return slices.Contains(snapshot.APIs, snapshot.API(o.GetName()))
+	})
+	err := ctrl.NewControllerManagedBy(mgr).Named("guests").
+		For(observe.Definition(), builder.OnlyMetadata, builder.WithPredicates(ours)).
+		Complete(g)
+	if err != nil {
+		return fmt.Errorf("watch optional APIs: %w", err)
+	}
+	return nil
+}
+
+// Reconcile looks at one definition that appeared, changed or went away.
+func (g *guests) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	definition := observe.Definition()
+	err := g.mgr.GetClient().Get(ctx, types.NamespacedName{Name: request.Name}, definition)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, err
+	}
+	if !apierrors.IsNotFound(err) && definition.DeletionTimestamp == nil {
+		if err := g.admit(ctx, snapshot.API(request.Name)); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	for _, w := range g.watched {
+		if err := g.wakeAll(ctx, w); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return reconcile.Result{}, nil
+}
+
+// admit starts to watch the kinds of an API.
+func (g *guests) admit(ctx context.Context, api snapshot.API) error {
+	for _, w := range g.watched {
+		for _, c := range w.children {
+			if c.API == api {
+				if err := g.watch(ctx, w, c, ownerHandler(g.mgr, w.kind)); err != nil {
+					return err
+				}
+			}
+		}
+		for _, c := range w.beneath {
+			if c.API == api {
+				if err := g.watch(ctx, w, c, handler.EnqueueRequestsFromMapFunc(graphOfClique)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// graphOfClique leads from what Grove makes to the graph: its PodCliqueSet has
+// the graph's name.
+func graphOfClique(_ context.Context, object client.Object) []reconcile.Request {
+	for _, ref := range object.GetOwnerReferences() {
+		if ref.Kind == "PodCliqueSet" && ref.APIVersion == grovev1.SchemeGroupVersion.String() {
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: ref.Name}}}
+		}
+	}
+	return nil
+}
+
+func (g *guests) watch(ctx context.Context, w *watched, c observe.Child, to handler.EventHandler) error {
+	if g.known[c.Object] {
+		return nil
+	}
+	kind, err := apiutil.GVKForObject(c.Object, g.mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	if _, err := g.mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
+		return fmt.Errorf("%s is defined but not served yet: %w", kind.Kind, err)
+	}
+	if err := observe.Index(ctx, g.mgr.GetFieldIndexer(), c); err != nil {
+		return err
+	}
+	if err := w.controller.Watch(source.Kind(g.mgr.GetCache(), c.Object, to, predicate.ResourceVersionChangedPredicate{})); err != nil {
+		return fmt.Errorf("watch %s: %w", kind.Kind, err)
+	}
+	g.known[c.Object] = true
+	return nil
+}
+
+// wakeAll has every object of a kind looked at again.
+func (g *guests) wakeAll(ctx context.Context, w *watched) error {
+	kind, err := apiutil.GVKForObject(w.kind, g.mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	empty, err := g.mgr.GetScheme().New(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err != nil {
+		return err
+	}
+	list := empty.(client.ObjectList)
+	if err := g.mgr.GetClient().List(ctx, list); err != nil {
+		return err
+	}
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		select {
+		case w.wake <- event.GenericEvent{Object: item.(client.Object)}:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+}

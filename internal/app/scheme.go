@@ -1,0 +1,29 @@
+package app
+
+import (
+	grovev1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/foreign"
+	"github.com/dynamo-operator/dynamo-operator/internal/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload/lws"
+)
+
+// Scheme knows every kind that the operator reads or writes.
+func Scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientscheme.AddToScheme, v1alpha1.AddToScheme, lwsv1.AddToScheme, grovev1.AddToScheme,
+	} {
+		if err := add(s); err != nil {
+			panic(err) // two kinds of one name: a mistake in the program
+		}
+	}
+	foreign.AddToScheme[lws.PodGroupSpec](s, lws.PodGroupKind)
+	foreign.AddToScheme[render.VirtualServiceSpec](s, render.VirtualServiceKind)
+	foreign.AddToScheme[render.InferencePoolSpec](s, render.InferencePoolKind)
+	return s
+}

@@ -1,0 +1,55 @@
+package apply
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+)
+
+// manager is the name under which an owner's wishes are recorded. Owners of a
+// joint object have one each, so that none takes away what another wants.
+func manager(owner graph.Object, tie graph.Tie) string {
+	if tie == graph.Joint {
+		return FieldManager + "-" + string(owner.GetUID())
+	}
+	return FieldManager
+}
+
+// tie binds an object to its owner.
+func tie(owner, object graph.Object, how graph.Tie, scheme *runtime.Scheme) error {
+	switch how {
+	case graph.Controlled:
+		return controllerutil.SetControllerReference(owner, object, scheme)
+	case graph.Joint:
+		return controllerutil.SetOwnerReference(owner, object, scheme)
+	default:
+		return nil
+	}
+}
+
+// claim decides whether a live object is ours to write. One that belongs to
+// somebody else and has a name that we need is a conflict; one that serves the
+// whole namespace and was brought by somebody else is left as it is.
+func claim(owner, live graph.Object, how graph.Tie, id identity) (mine bool, err error) {
+	switch how {
+	case graph.Loose:
+		return live.GetLabels()["app.kubernetes.io/managed-by"] == FieldManager, nil
+	case graph.Joint:
+		mine = live.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy
+	default:
+		mine = metav1.IsControlledBy(live, owner)
+	}
+	if mine {
+		return true, nil
+	}
+	by := "nobody"
+	if ref := metav1.GetControllerOf(live); ref != nil {
+		by = ref.Kind + " " + ref.Name
+	}
+	return false, fault.New(fault.Conflict, v1alpha1.ReasonNameConflict,
+		"%s exists and is controlled by %s; rename the service or remove that object", id, by)
+}

@@ -1,0 +1,134 @@
+package graphdeployment
+
+import (
+	"context"
+
+	grovev1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/sshkey"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload"
+)
+
+// +kubebuilder:rbac:groups=nvidia.com,resources=dynamographdeployments,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=nvidia.com,resources=dynamographdeployments/status,verbs=patch
+// +kubebuilder:rbac:groups=nvidia.com,resources=dynamographdeployments/finalizers,verbs=update
+// +kubebuilder:rbac:groups=nvidia.com,resources=dynamocomponentdeployments;dynamographdeploymentscalingadapters,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=serviceaccounts;configmaps,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=inference.networking.k8s.io,resources=inferencepools,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=grove.io,resources=podcliquesets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=grove.io,resources=podcliques;podcliquescalinggroups,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+//
+// What pods of a graph may do to find each other, held here only to be granted on:
+// +kubebuilder:rbac:groups="",resources=endpoints,verbs=get;list;watch
+// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nvidia.com,resources=dynamoworkermetadatas,verbs=create;get;list;watch;update;patch;delete
+
+// Children are the kinds that a graph owns. Claims are not among them: they hold
+// data and are never pruned.
+func Children() []observe.Child {
+	return []observe.Child{
+		{Object: &v1alpha1.DynamoComponentDeployment{}, List: &v1alpha1.DynamoComponentDeploymentList{}},
+		{Object: &v1alpha1.DynamoGraphDeploymentScalingAdapter{}, List: &v1alpha1.DynamoGraphDeploymentScalingAdapterList{}},
+		{Object: &corev1.ServiceAccount{}, List: &corev1.ServiceAccountList{}},
+		{Object: &corev1.ConfigMap{}, List: &corev1.ConfigMapList{}},
+		{Object: &corev1.Service{}, List: &corev1.ServiceList{}},
+		{Object: &networkingv1.Ingress{}, List: &networkingv1.IngressList{}},
+		{Object: &rbacv1.Role{}, List: &rbacv1.RoleList{}},
+		{Object: &rbacv1.RoleBinding{}, List: &rbacv1.RoleBindingList{}},
+		{Object: &render.VirtualService{}, List: &render.VirtualServiceList{}, API: snapshot.APIIstio},
+		{Object: &render.InferencePool{}, List: &render.InferencePoolList{}, API: snapshot.APIInference},
+		{Object: &grovev1.PodCliqueSet{}, List: &grovev1.PodCliqueSetList{}, API: snapshot.APIGrove},
+	}
+}
+
+// Beneath are the kinds that Grove makes from a graph's PodCliqueSet.
+func Beneath() []observe.Child {
+	return []observe.Child{
+		{Object: &grovev1.PodClique{}, List: &grovev1.PodCliqueList{}, API: snapshot.APIGrove},
+		{Object: &grovev1.PodCliqueScalingGroup{}, List: &grovev1.PodCliqueScalingGroupList{}, API: snapshot.APIGrove},
+	}
+}
+
+// World reads what a pass over a graph needs to know.
+type World struct {
+	Children *observe.Observer
+	Beneath  *observe.Observer
+	Facts    observe.Facts
+}
+
+// world is what was seen for one pass, and the provider that follows from it.
+type world struct {
+	snapshot.Snapshot
+	platform render.Platform
+	provider workload.Provider
+}
+
+func (w World) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, p render.Platform) (seen world, err error) {
+	if p.Capabilities, err = w.Facts.Capabilities(ctx); err != nil {
+		return seen, err
+	}
+	if p.Pod.PullSecrets, err = w.Facts.PullSecrets(ctx, dgd.Namespace); err != nil {
+		return seen, err
+	}
+	if seen.Snapshot, err = w.Children.Children(ctx, dgd, p.Capabilities); err != nil {
+		return seen, err
+	}
+	for _, object := range seen.Owned {
+		set, ok := object.(*grovev1.PodCliqueSet)
+		if !ok {
+			continue
+		}
+		below, err := w.Beneath.Children(ctx, set, p.Capabilities)
+		if err != nil {
+			return seen, err
+		}
+		seen.Beneath = append(seen.Beneath, below.Owned...)
+	}
+	seen.provider = workload.Choose(dgd.Annotations, p.Capabilities, running(seen.Snapshot))
+	p.Queue = render.Queue(dgd.Annotations, p.Capabilities)
+	seen.platform = p
+	return seen, nil
+}
+
+// running is the provider that a graph's children show.
+func running(s snapshot.Snapshot) workload.Provider {
+	for _, object := range s.Owned {
+		switch object.(type) {
+		case *grovev1.PodCliqueSet:
+			return workload.ProviderGrove
+		case *v1alpha1.DynamoComponentDeployment:
+			return workload.ProviderComponent
+		}
+	}
+	return ""
+}
+
+// withSSHKey adds the key of a namespace where a graph needs one and there is
+// none.
+func (w World) withSSHKey(ctx context.Context, g *graph.Graph, name string, wanted []graph.Wanted) ([]graph.Wanted, error) {
+	if !g.NeedsSSH() {
+		return wanted, nil
+	}
+	exists, err := w.Facts.SecretExists(ctx, g.Namespace, name)
+	if err != nil || exists {
+		return wanted, err
+	}
+	key, err := sshkey.New(g.Namespace, name)
+	if err != nil {
+		return wanted, err
+	}
+	return append(wanted, key), nil
+}

@@ -1,0 +1,68 @@
+package graph
+
+import (
+	"cmp"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+)
+
+// Ingress is how a component is reached from outside the cluster.
+type Ingress struct {
+	Host string
+	// Class is the ingress controller's; without it there is no Ingress.
+	Class string
+	// TLSSecret holds the host's certificate.
+	TLSSecret string
+	// Gateway is the Istio gateway; without it there is no VirtualService.
+	Gateway     string
+	Labels      map[string]string
+	Annotations map[string]string
+}
+
+// IngressDefaults are the operator's settings for components that say nothing,
+// or not everything, about how they are reached.
+type IngressDefaults struct {
+	Class, TLSSecret, HostSuffix, Gateway string
+}
+
+// DefaultIngress is what a frontend gets that does not mention ingress: it is
+// written into its component, where a reader can see it.
+func DefaultIngress(graph string, d IngressDefaults) *v1alpha1.IngressSpec {
+	i := &v1alpha1.IngressSpec{
+		Enabled:           d.Class != "" || d.Gateway != "",
+		Host:              graph,
+		UseVirtualService: d.Gateway != "",
+	}
+	set := func(field **string, value string) {
+		if value != "" {
+			*field = &value
+		}
+	}
+	set(&i.HostSuffix, d.HostSuffix)
+	set(&i.IngressControllerClassName, d.Class)
+	set(&i.VirtualServiceGateway, d.Gateway)
+	if d.TLSSecret != "" {
+		i.TLS = &v1alpha1.IngressTLS{SecretName: d.TLSSecret}
+	}
+	return i
+}
+
+// readIngress is nil for a component that is not reached from outside.
+func readIngress(i *v1alpha1.IngressSpec) *Ingress {
+	if i == nil || !i.Enabled {
+		return nil
+	}
+	read := &Ingress{
+		Host:        deref(i.HostPrefix, "") + i.Host + "." + cmp.Or(deref(i.HostSuffix, ""), "local"),
+		Class:       deref(i.IngressControllerClassName, ""),
+		Labels:      i.Labels,
+		Annotations: i.Annotations,
+	}
+	if i.TLS != nil {
+		read.TLSSecret = i.TLS.SecretName
+	}
+	if i.UseVirtualService {
+		read.Gateway = deref(i.VirtualServiceGateway, "")
+	}
+	return read
+}

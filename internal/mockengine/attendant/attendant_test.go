@@ -1,0 +1,108 @@
+package attendant
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/launch"
+	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/setting"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// freePort returns a port that was free a moment ago.
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// play runs a part until the test ends and checks that it then ends well.
+func play(t *testing.T, part func(context.Context, launch.Program, *slog.Logger) int, p launch.Program) {
+	t.Helper()
+	p.Env["DYNAMO_LISTEN_HOST"] = "127.0.0.1"
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan int, 1)
+	go func() { ended <- part(ctx, p, quiet) }()
+	t.Cleanup(func() {
+		cancel()
+		if status := <-ended; status != 0 {
+			t.Errorf("%s ended with %d", p.Name, status)
+		}
+	})
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func TestPlannerServesItsMetrics(t *testing.T) {
+	port := freePort(t)
+	play(t, Planner, launch.Program{Name: "planner_sla", Env: setting.Env{"PLANNER_PROMETHEUS_PORT": strconv.Itoa(port)}})
+	eventually(t, "metrics", func() bool {
+		response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", port))
+		if err != nil {
+			return false
+		}
+		defer response.Body.Close()
+		body, _ := io.ReadAll(response.Body)
+		return strings.Contains(string(body), "planner:num_p_workers 0") && strings.Contains(string(body), "planner:gpu_hours 0")
+	})
+}
+
+func TestEndpointPickerIsHealthy(t *testing.T) {
+	health, own, metrics := freePort(t), freePort(t), freePort(t)
+	play(t, EndpointPicker, launch.Program{Name: "epp", Env: setting.Env{}, Args: []string{
+		"-v", "4", "-grpc-port", strconv.Itoa(own), "-grpc-health-port", strconv.Itoa(health), "-metrics-port", strconv.Itoa(metrics),
+	}})
+	conn, err := grpc.NewClient(fmt.Sprintf("127.0.0.1:%d", health), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	eventually(t, "serving", func() bool {
+		answer, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{Service: "inference-extension"})
+		return err == nil && answer.Status == healthpb.HealthCheckResponse_SERVING
+	})
+}
+
+func TestSSHDaemonOpensItsPort(t *testing.T) {
+	port := freePort(t)
+	play(t, SSHDaemon, launch.Program{Name: "sshd", Env: setting.Env{}, Args: []string{"-D", "-p", strconv.Itoa(port)}})
+	eventually(t, "a banner", func() bool {
+		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			return false
+		}
+		defer conn.Close()
+		banner, _ := io.ReadAll(conn)
+		return strings.HasPrefix(string(banner), "SSH-2.0-")
+	})
+}
+
+func TestIdleEndsWithTheContainer(t *testing.T) {
+	play(t, Idle, launch.Program{Name: "x", Env: setting.Env{}})
+}

@@ -1,0 +1,107 @@
+package observe
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/render/pod"
+	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
+)
+
+// Facts reads what graphs depend on beside their own children.
+type Facts struct {
+	// Cached reads from the informers.
+	Cached client.Reader
+	// Direct asks the API server, for what is too rare to be watched.
+	Direct client.Reader
+}
+
+// Definition is an empty CustomResourceDefinition to watch by metadata alone.
+func Definition() *metav1.PartialObjectMetadata {
+	d := &metav1.PartialObjectMetadata{}
+	d.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	return d
+}
+
+// Capabilities reads which optional APIs the cluster serves now.
+func (f Facts) Capabilities(ctx context.Context) (snapshot.Capabilities, error) {
+	have := snapshot.Capabilities{}
+	for _, api := range snapshot.APIs {
+		d := Definition()
+		err := f.Cached.Get(ctx, types.NamespacedName{Name: string(api)}, d)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("look for %s: %w", api, err)
+		}
+		have[api] = err == nil && d.DeletionTimestamp == nil
+	}
+	return have, nil
+}
+
+// PullSecrets reads which Secrets of a namespace hold credentials for which
+// registry. A Secret that cannot be read serves nobody and harms nobody.
+func (f Facts) PullSecrets(ctx context.Context, namespace string) (pod.PullSecrets, error) {
+	var secrets corev1.SecretList
+	if err := f.Cached.List(ctx, &secrets, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list pull secrets of %s: %w", namespace, err)
+	}
+	known := pod.PullSecrets{}
+	for _, s := range secrets.Items {
+		if s.Type != corev1.SecretTypeDockerConfigJson {
+			continue
+		}
+		for _, host := range registries(s.Data[corev1.DockerConfigJsonKey]) {
+			known[host] = append(known[host], s.Name)
+		}
+	}
+	for _, names := range known {
+		slices.Sort(names)
+	}
+	return known, nil
+}
+
+// registries lists the hosts that a docker configuration has credentials for.
+func registries(config []byte) []string {
+	var parsed struct {
+		Auths map[string]json.RawMessage `json:"auths"`
+	}
+	if err := json.Unmarshal(config, &parsed); err != nil {
+		return nil
+	}
+	var hosts []string
+	for key := range parsed.Auths {
+		host := key
+		if u, err := url.Parse(key); err == nil && u.Host != "" {
+			host = u.Host
+		}
+		host, _, _ = strings.Cut(host, "/")
+		if host = pod.NormalRegistry(host); !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+// SecretExists asks for a Secret by name, without reading what it holds.
+func (f Facts) SecretExists(ctx context.Context, namespace, name string) (bool, error) {
+	s := &metav1.PartialObjectMetadata{}
+	s.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err := f.Direct.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, s)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for Secret %s/%s: %w", namespace, name, err)
+	}
+	return true, nil
+}

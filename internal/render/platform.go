@@ -1,0 +1,32 @@
+package render
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/backend"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/render/pod"
+	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload"
+)
+
+// Platform is everything beside the graph that its objects depend on: the
+// operator's configuration, and facts about the cluster and the namespace.
+type Platform struct {
+	Defaults              graph.Defaults
+	Pod                   pod.Platform
+	Roles                 Roles
+	GroveTerminationDelay time.Duration
+	// Queue is the KAI queue of the graph; empty without KAI.
+	Queue        string
+	Capabilities snapshot.Capabilities
+}
+
+// pods renders templates for a platform.
+func pods(p Platform) workload.Pods {
+	return func(c graph.Component, at backend.Group) (corev1.PodTemplateSpec, error) {
+		return pod.Template(c, at, p.Pod)
+	}
+}

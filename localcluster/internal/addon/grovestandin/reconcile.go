@@ -1,0 +1,168 @@
+package grovestandin
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	grovev1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+type reconciler struct{ client client.Client }
+
+// The cache was behind. It catches up in less than this.
+const again = 20 * time.Millisecond
+
+// Reconcile makes a set's parts what they should be. A set that is being deleted is left to the garbage collector.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	set := &grovev1.PodCliqueSet{}
+	if err := r.client.Get(ctx, request.NamespacedName, set); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if set.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	err := r.pass(ctx, set)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return reconcile.Result{RequeueAfter: again}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+func (r *reconciler) pass(ctx context.Context, set *grovev1.PodCliqueSet) error {
+	w, err := observe(ctx, r.client, set)
+	if err != nil {
+		return err
+	}
+	if w.services, err = syncParts(ctx, r.client, w.wantServices(), w.services, func(live, want *corev1.Service) bool {
+		same := live.Spec.PublishNotReadyAddresses == want.Spec.PublishNotReadyAddresses
+		live.Spec.PublishNotReadyAddresses = want.Spec.PublishNotReadyAddresses
+		return !same
+	}); err != nil {
+		return err
+	}
+	if w.groups, err = syncParts(ctx, r.client, w.wantGroups(), w.groups, func(live, want *grovev1.PodCliqueScalingGroup) bool {
+		same := equality.Semantic.DeepEqual(live.Spec, want.Spec)
+		live.Spec = want.Spec
+		return !same
+	}); err != nil {
+		return err
+	}
+	if w.cliques, err = syncParts(ctx, r.client, w.wantCliques(), w.cliques, func(live, want *grovev1.PodClique) bool {
+		same := equality.Semantic.DeepEqual(live.Spec, want.Spec)
+		live.Spec = want.Spec
+		return !same
+	}); err != nil {
+		return err
+	}
+	if err := r.act(ctx, w.next()); err != nil {
+		return err
+	}
+	return r.report(ctx, w)
+}
+
+// syncParts creates, updates and deletes until the parts of one kind are those wanted, and returns them as they are now.
+func syncParts[T client.Object](
+	ctx context.Context, c client.Client, want []T, have map[string]T, merge func(live, want T) (changed bool),
+) (map[string]T, error) {
+	now := map[string]T{}
+	for _, part := range want {
+		live, found := have[part.GetName()]
+		if !found {
+			if err := c.Create(ctx, part); err != nil {
+				return nil, fmt.Errorf("create %T %s: %w", part, part.GetName(), err)
+			}
+			now[part.GetName()] = part
+			continue
+		}
+		now[part.GetName()] = live
+		if live.GetDeletionTimestamp() != nil {
+			continue
+		}
+		live = live.DeepCopyObject().(T)
+		now[part.GetName()] = live
+		changed := merge(live, part)
+		if mergeLabels(live, part.GetLabels()) || changed {
+			if err := c.Update(ctx, live); err != nil {
+				return nil, fmt.Errorf("update %T %s: %w", part, part.GetName(), err)
+			}
+		}
+	}
+	for name, live := range have {
+		if _, wanted := now[name]; wanted || live.GetDeletionTimestamp() != nil {
+			continue
+		}
+		if err := c.Delete(ctx, live, client.PropagationPolicy("Background")); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("delete %T %s: %w", live, name, err)
+		}
+	}
+	return now, nil
+}
+
+// mergeLabels leaves labels of others alone.
+func mergeLabels(object client.Object, want map[string]string) (changed bool) {
+	labels := maps.Clone(object.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, want)
+	changed = !maps.Equal(labels, object.GetLabels())
+	object.SetLabels(labels)
+	return changed
+}
+
+func (r *reconciler) act(ctx context.Context, s step) error {
+	for _, pod := range s.remove {
+		err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete Pod %s: %w", pod.Name, err)
+		}
+	}
+	for _, pod := range s.create {
+		if err := r.client.Create(ctx, pod); err != nil {
+			return fmt.Errorf("create Pod %s: %w", pod.Name, err)
+		}
+	}
+	return nil
+}
+
+// report writes the statuses that changed.
+func (r *reconciler) report(ctx context.Context, w world) error {
+	places := w.places()
+	for name, clique := range w.cliques {
+		p, found := placeOf(places, name)
+		if !found || clique.DeletionTimestamp != nil {
+			continue
+		}
+		if status := w.cliqueStatus(p, clique); !equality.Semantic.DeepEqual(clique.Status, status) {
+			clique = clique.DeepCopy()
+			clique.Status = status
+			if err := r.client.Status().Update(ctx, clique); err != nil {
+				return fmt.Errorf("update status of PodClique %s: %w", name, err)
+			}
+		}
+	}
+	for name, group := range w.groups {
+		if status := w.groupStatus(group); !equality.Semantic.DeepEqual(group.Status, status) {
+			group = group.DeepCopy()
+			group.Status = status
+			if err := r.client.Status().Update(ctx, group); err != nil {
+				return fmt.Errorf("update status of PodCliqueScalingGroup %s: %w", name, err)
+			}
+		}
+	}
+	if status := w.setStatus(); !equality.Semantic.DeepEqual(w.set.Status, status) {
+		set := w.set.DeepCopy()
+		set.Status = status
+		if err := r.client.Status().Update(ctx, set); err != nil {
+			return fmt.Errorf("update status of PodCliqueSet %s: %w", set.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package grovestandin
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ai-dynamo/grove/operator/api/common"
+	"github.com/ai-dynamo/grove/operator/api/common/constants"
+	grovev1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// cliqueStatus counts the pods of a clique.
+func (w world) cliqueStatus(p place, clique *grovev1.PodClique) grovev1.PodCliqueStatus {
+	pods := w.pods[clique.Name]
+	s := *clique.Status.DeepCopy()
+	s.ObservedGeneration = new(clique.Generation)
+	s.Replicas = count(pods, alive)
+	s.ReadyReplicas = count(pods, ready)
+	s.ScheduledReplicas = count(pods, scheduled)
+	s.UpdatedReplicas = count(pods, p.updated)
+	s.Selector = new(selector(common.LabelPodClique, clique.Name))
+	if s.UpdatedReplicas == s.Replicas && s.Replicas == clique.Spec.Replicas {
+		s.CurrentPodTemplateHash = new(p.revision())
+		s.CurrentPodCliqueSetGenerationHash = new(setRevision(w.set))
+	}
+	need := minAvailable(clique)
+	breached(&s.Conditions, clique.Generation, s.ReadyReplicas, need, "pods ready",
+		constants.ConditionReasonInsufficientReadyPods, constants.ConditionReasonSufficientReadyPods)
+	condition := metav1.Condition{
+		Type: constants.ConditionTypePodCliqueScheduled, Status: metav1.ConditionTrue,
+		Reason:             constants.ConditionReasonSufficientScheduledPods,
+		Message:            fmt.Sprintf("%d pods scheduled, %d needed", s.ScheduledReplicas, need),
+		ObservedGeneration: clique.Generation,
+	}
+	if s.ScheduledReplicas < need {
+		condition.Status, condition.Reason = metav1.ConditionFalse, constants.ConditionReasonInsufficientScheduledPods
+	}
+	meta.SetStatusCondition(&s.Conditions, condition)
+	return s
+}
+
+// updated says that a pod is what the template asks for now.
+func (p place) updated(pod *corev1.Pod) bool {
+	return alive(pod) && pod.Labels[common.LabelPodTemplateHash] == p.revision()
+}
+
+// groupStatus counts the replicas of a scaling group, each by its weakest clique.
+func (w world) groupStatus(group *grovev1.PodCliqueScalingGroup) grovev1.PodCliqueScalingGroupStatus {
+	s := *group.Status.DeepCopy()
+	s.ObservedGeneration = new(group.Generation)
+	s.Selector = new(selector(common.LabelPodCliqueScalingGroup, group.Name))
+	s.Replicas, s.ScheduledReplicas, s.AvailableReplicas, s.UpdatedReplicas = 0, 0, 0, 0
+	for replica := range int(group.Spec.Replicas) {
+		h := w.health(func(p place) bool {
+			return p.group != nil && p.group.Name == group.Name && p.groupReplica == replica
+		})
+		s.Replicas += h.exists
+		s.ScheduledReplicas += h.scheduled
+		s.AvailableReplicas += h.available
+		s.UpdatedReplicas += h.updated
+	}
+	if s.UpdatedReplicas == group.Spec.Replicas {
+		s.CurrentPodCliqueSetGenerationHash = new(setRevision(w.set))
+	}
+	breached(&s.Conditions, group.Generation, s.AvailableReplicas, min(orOne(group.Spec.MinAvailable), group.Spec.Replicas), "replicas available",
+		constants.ConditionReasonInsufficientAvailablePCSGReplicas, constants.ConditionReasonSufficientAvailablePCSGReplicas)
+	return s
+}
+
+// setStatus counts the replicas of the set.
+func (w world) setStatus() grovev1.PodCliqueSetStatus {
+	s := *w.set.Status.DeepCopy()
+	s.ObservedGeneration = new(w.set.Generation)
+	s.Selector = new(selector(common.LabelPartOfKey, w.set.Name))
+	s.Replicas, s.AvailableReplicas, s.UpdatedReplicas = w.set.Spec.Replicas, 0, 0
+	s.PodGangStatutes = nil
+	for replica := range int(w.set.Spec.Replicas) {
+		h := w.health(func(p place) bool { return p.replica == replica && guaranteed(p) })
+		s.AvailableReplicas += h.available
+		s.UpdatedReplicas += w.health(func(p place) bool { return p.replica == replica }).updated
+		phase := grovev1.PodGangPending
+		switch {
+		case h.available == 1:
+			phase = grovev1.PodGangRunning
+		case h.scheduled == 1:
+			phase = grovev1.PodGangStarting
+		}
+		s.PodGangStatutes = append(s.PodGangStatutes, grovev1.PodGangStatus{Name: serviceName(w.set, replica), Phase: phase})
+	}
+	if s.UpdatedReplicas == s.Replicas {
+		s.CurrentGenerationHash = new(setRevision(w.set))
+	}
+	return s
+}
+
+// guaranteed leaves out the replicas of a group beyond those that its set cannot do without.
+func guaranteed(p place) bool {
+	return p.group == nil || p.groupReplica < int(orOne(p.group.Spec.MinAvailable))
+}
+
+// health is 1 or 0 for each thing that can be said of all cliques of a replica.
+type health struct{ exists, scheduled, available, updated int32 }
+
+func (w world) health(belongs func(place) bool) health {
+	var cliques int
+	h := health{1, 1, 1, 1}
+	for _, p := range w.places() {
+		if !belongs(p) {
+			continue
+		}
+		cliques++
+		clique := w.cliques[p.name()]
+		if clique == nil || clique.DeletionTimestamp != nil {
+			return health{}
+		}
+		pods, need := w.pods[clique.Name], minAvailable(clique)
+		if count(pods, scheduled) < need {
+			h.scheduled = 0
+		}
+		if count(pods, ready) < need {
+			h.available = 0
+		}
+		updated := count(pods, p.updated)
+		if updated != clique.Spec.Replicas || updated != count(pods, alive) {
+			h.updated = 0
+		}
+	}
+	if cliques == 0 {
+		return health{}
+	}
+	return h
+}
+
+func breached(conditions *[]metav1.Condition, generation int64, have, need int32, what, insufficient, sufficient string) {
+	condition := metav1.Condition{
+		Type: constants.ConditionTypeMinAvailableBreached, Status: metav1.ConditionFalse, Reason: sufficient,
+		Message: fmt.Sprintf("%d %s, %d needed", have, what, need), ObservedGeneration: generation,
+	}
+	if have < need {
+		condition.Status, condition.Reason = metav1.ConditionTrue, insufficient
+	}
+	meta.SetStatusCondition(conditions, condition)
+}
+
+func selector(key, value string) string {
+	return labels.SelectorFromSet(labels.Set{key: value}).String()
+}
+
+// placeOf finds where a live clique stands.
+func placeOf(places []place, name string) (place, bool) {
+	i := slices.IndexFunc(places, func(p place) bool { return p.name() == name })
+	if i < 0 {
+		return place{}, false
+	}
+	return places[i], true
+}
