@@ -23,6 +23,7 @@ func main() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	os.Exit(mockengine.Main(ctx, os.Args[1:]))
+	code := mockengine.Main(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/controller/componentdeployment"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller/graphdeployment"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
 )
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
@@ -53,7 +54,7 @@ func newManager(cfg config.Config, cluster *rest.Config) (manager.Manager, error
 	cluster.QPS, cluster.Burst = cfg.Controller.QPS, cfg.Controller.Burst
 	cluster.UserAgent = apply.FieldManager
 	mgr, err := ctrl.NewManager(cluster, manager.Options{
-		Scheme:                        Scheme(),
+		Scheme:                        scheme.New(),
 		Cache:                         stores(cfg),
 		Metrics:                       metricsserver.Options{BindAddress: orOff(cfg.Server.MetricsAddress)},
 		HealthProbeBindAddress:        orOff(cfg.Server.HealthAddress),

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	grovev1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -94,7 +94,7 @@ func (g *guests) admit(ctx context.Context, api snapshot.API) error {
 // the graph's name.
 func graphOfClique(_ context.Context, object client.Object) []reconcile.Request {
 	for _, ref := range object.GetOwnerReferences() {
-		if ref.Kind == "PodCliqueSet" && ref.APIVersion == grovev1.SchemeGroupVersion.String() {
+		if ref.Kind == "PodCliqueSet" && ref.APIVersion == grovev1alpha1.SchemeGroupVersion.String() {
 			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: ref.Name}}}
 		}
 	}

@@ -17,11 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/manifest"
 )
 
 // FieldManager is the name under which the API server records our fields.
@@ -42,7 +42,7 @@ type Applier struct {
 func New(cached client.Client, direct client.Reader, partly ...client.Object) (*Applier, error) {
 	a := &Applier{client: cached, direct: direct, partly: map[schema.GroupVersionKind]bool{}}
 	for _, object := range partly {
-		kind, err := apiutil.GVKForObject(object, cached.Scheme())
+		kind, err := manifest.Kind(object, cached.Scheme())
 		if err != nil {
 			return nil, err
 		}
@@ -92,10 +92,11 @@ func (a *Applier) Sync(ctx context.Context, owner graph.Object, wanted []graph.W
 
 // bring writes one object if it has to, and says what that did.
 func (a *Applier) bring(ctx context.Context, owner graph.Object, w graph.Wanted, id identity) (Action, error) {
-	payload, err := a.payload(owner, w, id)
+	fields, err := manifest.Of(w, owner, a.client.Scheme())
 	if err != nil {
 		return "", err
 	}
+	payload := &unstructured.Unstructured{Object: fields}
 	live, err := a.live(ctx, a.client, id)
 	if err == nil && live == nil && (a.partly[id.kind] || a.writes.covers(id, payload, "")) {
 		// Of a kind that the cache holds in part, or made a moment ago: the
@@ -140,22 +141,6 @@ func (a *Applier) apply(ctx context.Context, owner graph.Object, tie graph.Tie, 
 	default:
 		return Updated, nil
 	}
-}
-
-// payload is exactly what we want to say about an object, and no more.
-func (a *Applier) payload(owner graph.Object, w graph.Wanted, id identity) (*unstructured.Unstructured, error) {
-	object := w.DeepCopyObject().(graph.Object)
-	if err := tie(owner, object, w.Tie, a.client.Scheme()); err != nil {
-		return nil, err
-	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return nil, err
-	}
-	delete(fields, "status")
-	payload := &unstructured.Unstructured{Object: fields}
-	payload.SetGroupVersionKind(id.kind)
-	return payload, nil
 }
 
 // live reads an object; nil means that there is none.
@@ -234,9 +219,9 @@ func (id identity) String() string {
 }
 
 func (a *Applier) identify(object graph.Object) (identity, error) {
-	kind, err := apiutil.GVKForObject(object, a.client.Scheme())
+	kind, err := manifest.Kind(object, a.client.Scheme())
 	if err != nil {
-		return identity{}, fmt.Errorf("object %s: %w", object.GetName(), err)
+		return identity{}, err
 	}
 	return identity{kind, types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}}, nil
 }

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
@@ -19,7 +18,7 @@ func ownedFields(entries []metav1.ManagedFieldsEntry, manager string) *fieldpath
 		return nil
 	}
 	set := &fieldpath.Set{}
-	if err := set.FromJSON(bytes.NewReader(entries[at].FieldsV1.Raw)); err != nil {
+	if err := set.FromJSON(entries[at].FieldsV1.GetRawReader()); err != nil {
 		return nil
 	}
 	return set

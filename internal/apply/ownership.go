@@ -2,8 +2,6 @@ package apply
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/fault"
@@ -17,18 +15,6 @@ func manager(owner graph.Object, tie graph.Tie) string {
 		return FieldManager + "-" + string(owner.GetUID())
 	}
 	return FieldManager
-}
-
-// tie binds an object to its owner.
-func tie(owner, object graph.Object, how graph.Tie, scheme *runtime.Scheme) error {
-	switch how {
-	case graph.Controlled:
-		return controllerutil.SetControllerReference(owner, object, scheme)
-	case graph.Joint:
-		return controllerutil.SetOwnerReference(owner, object, scheme)
-	default:
-		return nil
-	}
 }
 
 // claim decides whether a live object is ours to write. One that belongs to

@@ -10,7 +10,7 @@ import (
 )
 
 // pythonProgram is a python interpreter, with or without a path.
-var pythonProgram = regexp.MustCompile(`^(.*/)?python[0-9]*(\.[0-9]+)*$`)
+var pythonProgram = regexp.MustCompile(`^(.*/)?python\d*(\.\d+)*$`)
 
 // execForm reports whether a command starts python itself, without a shell.
 func execForm(command []string) bool {

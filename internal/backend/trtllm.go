@@ -70,14 +70,15 @@ func leaderSteps(s Spec, added []corev1.EnvVar) []string {
 
 func workerSteps() []string {
 	steps := append([]string{"mkdir -p ~/.ssh ~/.ssh/host_keys ~/.ssh/run"}, keySteps()...)
-	config := `Port 2222\n`
+	var config strings.Builder
+	config.WriteString(`Port 2222\n`)
 	for _, kind := range []string{"rsa", "ecdsa", "ed25519"} {
 		key := "~/.ssh/host_keys/ssh_host_" + kind + "_key"
 		steps = append(steps, "ssh-keygen -t "+kind+" -f "+key+" -N ''")
-		config += "HostKey " + key + `\n`
+		config.WriteString("HostKey " + key + `\n`)
 	}
-	config += `PidFile ~/.ssh/run/sshd.pid\nPermitRootLogin yes\nPasswordAuthentication no\nPubkeyAuthentication yes\nAuthorizedKeysFile ~/.ssh/authorized_keys\n`
-	return append(steps, "printf '"+config+"' > ~/.ssh/sshd_config", "/usr/sbin/sshd -D -f ~/.ssh/sshd_config")
+	config.WriteString(`PidFile ~/.ssh/run/sshd.pid\nPermitRootLogin yes\nPasswordAuthentication no\nPubkeyAuthentication yes\nAuthorizedKeysFile ~/.ssh/authorized_keys\n`)
+	return append(steps, "printf '"+config.String()+"' > ~/.ssh/sshd_config", "/usr/sbin/sshd -D -f ~/.ssh/sshd_config")
 }
 
 // waitForWorkers holds the leader back until every worker has a name, five

@@ -120,7 +120,8 @@ func (c *calculator) apply(op string, a, b int64) int64 {
 }
 
 func (c *calculator) unary() int64 {
-	if c.depth++; c.depth > maxDepth {
+	c.depth++
+	if c.depth > maxDepth {
 		c.fail("nested too deeply")
 	}
 	defer func() { c.depth-- }()

@@ -272,15 +272,16 @@ func (l *lexer) readBraced(b *wordBuilder, quoted bool) error {
 		part.Operator = "length"
 	} else {
 		for _, op := range parameterOperators {
-			if strings.HasPrefix(l.source[l.at:], op) {
-				l.at += len(op)
-				argument, err := l.readWord(true)
-				if err != nil {
-					return err
-				}
-				part.Operator, part.Argument = op, &argument
-				break
+			if !strings.HasPrefix(l.source[l.at:], op) {
+				continue
 			}
+			l.at += len(op)
+			argument, err := l.readWord(true)
+			if err != nil {
+				return err
+			}
+			part.Operator, part.Argument = op, &argument
+			break
 		}
 	}
 	if !strings.HasPrefix(l.source[l.at:], "}") {

@@ -7,7 +7,7 @@ func Parse(source string) (Script, error) { return parseNested(source, 0) }
 
 func parseNested(source string, depth int) (Script, error) {
 	p := &parser{lexer: &lexer{source: source, depth: depth}}
-	script, err := p.script(func(t token) bool { return false })
+	script, err := p.script(func(token) bool { return false })
 	if err != nil {
 		return Script{}, err
 	}
@@ -47,7 +47,8 @@ func (p *parser) script(until func(token) bool) (Script, error) {
 
 // list reads statements until a token that until accepts, or one that cannot begin a statement.
 func (p *parser) list(until func(token) bool) (Script, error) {
-	if p.level++; p.level > maxDepth {
+	p.level++
+	if p.level > maxDepth {
 		return Script{}, p.fail("nested too deeply")
 	}
 	defer func() { p.level-- }()

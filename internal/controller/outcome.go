@@ -20,7 +20,8 @@ func Report[S any](ctx context.Context, c client.Client, object client.Object, s
 	if !equality.Semantic.DeepEqual(*status, now) {
 		before := object.DeepCopyObject().(client.Object)
 		*status = now
-		if patchErr := c.Status().Patch(ctx, object, client.MergeFrom(before)); client.IgnoreNotFound(patchErr) != nil {
+		patchErr := client.IgnoreNotFound(c.Status().Patch(ctx, object, client.MergeFrom(before)))
+		if patchErr != nil {
 			return reconcile.Result{}, fmt.Errorf("patch status: %w", patchErr)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/render/pod"
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 )
 
@@ -50,12 +49,12 @@ func (f Facts) Capabilities(ctx context.Context) (snapshot.Capabilities, error) 
 
 // PullSecrets reads which Secrets of a namespace hold credentials for which
 // registry. A Secret that cannot be read serves nobody and harms nobody.
-func (f Facts) PullSecrets(ctx context.Context, namespace string) (pod.PullSecrets, error) {
+func (f Facts) PullSecrets(ctx context.Context, namespace string) (snapshot.PullSecrets, error) {
 	var secrets corev1.SecretList
 	if err := f.Cached.List(ctx, &secrets, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("list pull secrets of %s: %w", namespace, err)
 	}
-	known := pod.PullSecrets{}
+	known := snapshot.PullSecrets{}
 	for _, s := range secrets.Items {
 		if s.Type != corev1.SecretTypeDockerConfigJson {
 			continue
@@ -85,7 +84,7 @@ func registries(config []byte) []string {
 			host = u.Host
 		}
 		host, _, _ = strings.Cut(host, "/")
-		if host = pod.NormalRegistry(host); !slices.Contains(hosts, host) {
+		if host = snapshot.NormalRegistry(host); !slices.Contains(hosts, host) {
 			hosts = append(hosts, host)
 		}
 	}

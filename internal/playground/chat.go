@@ -14,7 +14,7 @@ import (
 
 // Models lists the models that a frontend serves.
 func (c *Cluster) Models(ctx context.Context, frontend string) ([]string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, frontend+"/v1/models", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, frontend+"/v1/models", http.NoBody)
 	if err != nil {
 		return nil, err
 	}

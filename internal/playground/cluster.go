@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/app"
+	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
 )
 
 // Options describe a cluster.
@@ -94,7 +94,7 @@ func (c *Cluster) connect(ctx context.Context) error {
 				return err
 			}
 		}
-		if c.Client, err = client.NewWithWatch(config, client.Options{Scheme: app.Scheme()}); err != nil {
+		if c.Client, err = client.NewWithWatch(config, client.Options{Scheme: scheme.New()}); err != nil {
 			return err
 		}
 		return c.nodesReady(ctx)
@@ -126,7 +126,7 @@ func ready(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/readyz", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/readyz", http.NoBody)
 	if err != nil {
 		return err
 	}

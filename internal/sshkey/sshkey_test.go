@@ -1,6 +1,7 @@
 package sshkey
 
 import (
+	"bytes"
 	"testing"
 
 	"golang.org/x/crypto/ssh"
@@ -21,7 +22,7 @@ func TestThePublicKeyBelongsToThePrivateOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(signer.PublicKey().Marshal()) != string(public.Marshal()) {
+	if !bytes.Equal(signer.PublicKey().Marshal(), public.Marshal()) {
 		t.Error("the two keys are not a pair")
 	}
 	if !wanted.Once {

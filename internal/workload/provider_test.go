@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -34,12 +35,8 @@ func TestChoose(t *testing.T) {
 				t.Fatalf("chose %s, want %s", got, c.want)
 			}
 			recorded := map[string]string{}
-			for k, v := range c.annotations {
-				recorded[k] = v
-			}
-			for k, v := range Record(c.annotations, got) {
-				recorded[k] = v
-			}
+			maps.Copy(recorded, c.annotations)
+			maps.Copy(recorded, Record(c.annotations, got))
 			if again := Choose(recorded, snapshot.Capabilities{snapshot.APIGrove: true}, ""); again != got {
 				t.Errorf("once recorded, %s is chosen", again)
 			}

@@ -3,7 +3,7 @@ package graphdeployment
 import (
 	"context"
 
-	grovev1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -50,15 +50,15 @@ func Children() []observe.Child {
 		{Object: &rbacv1.RoleBinding{}, List: &rbacv1.RoleBindingList{}},
 		{Object: &render.VirtualService{}, List: &render.VirtualServiceList{}, API: snapshot.APIIstio},
 		{Object: &render.InferencePool{}, List: &render.InferencePoolList{}, API: snapshot.APIInference},
-		{Object: &grovev1.PodCliqueSet{}, List: &grovev1.PodCliqueSetList{}, API: snapshot.APIGrove},
+		{Object: &grovev1alpha1.PodCliqueSet{}, List: &grovev1alpha1.PodCliqueSetList{}, API: snapshot.APIGrove},
 	}
 }
 
 // Beneath are the kinds that Grove makes from a graph's PodCliqueSet.
 func Beneath() []observe.Child {
 	return []observe.Child{
-		{Object: &grovev1.PodClique{}, List: &grovev1.PodCliqueList{}, API: snapshot.APIGrove},
-		{Object: &grovev1.PodCliqueScalingGroup{}, List: &grovev1.PodCliqueScalingGroupList{}, API: snapshot.APIGrove},
+		{Object: &grovev1alpha1.PodClique{}, List: &grovev1alpha1.PodCliqueList{}, API: snapshot.APIGrove},
+		{Object: &grovev1alpha1.PodCliqueScalingGroup{}, List: &grovev1alpha1.PodCliqueScalingGroupList{}, API: snapshot.APIGrove},
 	}
 }
 
@@ -87,7 +87,7 @@ func (w World) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment,
 		return seen, err
 	}
 	for _, object := range seen.Owned {
-		set, ok := object.(*grovev1.PodCliqueSet)
+		set, ok := object.(*grovev1alpha1.PodCliqueSet)
 		if !ok {
 			continue
 		}
@@ -107,7 +107,7 @@ func (w World) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment,
 func running(s snapshot.Snapshot) workload.Provider {
 	for _, object := range s.Owned {
 		switch object.(type) {
-		case *grovev1.PodCliqueSet:
+		case *grovev1alpha1.PodCliqueSet:
 			return workload.ProviderGrove
 		case *v1alpha1.DynamoComponentDeployment:
 			return workload.ProviderComponent

@@ -45,7 +45,7 @@ func EndpointPicker(ctx context.Context, p launch.Program, log *slog.Logger) int
 		server := grpc.NewServer()
 		healthpb.RegisterHealthServer(server, status)
 		go func() { _ = server.Serve(listener) }() // ends with Stop, below
-		defer server.Stop()
+		defer server.Stop()                        //nolint:gocritic // two servers, both for as long as this function runs
 	}
 	return serve(ctx, p.Env.Listen(ports[2]), metricsMux(prometheus.NewRegistry()), log)
 }

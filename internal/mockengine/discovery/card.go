@@ -46,7 +46,7 @@ const (
 
 // Has says whether the flag is set.
 func (t ModelType) Has(flag ModelType) bool {
-	for _, part := range strings.Split(string(t), "|") {
+	for part := range strings.SplitSeq(string(t), "|") {
 		if strings.TrimSpace(part) == string(flag) {
 			return true
 		}

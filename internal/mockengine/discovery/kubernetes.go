@@ -330,5 +330,6 @@ func metadataOf(object *unstructured.Unstructured) (Metadata, error) {
 		return Metadata{}, err
 	}
 	var m Metadata
-	return m, json.Unmarshal(body, &m)
+	err = json.Unmarshal(body, &m)
+	return m, err
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -258,12 +259,7 @@ func (r *rank) decode(ctx context.Context) bool {
 }
 
 func (r *rank) inBatch(s *sequence) bool {
-	for _, other := range r.batch {
-		if other == s {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(r.batch, s)
 }
 
 func (r *rank) remove(s *sequence) {

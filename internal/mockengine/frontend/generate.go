@@ -38,7 +38,7 @@ var (
 	}
 	responseAPI = api{
 		name: "responses", needs: discovery.Chat,
-		tokens: func(b *body) ([]text.Token, error) { return responseTokens(b) },
+		tokens: responseTokens,
 		shape:  func(a about) shape { return response{a} },
 	}
 )

@@ -66,16 +66,16 @@ func (b *body) limits() error {
 	if b.N != nil && *b.N != 1 {
 		return fail(http.StatusNotImplemented, "`n` is %d; only 1 is supported", *b.N)
 	}
-	if max := b.maxTokens(); max != nil && *max < 1 {
-		return fail(http.StatusBadRequest, "max_tokens must be at least 1, is %d", *max)
+	if limit := b.maxTokens(); limit != nil && *limit < 1 {
+		return fail(http.StatusBadRequest, "max_tokens must be at least 1, is %d", *limit)
 	}
 	return nil
 }
 
 func (b *body) maxTokens() *int {
-	for _, max := range []*int{b.MaxCompletionTokens, b.MaxTokens, b.MaxOutputTokens} {
-		if max != nil {
-			return max
+	for _, limit := range []*int{b.MaxCompletionTokens, b.MaxTokens, b.MaxOutputTokens} {
+		if limit != nil {
+			return limit
 		}
 	}
 	return nil

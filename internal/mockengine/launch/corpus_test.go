@@ -40,7 +40,7 @@ func containers(t *testing.T, folder string) []container {
 		if err != nil {
 			return err
 		}
-		for _, document := range bytes.Split(text, []byte("\n---")) {
+		for document := range bytes.SplitSeq(text, []byte("\n---")) {
 			var object any
 			if err := yaml.Unmarshal(document, &object); err != nil {
 				return nil // a template, not a manifest

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -88,9 +89,7 @@ func TestPrograms(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			all := env.Clone()
-			for k, v := range c.env {
-				all[k] = v
-			}
+			maps.Copy(all, c.env)
 			r := &recorder{}
 			r.shell().Exec(t.Context(), c.words, all, Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard})
 			if diff := cmp.Diff(c.want, r.summary()); diff != "" {

@@ -12,6 +12,7 @@ package launch
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/setting"
@@ -62,7 +63,7 @@ func recognise(words []string) (Program, bool) {
 		return Program{Kind: EndpointPicker, Name: name, Args: args}, true
 	case name == "sshd":
 		return Program{Kind: SSHDaemon, Name: name, Args: args}, true
-	case name == "ray" && len(args) > 0 && args[0] == "start" && contains(args, "--block"):
+	case name == "ray" && len(args) > 0 && args[0] == "start" && slices.Contains(args, "--block"):
 		return Program{Kind: RayNode, Name: name, Args: args}, true
 	case name == "planner_sla":
 		return Program{Kind: Planner, Name: name, Args: args}, true
@@ -131,15 +132,6 @@ func runtimeImage(image string) bool {
 	image = strings.ToLower(image)
 	for _, mark := range []string{"dynamo", "vllm", "sglang", "trtllm", "tensorrtllm", "epp", "mocker", "${"} {
 		if strings.Contains(image, mark) {
-			return true
-		}
-	}
-	return false
-}
-
-func contains(words []string, word string) bool {
-	for _, w := range words {
-		if w == word {
 			return true
 		}
 	}

@@ -131,7 +131,8 @@ func globalConfig(args commandline.Args) (*pools, string, error) {
 	if p.itl, err = args.Float(0, "--default-itl-target"); err != nil {
 		return nil, "", err
 	}
-	return p, model, p.validate()
+	err = p.validate()
+	return p, model, err
 }
 
 // run serves the rules' endpoints until ctx ends.

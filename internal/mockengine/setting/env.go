@@ -65,7 +65,7 @@ func (e Env) Float(name string, byDefault float64) (float64, error) {
 	return f, nil
 }
 
-// Bool: "1", "true", "yes" and "on", in any case, are true.
+// Bool reads a switch: "1", "true", "yes" and "on", in any case, are true.
 func (e Env) Bool(name string, byDefault bool) bool {
 	switch strings.ToLower(strings.TrimSpace(e[name])) {
 	case "":

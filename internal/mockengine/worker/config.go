@@ -268,7 +268,7 @@ func (c *Config) sized(r *reader, knobs Knobs) {
 
 // Card is the model card to publish.
 func (c Config) Card() discovery.Card {
-	kind := discovery.ModelType(discovery.Generative)
+	kind := discovery.Generative
 	switch {
 	case c.Role == Prefill:
 		kind = discovery.Prefill

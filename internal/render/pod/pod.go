@@ -13,6 +13,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/backend"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 )
 
 // MainContainer is the name of the container that runs the component.
@@ -27,7 +28,7 @@ type Platform struct {
 	// SSHSecret holds the key by which nodes of an MPI group reach each other.
 	SSHSecret string
 	// PullSecrets are those of the component's namespace.
-	PullSecrets PullSecrets
+	PullSecrets snapshot.PullSecrets
 }
 
 // Template renders the pod template of a component for a place in its group of
@@ -162,7 +163,7 @@ func spec(c graph.Component, main corev1.Container, extra []corev1.Volume) corev
 	// What the user brings stands first: pods of earlier operators have this
 	// order, and another one would replace them.
 	s.Volumes = addVolumes(addVolumes(users.Volumes, append(pickerVolumes(c), volumes(c)...)), extra)
-	s.Containers = append(users.Containers, main)
+	s.Containers = slices.Concat(users.Containers, []corev1.Container{main})
 	if s.SecurityContext == nil {
 		s.SecurityContext = &corev1.PodSecurityContext{FSGroup: new(int64(1000))}
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	grovev1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -35,9 +35,9 @@ var _ workload.Builder = Builder{}
 
 // Build returns the graph's PodCliqueSet.
 func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, error) {
-	template := grovev1.PodCliqueSetTemplateSpec{
-		StartupType:           new(grovev1.CliqueStartupTypeAnyOrder),
-		HeadlessServiceConfig: &grovev1.HeadlessServiceConfig{PublishNotReadyAddresses: true},
+	template := grovev1alpha1.PodCliqueSetTemplateSpec{
+		StartupType:           new(grovev1alpha1.CliqueStartupTypeAnyOrder),
+		HeadlessServiceConfig: &grovev1alpha1.HeadlessServiceConfig{PublishNotReadyAddresses: true},
 	}
 	if b.TerminationDelay > 0 {
 		template.TerminationDelay = &metav1.Duration{Duration: b.TerminationDelay}
@@ -51,20 +51,20 @@ func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, erro
 		if !c.Multinode() {
 			continue
 		}
-		group := grovev1.PodCliqueScalingGroupConfig{
+		group := grovev1alpha1.PodCliqueScalingGroupConfig{
 			Name: lower(c), Replicas: new(c.Replicas), MinAvailable: new(int32(1)),
 		}
 		for _, clique := range cliques {
 			group.CliqueNames = append(group.CliqueNames, clique.Name)
 			if len(clique.Spec.StartsAfter) > 0 {
-				template.StartupType = new(grovev1.CliqueStartupTypeExplicit)
+				template.StartupType = new(grovev1alpha1.CliqueStartupTypeExplicit)
 			}
 		}
 		template.PodCliqueScalingGroupConfigs = append(template.PodCliqueScalingGroupConfigs, group)
 	}
-	return []graph.Object{&grovev1.PodCliqueSet{
+	return []graph.Object{&grovev1alpha1.PodCliqueSet{
 		ObjectMeta: metav1.ObjectMeta{Name: g.Name, Namespace: g.Namespace},
-		Spec:       grovev1.PodCliqueSetSpec{Replicas: 1, Template: template},
+		Spec:       grovev1alpha1.PodCliqueSetSpec{Replicas: 1, Template: template},
 	}}, nil
 }
 
@@ -74,10 +74,10 @@ func leaderClique(c graph.Component) string { return lower(c) + "-ldr" }
 func workerClique(c graph.Component) string { return lower(c) + "-wkr" }
 
 // cliques are the cliques of one component.
-func (b Builder) cliques(c graph.Component, pods workload.Pods) ([]*grovev1.PodCliqueTemplateSpec, error) {
+func (b Builder) cliques(c graph.Component, pods workload.Pods) ([]*grovev1alpha1.PodCliqueTemplateSpec, error) {
 	if !c.Multinode() {
 		one, err := b.clique(c, lower(c), c.Replicas, backend.Group{Position: backend.Alone, Nodes: 1}, pods)
-		return []*grovev1.PodCliqueTemplateSpec{one}, err
+		return []*grovev1alpha1.PodCliqueTemplateSpec{one}, err
 	}
 	leader, err := b.clique(c, leaderClique(c), 1, place(c, backend.Leader), pods)
 	if err != nil {
@@ -88,10 +88,10 @@ func (b Builder) cliques(c graph.Component, pods workload.Pods) ([]*grovev1.PodC
 		leader.Spec.StartsAfter = []string{workerClique(c)}
 	}
 	worker, err := b.clique(c, workerClique(c), c.Nodes-1, place(c, backend.Worker), pods)
-	return []*grovev1.PodCliqueTemplateSpec{leader, worker}, err
+	return []*grovev1alpha1.PodCliqueTemplateSpec{leader, worker}, err
 }
 
-func (b Builder) clique(c graph.Component, name string, replicas int32, at backend.Group, pods workload.Pods) (*grovev1.PodCliqueTemplateSpec, error) {
+func (b Builder) clique(c graph.Component, name string, replicas int32, at backend.Group, pods workload.Pods) (*grovev1alpha1.PodCliqueTemplateSpec, error) {
 	template, err := pods(c, at)
 	if err != nil {
 		return nil, err
@@ -101,9 +101,9 @@ func (b Builder) clique(c graph.Component, name string, replicas int32, at backe
 		template.Annotations = map[string]string{}
 	}
 	template.Annotations[v1alpha1.AnnotationDiscoveryBackend] = string(c.Discovery)
-	return &grovev1.PodCliqueTemplateSpec{
+	return &grovev1alpha1.PodCliqueTemplateSpec{
 		Name: name, Labels: template.Labels, Annotations: template.Annotations,
-		Spec: grovev1.PodCliqueSpec{
+		Spec: grovev1alpha1.PodCliqueSpec{
 			RoleName: name, Replicas: replicas, MinAvailable: new(int32(1)), PodSpec: template.Spec,
 		},
 	}, nil
@@ -155,7 +155,7 @@ func (Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progress
 
 func cliqueProgress(c graph.Component, s snapshot.Snapshot) workload.Progress {
 	p := workload.Progress{Kind: workload.KindPodClique, Name: LiveName(c)}
-	clique, found := snapshot.Find[*grovev1.PodClique](s, p.Name)
+	clique, found := snapshot.Find[*grovev1alpha1.PodClique](s, p.Name)
 	if !found {
 		p.Why = "PodClique " + p.Name + " not created yet"
 		return p
@@ -169,7 +169,7 @@ func cliqueProgress(c graph.Component, s snapshot.Snapshot) workload.Progress {
 
 func groupProgress(c graph.Component, s snapshot.Snapshot) workload.Progress {
 	p := workload.Progress{Kind: workload.KindPodCliqueScalingGroup, Name: LiveName(c)}
-	group, found := snapshot.Find[*grovev1.PodCliqueScalingGroup](s, p.Name)
+	group, found := snapshot.Find[*grovev1alpha1.PodCliqueScalingGroup](s, p.Name)
 	if !found {
 		p.Why = "PodCliqueScalingGroup " + p.Name + " not created yet"
 		return p

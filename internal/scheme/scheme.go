@@ -1,7 +1,10 @@
-package app
+// Package scheme knows every kind that the operator reads or writes, for
+// programs that talk to a cluster and for those that only print what would be
+// sent. It holds no client.
+package scheme
 
 import (
-	grovev1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
@@ -12,11 +15,11 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/workload/lws"
 )
 
-// Scheme knows every kind that the operator reads or writes.
-func Scheme() *runtime.Scheme {
+// New makes a scheme of all of them.
+func New() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientscheme.AddToScheme, v1alpha1.AddToScheme, lwsv1.AddToScheme, grovev1.AddToScheme,
+		clientscheme.AddToScheme, v1alpha1.AddToScheme, lwsv1.AddToScheme, grovev1alpha1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			panic(err) // two kinds of one name: a mistake in the program

@@ -1,0 +1,158 @@
+package compat
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/sshkey"
+	"github.com/dynamo-operator/dynamo-operator/internal/validation"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload"
+	"github.com/dynamo-operator/dynamo-operator/test/corpus"
+)
+
+// platform is the configuration that the original was recorded under.
+func platform(path workload.Provider) render.Platform {
+	c := config.Default()
+	c.Endpoints.NATS = "nats://nats:4222"
+	c.Ingress.HostSuffix = "example.com"
+	c.MPI.SSHSecret = "mpi-ssh"
+	c.Roles = config.Roles{Planner: "planner-cr", Picker: "epp-cr"}
+	p := c.Platform()
+	p.Capabilities = snapshot.Capabilities{
+		snapshot.APILeaderWorkerSet: true, snapshot.APIVolcano: true, snapshot.APIIstio: true, snapshot.APIInference: true,
+		snapshot.APIGrove: path == workload.ProviderGrove,
+	}
+	return p
+}
+
+// namespaceOf is the namespace in which the original was given a manifest.
+// Names and values of objects contain it.
+func namespaceOf(manifest string) string {
+	sum := sha1.Sum([]byte(manifest))
+	return "m-" + hex.EncodeToString(sum[:4])
+}
+
+// rehearsal is the cluster's client with every apply a dry run. It keeps what
+// the API server would have stored.
+type rehearsal struct {
+	client.Client
+	stored []*unstructured.Unstructured
+}
+
+// Apply implements client.Client.
+func (r *rehearsal) Apply(ctx context.Context, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+	if err := r.Client.Apply(ctx, object, append(options, client.DryRunAll)...); err != nil {
+		return err
+	}
+	content, ok := object.(interface{ UnstructuredContent() map[string]any })
+	if !ok {
+		return fmt.Errorf("rehearse an apply: %T holds no fields", object)
+	}
+	stored := &unstructured.Unstructured{Object: content.UnstructuredContent()}
+	r.stored = append(r.stored, stored.DeepCopy())
+	return nil
+}
+
+// ours are the objects that this operator makes of a manifest, as an API server
+// stores them: the graphs themselves, their children, and those of their
+// components.
+func ours(t *testing.T, path workload.Provider, manifest string, documents []corpus.Document) []*unstructured.Unstructured {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(manifest)}}
+	if err := client.IgnoreAlreadyExists(cluster.Client.Create(t.Context(), namespace)); err != nil {
+		t.Fatal(err)
+	}
+	r := &rehearsal{Client: cluster.Client}
+	for _, d := range documents {
+		if d.Object.GetKind() == v1alpha1.KindDynamoGraphDeployment {
+			if err := r.graph(t.Context(), d, namespace.Name, path); err != nil {
+				t.Fatalf("%s on path %s: %v", d.Name(), path, err)
+			}
+		}
+	}
+	return r.stored
+}
+
+func (r *rehearsal) graph(ctx context.Context, d corpus.Document, namespace string, path workload.Provider) error {
+	applied := d.Object.DeepCopy()
+	applied.SetNamespace(namespace)
+	if err := r.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("kubectl")); err != nil {
+		return err
+	}
+	dgd := &v1alpha1.DynamoGraphDeployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied.Object, dgd); err != nil {
+		return err
+	}
+	if err := validation.Fault(validation.GraphDeployment(dgd)); err != nil {
+		return err
+	}
+	p := platform(path)
+	g, err := graph.FromGraphDeployment(dgd, p.Defaults)
+	if err != nil {
+		return err
+	}
+	wanted, err := render.Graph(dgd, g, path, p)
+	if err != nil {
+		return err
+	}
+	if g.NeedsSSH() {
+		key, err := sshkey.New(namespace, p.Pod.SSHSecret)
+		if err != nil {
+			return err
+		}
+		wanted = append(wanted, key)
+	}
+	before := len(r.stored)
+	if err := r.sync(ctx, dgd, wanted); err != nil {
+		return err
+	}
+	for _, child := range r.stored[before:] {
+		if child.GetKind() == v1alpha1.KindDynamoComponentDeployment {
+			if err := r.component(ctx, child, p); err != nil {
+				return fmt.Errorf("component %s: %w", child.GetName(), err)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *rehearsal) component(ctx context.Context, stored *unstructured.Unstructured, p render.Platform) error {
+	dcd := &v1alpha1.DynamoComponentDeployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, dcd); err != nil {
+		return err
+	}
+	g, err := graph.FromComponentDeployment(dcd, p.Defaults)
+	if err != nil {
+		return err
+	}
+	wanted, err := render.Component(g, p)
+	if err != nil {
+		return err
+	}
+	return r.sync(ctx, dcd, wanted)
+}
+
+// sync sends objects by the operator's own writer.
+func (r *rehearsal) sync(ctx context.Context, owner graph.Object, wanted []graph.Wanted) error {
+	applier, err := apply.New(r, r)
+	if err != nil {
+		return err
+	}
+	_, err = applier.Sync(ctx, owner, wanted, nil)
+	return err
+}

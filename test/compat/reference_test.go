@@ -1,0 +1,53 @@
+package compat
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/workload"
+)
+
+// referenceEnv names a folder of recordings to read instead of the usual one.
+const referenceEnv = "DYNAMO_REFERENCE_DIR"
+
+// referenceDir holds, by path and manifest, the objects that the original
+// operator made. It skips the test if there is none.
+func referenceDir(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv(referenceEnv)
+	if dir == "" {
+		_, self, _, _ := runtime.Caller(0)
+		dir = filepath.Join(filepath.Dir(self), "..", "..", "..", "shared", "reference")
+	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("no recordings of the original operator here: set %s to a folder of them", referenceEnv)
+	}
+	return dir
+}
+
+// reference reads what the original made of a manifest.
+func reference(t *testing.T, dir string, path workload.Provider, manifest string) []*unstructured.Unstructured {
+	t.Helper()
+	file := filepath.Join(dir, string(path), strings.TrimSuffix(manifest, filepath.Ext(manifest))+".json")
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("read recording: %v", err)
+	}
+	var all []map[string]any
+	if err := json.Unmarshal(raw, &all); err != nil {
+		t.Fatalf("recording of %s: %v", manifest, err)
+	}
+	objects := make([]*unstructured.Unstructured, len(all))
+	for i, object := range all {
+		objects[i] = &unstructured.Unstructured{Object: object}
+	}
+	return objects
+}
