@@ -30,7 +30,12 @@ help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: $(PROGRAMS:%=bin/%) bin/localcluster ## Build every program into bin/
+build: $(PROGRAMS:%=bin/%) bin/localcluster ## Build what the demo runs into bin/
+
+# What only tests and --with need: the real LeaderWorkerSet controller, and the
+# definitions of other optional APIs.
+.PHONY: addons
+addons: bin/lws-controller bin/addons/.collected
 
 $(PROGRAMS:%=bin/%): bin/%: $(SOURCES)
 	@echo "building $@"
@@ -44,6 +49,16 @@ bin/localcluster: $(CLUSTER)
 	@cd localcluster && go build -ldflags '$(CLUSTER_FLAGS)' -o ../$@ ./cmd/localcluster
 	@ln -sf localcluster bin/kubectl
 
+# The controller pins an older Kubernetes, so it is built from a module of its own.
+bin/lws-controller: localcluster/lws/go.mod
+	@echo "building $@"
+	@cd localcluster/lws && go build -o ../../$@ sigs.k8s.io/lws/cmd
+
+bin/addons/.collected: localcluster/collect-manifests.sh localcluster/go.mod localcluster/lws/go.mod
+	@mkdir -p bin
+	@localcluster/collect-manifests.sh bin/addons
+	@touch $@
+
 .PHONY: demo
 demo: build ## A cluster, the operator, a graph, an answer (ONCE=1 ends after it)
 	@bin/kubectl-dynamo demo $(if $(ONCE),--once)
@@ -51,17 +66,17 @@ demo: build ## A cluster, the operator, a graph, an answer (ONCE=1 ends after it
 # Tests that wait for pods wait most of the time, so more of them than there are
 # cores run at once.
 .PHONY: test
-test: build ## Unit, golden and integration tests, the core of e2e, and a check of generated files
+test: build addons ## Unit, golden and integration tests, the core of e2e, and a check of generated files
 	hack/generate.sh --check
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -timeout 30m -parallel 6 ./...
 	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster go test -timeout 30m ./...
 
 .PHONY: e2e
-e2e: build ## Every published graph on a local cluster, one by one, with names
+e2e: build addons ## Every published graph on a local cluster, one by one, with names
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 60m -parallel 6 ./test/e2e/...
 
 .PHONY: bench
-bench: build ## Benchmarks: start-up and memory of the local cluster
+bench: build addons ## Benchmarks: start-up and memory of the local cluster
 	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster go test -count=1 -run '^$$' -bench . -benchtime 1x ./test/...
 
 .PHONY: generate

@@ -70,6 +70,8 @@ type Spec struct {
 // Launch is how it is launched.
 type Launch struct {
 	Command, Args []string
+	// Joined is true when the nodes of a group were told of each other.
+	Joined bool
 	// Env is added where the user has not set the same name.
 	Env []corev1.EnvVar
 	// NoProbes drops the probes: a node that serves nothing cannot be probed.

@@ -20,9 +20,9 @@ func sglang(s Spec) (Launch, error) {
 	if worker {
 		rank = s.Group.Addresses.Rank
 	}
-	shell := worker || !execForm(s.Command)
+	shell := worker || !direct(graph.EngineSGLang, s.Command, s.Args)
 	l.NoProbes = worker
-	l.Command, l.Args = splice(graph.EngineSGLang, s.Command, s.Args, flags{shell: worker, words: []string{
+	l.Command, l.Args, l.Joined = splice(graph.EngineSGLang, s.Command, s.Args, flags{shell: worker, words: []string{
 		"--dist-init-addr", s.Group.Addresses.Leader(shell) + ":" + sglangPort,
 		"--nnodes", strconv.Itoa(s.Group.Nodes),
 		"--node-rank", rank,

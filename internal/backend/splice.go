@@ -9,14 +9,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 )
 
-// pythonProgram is a python interpreter, with or without a path.
-var pythonProgram = regexp.MustCompile(`^(.*/)?python\d*(\.\d+)*$`)
-
-// execForm reports whether a command starts python itself, without a shell.
-func execForm(command []string) bool {
-	return len(command) > 0 && pythonProgram.MatchString(command[0])
-}
-
 // flags are words to add to an engine's own arguments. shell says that they
 // hold something that only a shell expands.
 type flags struct {
@@ -25,23 +17,24 @@ type flags struct {
 }
 
 // splice adds flags to an engine's command line, in whichever form that is
-// written. A command that does not launch the engine is left as it is.
-func splice(engine graph.Engine, command, args []string, f flags) (newCommand, newArgs []string) {
-	if execForm(command) {
+// written. A command that does not launch the engine is left as it is, and then
+// joined is false.
+func splice(engine graph.Engine, command, args []string, f flags) (newCommand, newArgs []string, joined bool) {
+	if direct(engine, command, args) {
 		if !f.shell {
-			return command, append(slices.Clone(args), f.words...)
+			return command, slices.Concat(args, f.words), true
 		}
 		line := "exec " + commandline.Join(slices.Concat(command, args)) + " " + strings.Join(f.words, " ")
-		return []string{"sh", "-c"}, []string{line}
+		return []string{"sh", "-c"}, []string{line}, true
 	}
 	insert := func(script string) string { return insertFlags(engine, script, f.words) }
 	if changed, ok := changeFirst(args, insert); ok {
-		return command, changed
+		return command, changed, true
 	}
 	if changed, ok := changeFirst(command, insert); ok {
-		return changed, args
+		return changed, args, true
 	}
-	return command, args
+	return command, args, false
 }
 
 // changeFirst rewrites the first word that change has something to say about.
@@ -56,20 +49,21 @@ func changeFirst(words []string, change func(string) string) ([]string, bool) {
 	return words, false
 }
 
-// modules find the module name of each launch of an engine in a script.
-var modules = map[graph.Engine]*regexp.Regexp{
-	graph.EngineVLLM:   moduleOf(graph.EngineVLLM),
-	graph.EngineSGLang: moduleOf(graph.EngineSGLang),
-	graph.EngineTRTLLM: moduleOf(graph.EngineTRTLLM),
+// launches find each launch of an engine in a script, from the interpreter to
+// the end of the module's name.
+var launches = map[graph.Engine]*regexp.Regexp{
+	graph.EngineVLLM:   launchOf(graph.EngineVLLM),
+	graph.EngineSGLang: launchOf(graph.EngineSGLang),
+	graph.EngineTRTLLM: launchOf(graph.EngineTRTLLM),
 }
 
-func moduleOf(e graph.Engine) *regexp.Regexp {
-	return regexp.MustCompile(`python[0-9.]*\s+[^|&;]*?-m\s+dynamo\.` + string(e) + `[^\s|&;]*`)
+func launchOf(e graph.Engine) *regexp.Regexp {
+	return regexp.MustCompile(`(?:[^\s|&;]*/)?python[0-9.]*\s+[^|&;]*?-m\s+dynamo\.` + string(e) + `[^\s|&;]*`)
 }
 
 // insertFlags puts flags right behind the module name of every launch.
 func insertFlags(engine graph.Engine, script string, words []string) string {
-	return modules[engine].ReplaceAllStringFunc(script, func(launch string) string {
+	return launches[engine].ReplaceAllStringFunc(script, func(launch string) string {
 		return launch + " " + strings.Join(words, " ")
 	})
 }
@@ -77,11 +71,11 @@ func insertFlags(engine graph.Engine, script string, words []string) string {
 // arguments reads an engine's arguments out of a command line in any form.
 func arguments(engine graph.Engine, command, args []string) commandline.Args {
 	words := slices.Concat(command, args)
-	if execForm(command) {
+	if direct(engine, command, args) {
 		return commandline.NewLooseArgs(words)
 	}
 	for _, word := range words {
-		if !modules[engine].MatchString(word) {
+		if !launches[engine].MatchString(word) {
 			continue
 		}
 		if found := launchWords(engine, word); found != nil {
@@ -91,7 +85,8 @@ func arguments(engine graph.Engine, command, args []string) commandline.Args {
 	return commandline.NewLooseArgs(strings.Fields(strings.Join(words, " ")))
 }
 
-// launchWords are the words of the simple command that launches the engine.
+// launchWords are the words of the simple command that launches the engine. One
+// that only the shell can expand stands as it is written.
 func launchWords(engine graph.Engine, script string) []string {
 	parsed, err := commandline.Parse(script)
 	if err != nil {
@@ -102,13 +97,15 @@ func launchWords(engine graph.Engine, script string) []string {
 		for _, word := range simple.Words {
 			text, static := word.Static()
 			if !static {
-				text = "$" // known only when it runs; no number that we look for
+				text = script[word.Start:word.End]
 			}
 			words = append(words, text)
 		}
-		if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "dynamo."+string(engine)) }) {
+		if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, module(engine)) }) {
 			return words
 		}
 	}
 	return nil
 }
+
+func module(engine graph.Engine) string { return "dynamo." + string(engine) }

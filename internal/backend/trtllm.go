@@ -8,9 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/commandline"
-	"github.com/dynamo-operator/dynamo-operator/internal/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 )
 
 const sshPort = 2222
@@ -22,11 +21,11 @@ func trtllm(s Spec) (Launch, error) {
 		return Launch{Command: s.Command, Args: s.Args}, nil
 	}
 	if s.GPUs == 0 {
-		return Launch{}, fault.New(fault.Invalid, v1alpha1.ReasonValidationFailed,
-			"TensorRT-LLM on %d nodes needs resources.limits.gpu to know how many processes to start", s.Group.Nodes)
+		return Launch{}, invalid("TensorRT-LLM on %d nodes needs resources.limits.gpu to know how many processes to start", s.Group.Nodes)
 	}
 	l := Launch{
-		Command: []string{"/bin/sh", "-c"},
+		Command: Shell(),
+		Joined:  true,
 		// Without full host names MPI takes all nodes of a group for one.
 		Env: []corev1.EnvVar{{Name: "OMPI_MCA_orte_keep_fqdn_hostnames", Value: "1"}},
 		Volumes: []corev1.Volume{{Name: s.SSHSecret, VolumeSource: corev1.VolumeSource{
@@ -102,7 +101,7 @@ func workers(g Group) []string {
 func mpirun(s Spec, added []corev1.EnvVar) string {
 	hosts := append([]string{s.Group.Addresses.Leader(true)}, workers(s.Group)...)
 	return fmt.Sprintf(`mpirun --allow-run-as-root --oversubscribe -n %d -H %s --mca pml ob1 --mca plm_rsh_args "-p %d -o StrictHostKeyChecking=no -i ~/.ssh/id_rsa" %s bash -c %s`,
-		s.Group.Nodes*s.GPUs, strings.Join(hosts, ","), sshPort, exported(s.EnvNames, added), quoteScript("trtllm-llmapi-launch "+original(s)))
+		s.Group.Nodes*s.GPUs, strings.Join(hosts, ","), sshPort, exported(s.EnvNames, added), quoteScript(launched(s)))
 }
 
 // exported lists the variables that MPI carries to the other nodes: those of
@@ -123,16 +122,23 @@ var imageEnv = []string{
 	"TRANSFORMERS_CACHE", "TRTLLM_USE_UCX_KVCACHE", "USER",
 }
 
-// original is the user's command as one line for a shell.
-func original(s Spec) string {
-	switch {
-	case execForm(s.Command):
-		return commandline.Join(slices.Concat(s.Command, s.Args))
-	case len(s.Args) > 0:
-		return strings.Join(s.Args, " ")
-	default:
-		return strings.Join(s.Command, " ")
+// launcher makes one process of each MPI rank, of which the first serves.
+const launcher = "trtllm-llmapi-launch "
+
+// launched is the user's command under the launcher, as one line for a shell.
+// In a script the launcher stands before the engine, not before what prepares
+// for it.
+func launched(s Spec) string {
+	words := slices.Concat(s.Command, s.Args)
+	at := script(words)
+	if at < 0 {
+		return launcher + commandline.Join(words)
 	}
+	text, before := strings.Join(words[at:], " "), 0
+	if engine := launches[graph.EngineTRTLLM].FindStringIndex(text); engine != nil {
+		before = engine[0]
+	}
+	return text[:before] + launcher + text[before:]
 }
 
 // quoteScript makes one word of a script, whatever quotes it holds.

@@ -1,8 +1,8 @@
 package backend
 
 import (
+	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -24,53 +24,44 @@ func vllm(s Spec) (Launch, error) {
 	if s.CacheDir != "" {
 		l.Env = append(l.Env, corev1.EnvVar{Name: "VLLM_CACHE_ROOT", Value: s.CacheDir})
 	}
+	sizes, err := readSizes(s)
+	if err != nil {
+		return Launch{}, err
+	}
 	if s.Group.Position == Alone {
 		return l, nil
 	}
 	l.NoProbes = s.Group.Position == Worker
-	sizes, err := parallelism(arguments(graph.EngineVLLM, s.Command, s.Args))
-	if err != nil {
-		return Launch{}, err
-	}
 	switch model := sizes.tensor * sizes.pipeline; {
-	case s.GPUs > 0 && model > s.GPUs:
+	case s.GPUs == 0: // nothing says what fits
+	case model > s.GPUs:
 		l.Command, l.Args = ray(s)
-	case s.GPUs > 0 && model*sizes.data > s.GPUs:
-		l.Command, l.Args = splice(graph.EngineVLLM, s.Command, s.Args, dataParallel(s, s.GPUs/model, sizes.userHybrid))
+		l.Joined = true
+	case model*sizes.data > s.GPUs:
+		l.Command, l.Args, l.Joined = splice(graph.EngineVLLM, s.Command, s.Args, dataParallel(s, s.GPUs/model, sizes.userHybrid))
 	}
 	return l, nil
-}
-
-type vllmSizes struct {
-	tensor, pipeline, data int
-	userHybrid             bool
-}
-
-func parallelism(args commandline.Args) (sizes vllmSizes, err error) {
-	if sizes.tensor, err = args.Int(1, "--tensor-parallel-size", "-tp"); err != nil {
-		return sizes, err
-	}
-	if sizes.pipeline, err = args.Int(1, "--pipeline-parallel-size", "-pp"); err != nil {
-		return sizes, err
-	}
-	sizes.data, err = args.Int(1, "--data-parallel-size", "-dp")
-	sizes.userHybrid = args.Has("--data-parallel-hybrid-lb")
-	return sizes, err
 }
 
 // ray starts a Ray cluster over the group; the leader then runs the engine on
 // all of it.
 func ray(s Spec) (command, args []string) {
-	shell := []string{"/bin/sh", "-c"}
 	if s.Group.Position == Worker {
-		return shell, []string{"ray start --address=" + s.Group.Addresses.Leader(true) + ":" + rayPort + " --block"}
+		return Shell(), []string{"ray start --address=" + s.Group.Addresses.Leader(true) + ":" + rayPort + " --block"}
 	}
-	const head, executor = "ray start --head --port=" + rayPort + " && ", "--distributed-executor-backend ray"
-	if execForm(s.Command) || len(s.Args) == 0 {
-		return shell, []string{head + commandline.Join(append(append([]string{}, s.Command...), s.Args...)) + " " + executor}
+	const head = "ray start --head --port=" + rayPort + " && "
+	executor := []string{"--distributed-executor-backend", "ray"}
+	words := slices.Concat(s.Command, s.Args)
+	at := script(words)
+	if at < 0 {
+		return Shell(), []string{head + commandline.Join(slices.Concat(words, executor))}
 	}
-	_, spliced := splice(graph.EngineVLLM, s.Command, s.Args, flags{words: strings.Fields(executor)})
-	return shell, []string{head + strings.Join(spliced, " ")}
+	spliced := insertFlags(graph.EngineVLLM, words[at], executor)
+	if spliced == words[at] { // started by a program of the user's, which takes the engine's arguments
+		spliced += " " + commandline.Join(executor)
+	}
+	words[at] = head + spliced
+	return words[:len(s.Command)], words[len(s.Command):]
 }
 
 // dataParallel tells each node which of the model's replicas are its own.
@@ -80,7 +71,7 @@ func dataParallel(s Spec, local int, userHybrid bool) flags {
 	if worker {
 		start = s.Group.Addresses.RankTimes(local)
 	}
-	shell := worker || !execForm(s.Command)
+	shell := worker || !direct(graph.EngineVLLM, s.Command, s.Args)
 	words := []string{
 		"--data-parallel-size-local", strconv.Itoa(local),
 		"--data-parallel-start-rank", start,

@@ -11,38 +11,38 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 )
 
-// deploymentConfigEnv is a variable by which graphs that were packaged from
+// DeploymentConfigEnv is a variable by which graphs that were packaged from
 // Python carry settings of their services.
-const deploymentConfigEnv = "DYN_DEPLOYMENT_CONFIG"
+const DeploymentConfigEnv = "DYN_DEPLOYMENT_CONFIG"
 
 // ApplyDeploymentConfig carries the settings that a service's environment holds
 // for it into its spec: replicas where it has none, resources over its own. A
 // frontend is told the one port that it can be reached at.
 func ApplyDeploymentConfig(name string, s v1alpha1.SharedSpec) (v1alpha1.SharedSpec, error) {
-	at := slices.IndexFunc(s.Envs, func(v corev1.EnvVar) bool { return v.Name == deploymentConfigEnv && v.ValueFrom == nil })
+	at := slices.IndexFunc(s.Envs, func(v corev1.EnvVar) bool { return v.Name == DeploymentConfigEnv && v.ValueFrom == nil })
 	if at < 0 {
 		return s, nil
 	}
 	var services map[string]map[string]any
 	if err := json.Unmarshal([]byte(s.Envs[at].Value), &services); err != nil {
-		return s, fmt.Errorf("environment variable %s is no JSON object of services: %w", deploymentConfigEnv, err)
+		return s, fmt.Errorf("environment variable %s is no JSON object of services: %w", DeploymentConfigEnv, err)
 	}
 	own, found := services[name]
-	if !found {
+	if !found || own == nil {
 		return s, nil
 	}
 	if s.ComponentType == v1alpha1.ComponentTypeFrontend {
 		own["port"] = 8000
 		text, err := json.Marshal(services)
 		if err != nil {
-			return s, fmt.Errorf("environment variable %s: %w", deploymentConfigEnv, err)
+			return s, fmt.Errorf("environment variable %s: %w", DeploymentConfigEnv, err)
 		}
 		s.Envs = slices.Clone(s.Envs)
 		s.Envs[at].Value = string(text)
 	}
 	args, err := serviceArguments(own)
 	if err != nil {
-		return s, fmt.Errorf("environment variable %s: service %s: %w", deploymentConfigEnv, name, err)
+		return s, fmt.Errorf("environment variable %s: service %s: %w", DeploymentConfigEnv, name, err)
 	}
 	if s.Replicas == nil {
 		s.Replicas = args.Workers

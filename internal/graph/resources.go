@@ -24,9 +24,7 @@ func readResources(r *v1alpha1.Resources) (Resources, error) {
 	requests, limits := item(r.Requests), item(r.Limits)
 	gpu := cmp.Or(limits.GPUType, requests.GPUType, defaultGPU)
 	limits.GPU = cmp.Or(limits.GPU, requests.GPU)
-	if requests.GPU == limits.GPU {
-		requests.GPU = "" // the server fills it in from the limit
-	}
+	requests.GPU = "" // the server fills it in from the limit and takes no other
 	var (
 		read = Resources{Claims: r.Claims}
 		err  error
@@ -39,6 +37,14 @@ func readResources(r *v1alpha1.Resources) (Resources, error) {
 	}
 	read.GPUs = int(new(read.Limits[corev1.ResourceName(gpu)]).Value())
 	return read, nil
+}
+
+// gpusOf counts the GPUs that a container of the user's own is limited to.
+func gpusOf(c *corev1.Container) int {
+	if c == nil {
+		return 0
+	}
+	return int(new(c.Resources.Limits[defaultGPU]).Value())
 }
 
 func item(i *v1alpha1.ResourceItem) v1alpha1.ResourceItem {

@@ -85,7 +85,7 @@ func FromComponentDeployment(dcd *v1alpha1.DynamoComponentDeployment, d Defaults
 	}
 	c.Name = cmp.Or(dcd.Spec.ServiceName, dcd.Name)
 	c.ObjectName = dcd.Name
-	c.Labels = joinLabels(dcd.Labels, c.Labels)
+	c.Labels = join(dcd.Labels, c.Labels)
 	g.add(c, dcd.Spec.SharedSpec)
 	return g, nil
 }
@@ -150,7 +150,7 @@ func mergeEnvs(graph, service []corev1.EnvVar) []corev1.EnvVar {
 	return merged
 }
 
-func joinLabels(layers ...map[string]string) map[string]string {
+func join(layers ...map[string]string) map[string]string {
 	joined := map[string]string{}
 	for _, layer := range layers {
 		maps.Copy(joined, layer)
@@ -201,6 +201,7 @@ func component(s v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, d Def
 	} else {
 		c.Engine = chooseEngine(role, Engine(framework), nil, nil)
 	}
+	c.Resources.GPUs = cmp.Or(c.Resources.GPUs, gpusOf(c.Main))
 	c.Mounts = readMounts(s.VolumeMounts, c.Engine)
 	return c, nil
 }

@@ -70,7 +70,7 @@ func (c *Cluster) established(ctx context.Context, name string) error {
 // InstallOperator installs the operator with the rights that it is shipped
 // with, and waits until it is ready.
 func (c *Cluster) InstallOperator(ctx context.Context) error {
-	objects, err := decodeAll(manifests.Operator, []string{"manager/manager.yaml", "rbac/role.yaml", "rbac/binding.yaml"})
+	objects, err := decodeAll(manifests.Operator, []string{"manager/manager.yaml", "rbac/role.yaml", "rbac/binding.yaml", "rbac/planner.yaml", "rbac/epp.yaml"})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@
 package render
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -15,11 +16,16 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/workload/lws"
 )
 
+// defaultAccount is said aloud: pods of earlier operators have it, and leaving
+// it out would replace them.
+const defaultAccount = "default"
+
 // Component renders the children of a DynamoComponentDeployment, which is a
 // graph of one component: its workload, and the Services by which others reach
 // it. A workload that cannot be rendered does not keep the rest from existing;
 // its error comes back beside them.
 func Component(g *graph.Graph, p Platform) ([]graph.Wanted, error) {
+	p.Pod.Account = cmp.Or(p.Pod.Account, defaultAccount)
 	var wanted []graph.Wanted
 	if g.Standalone {
 		wanted = controlled(Discovery(g)...)

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/render/pod"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload/grove"
 )
@@ -55,13 +57,9 @@ func cliqueSet(g *graph.Graph, p Platform) ([]graph.Wanted, error) {
 		if c.Discovery != graph.DiscoveryKubernetes && c.Role != graph.RoleFrontend && c.Role != graph.RoleEPP {
 			continue // nobody looks for it by name
 		}
-		service := Service(c)
-		// Pods of a clique carry no role: Grove tells leaders and workers apart
-		// by clique, and the runtime by who registers.
-		delete(service.Spec.Selector, v1alpha1.LabelGroupRole)
 		routes, routeErr := ingress(c, p.Capabilities)
 		err = errors.Join(err, routeErr)
-		wanted = append(wanted, controlled(service)...)
+		wanted = append(wanted, controlled(cliqueService(c))...)
 		wanted = append(wanted, controlled(routes...)...)
 	}
 	return append(wanted, modelServices(g.Components)...), err
@@ -76,6 +74,12 @@ func componentDeployment(dgd *v1alpha1.DynamoGraphDeployment, c graph.Component,
 	}
 	spec.ServiceName = c.Name
 	spec.DynamoNamespace = new(c.DynamoNamespace)
+	if c.Role == graph.RolePlanner {
+		setAccount(&spec, pod.PlannerAccount)
+	}
+	if err := completePicker(spec.EPPConfig); err != nil {
+		return nil, fmt.Errorf("service %s: eppConfig.config: %w", c.Name, err)
+	}
 	system := systemLabels(c)
 	labels := map[string]string{}
 	maps.Copy(labels, spec.Labels)
@@ -88,6 +92,17 @@ func componentDeployment(dgd *v1alpha1.DynamoGraphDeployment, c graph.Component,
 			SharedSpec:       spec,
 		},
 	}, nil
+}
+
+// setAccount makes pods run under an account, whatever the user wrote.
+func setAccount(s *v1alpha1.SharedSpec, name string) {
+	if s.ExtraPodSpec == nil {
+		s.ExtraPodSpec = &v1alpha1.ExtraPodSpec{}
+	}
+	if s.ExtraPodSpec.PodSpec == nil {
+		s.ExtraPodSpec.PodSpec = &corev1.PodSpec{}
+	}
+	s.ExtraPodSpec.ServiceAccountName = name
 }
 
 func systemLabels(c graph.Component) map[string]string {

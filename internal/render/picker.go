@@ -34,7 +34,7 @@ func picker(g *graph.Graph, have snapshot.Capabilities) ([]graph.Object, error) 
 	}
 	var objects []graph.Object
 	if c.Picker.Inline != nil {
-		text, err := pickerConfig(c.Picker.Inline)
+		text, err := pickerFile(c.Picker.Inline)
 		if err != nil {
 			return nil, fmt.Errorf("service %s: eppConfig.config: %w", c.Name, err)
 		}
@@ -60,32 +60,64 @@ func picker(g *graph.Graph, have snapshot.Capabilities) ([]graph.Object, error) 
 	}), nil
 }
 
-// PickerConfig completes an inline configuration with its kind, so that the
-// picker reads it as it reads a file.
-func PickerConfig(inline []byte) (map[string]any, error) {
+// completePicker gives an inline configuration its kind, so that the picker
+// reads it as it reads a file, and each plugin a name, if an empty one.
+func completePicker(e *v1alpha1.EPPConfig) error {
+	if e == nil || e.Config == nil {
+		return nil
+	}
+	config, err := pickerConfig(e.Config.Raw)
+	if err != nil {
+		return err
+	}
+	e.Config.Raw, err = json.Marshal(config)
+	return err
+}
+
+func pickerConfig(inline []byte) (map[string]any, error) {
 	config := map[string]any{}
 	if err := json.Unmarshal(inline, &config); err != nil {
 		return nil, err
 	}
-	completed := map[string]any{
-		"apiVersion": "inference.networking.x-k8s.io/v1alpha1",
-		"kind":       "EndpointPickerConfig",
-	}
-	for k, v := range config {
-		if k != "apiVersion" && k != "kind" {
-			completed[k] = v
-		}
-	}
-	return completed, nil
+	config["apiVersion"] = "inference.networking.x-k8s.io/v1alpha1"
+	config["kind"] = "EndpointPickerConfig"
+	spell(config["plugins"], "name", "")
+	return config, nil
 }
 
-func pickerConfig(inline []byte) (string, error) {
-	config, err := PickerConfig(inline)
+// pickerFile is the same as a file, which spells out what is not set.
+func pickerFile(inline []byte) (string, error) {
+	config, err := pickerConfig(inline)
 	if err != nil {
 		return "", err
 	}
+	spell(config["plugins"], "parameters", nil)
+	for _, profile := range items(config["schedulingProfiles"]) {
+		spell(profile["plugins"], "weight", nil)
+	}
 	text, err := yaml.Marshal(config)
 	return string(text), err
+}
+
+// spell sets a member of each item of a list that does not have it.
+func spell(list any, member string, value any) {
+	for _, item := range items(list) {
+		if _, set := item[member]; !set {
+			item[member] = value
+		}
+	}
+}
+
+// items are the maps in a list; the schema admits no other items.
+func items(list any) []map[string]any {
+	var maps []map[string]any
+	all, _ := list.([]any)
+	for _, item := range all {
+		if m, ok := item.(map[string]any); ok {
+			maps = append(maps, m)
+		}
+	}
+	return maps
 }
 
 // InferencePoolKind is the gateway's kind for endpoints that a picker picks from.

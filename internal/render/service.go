@@ -15,14 +15,38 @@ import (
 // Service renders the Service in front of a component. It selects the pods of
 // this component alone: type and Dynamo namespace are shared by others.
 func Service(c graph.Component) *corev1.Service {
+	labels := c.ObjectLabels()
+	maps.Copy(labels, discoveryLabels(c))
+	if c.Role == graph.RoleFrontend {
+		delete(labels, v1alpha1.LabelDiscoveryEnabled) // nobody looks for a frontend this way
+	}
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: c.ObjectName, Namespace: c.Namespace, Labels: serviceLabels(c), Annotations: c.Annotations,
+			Name: c.ObjectName, Namespace: c.Namespace, Labels: labels, Annotations: c.ObjectAnnotations(),
 		},
 		Spec: corev1.ServiceSpec{
 			Selector: Selector(c),
 			Ports:    []corev1.ServicePort{servicePort(c.Role)},
 		},
+	}
+}
+
+// cliqueService renders the same for a component that runs in cliques.
+func cliqueService(c graph.Component) *corev1.Service {
+	labels := map[string]string{}
+	maps.Copy(labels, c.Labels)
+	maps.Copy(labels, discoveryLabels(c))
+	selector := Selector(c)
+	// Pods of a clique carry no role: Grove tells leaders and workers apart by
+	// clique, and the runtime by who registers.
+	delete(selector, v1alpha1.LabelGroupRole)
+	port := servicePort(c.Role)
+	if c.Role == graph.RoleEPP {
+		port.AppProtocol = new("http2") // gRPC, for gateways that go by the port
+	}
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: c.ObjectName, Namespace: c.Namespace, Labels: labels},
+		Spec:       corev1.ServiceSpec{Selector: selector, Ports: []corev1.ServicePort{port}},
 	}
 }
 
@@ -42,18 +66,16 @@ func Selector(c graph.Component) map[string]string {
 	return selector
 }
 
-// serviceLabels mark the Services by which the runtime finds workers: their
-// EndpointSlices inherit these labels. Nobody looks for a frontend this way.
-func serviceLabels(c graph.Component) map[string]string {
-	labels := map[string]string{}
-	maps.Copy(labels, c.Labels)
-	if c.Discovery == graph.DiscoveryKubernetes {
-		labels[v1alpha1.LabelDiscoveryBackend] = string(graph.DiscoveryKubernetes)
-		if c.Role != graph.RoleFrontend {
-			labels[v1alpha1.LabelDiscoveryEnabled] = "true"
-		}
+// discoveryLabels mark the Services by which the runtime finds workers: their
+// EndpointSlices inherit these labels.
+func discoveryLabels(c graph.Component) map[string]string {
+	if c.Discovery != graph.DiscoveryKubernetes {
+		return nil
 	}
-	return labels
+	return map[string]string{
+		v1alpha1.LabelDiscoveryBackend: string(graph.DiscoveryKubernetes),
+		v1alpha1.LabelDiscoveryEnabled: "true",
+	}
 }
 
 func servicePort(role graph.Role) corev1.ServicePort {
@@ -61,9 +83,7 @@ func servicePort(role graph.Role) corev1.ServicePort {
 	case graph.RoleFrontend:
 		return port(pod.PortNameHTTP, pod.PortHTTP, intstr.FromString(pod.PortNameHTTP))
 	case graph.RoleEPP:
-		p := port(pod.PortNameGRPC, pod.PortPicker, intstr.FromInt32(pod.PortPicker))
-		p.AppProtocol = new("http2") // a gateway speaks gRPC only to a port that says so
-		return p
+		return port(pod.PortNameGRPC, pod.PortPicker, intstr.FromInt32(pod.PortPicker))
 	default:
 		return port(pod.PortNameSystem, pod.PortSystem, intstr.FromString(pod.PortNameSystem))
 	}

@@ -1,10 +1,12 @@
 package validation
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -14,12 +16,18 @@ import (
 
 // ComponentDeployment checks a DynamoComponentDeployment on its own.
 func ComponentDeployment(dcd *v1alpha1.DynamoComponentDeployment) field.ErrorList {
-	return sorted(shared(&dcd.Spec.SharedSpec, dcd.Spec.BackendFramework, field.NewPath("spec")))
+	at := field.NewPath("spec")
+	errs := objectName(dcd.Name, field.NewPath("metadata", "name"))
+	errs = append(errs, shared(&dcd.Spec.SharedSpec, dcd.Spec.BackendFramework, at)...)
+	errs = append(errs, launchable(&dcd.Spec.SharedSpec, dcd.Spec.BackendFramework, at)...)
+	return sorted(errs)
 }
 
 // shared checks what a service of a graph and a component have in common.
 func shared(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, at *field.Path) field.ErrorList {
 	errs := discoveryBackend(s.Annotations, at.Child("annotations"))
+	errs = append(errs, strategy(s.Annotations, at.Child("annotations"))...)
+	errs = append(errs, metadata(s, at)...)
 	if s.Replicas != nil && *s.Replicas < 0 {
 		errs = append(errs, field.Invalid(at.Child("replicas"), *s.Replicas, "must not be negative"))
 	}
@@ -30,11 +38,40 @@ func shared(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, at *fie
 	errs = append(errs, engineErrs...)
 	errs = append(errs, mounts(s.VolumeMounts, engine, at.Child("volumeMounts"))...)
 	errs = append(errs, resources(s.Resources, at.Child("resources"))...)
+	errs = append(errs, environment(s.Envs, at.Child("envs"))...)
+	errs = append(errs, sidecars(s.ExtraPodSpec, at.Child("extraPodSpec", "containers"))...)
 	if s.ComponentType == v1alpha1.ComponentTypeEPP {
 		errs = append(errs, picker(s, at)...)
 	}
 	return errs
 }
+
+func environment(envs []corev1.EnvVar, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, v := range envs {
+		if v.Name == "" {
+			errs = append(errs, field.Required(at.Index(i).Child("name"), ""))
+		}
+	}
+	return errs
+}
+
+// sidecars leave the main container's name to it.
+func sidecars(extra *v1alpha1.ExtraPodSpec, at *field.Path) field.ErrorList {
+	if extra == nil || extra.PodSpec == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for i, c := range extra.Containers {
+		if c.Name == mainContainer {
+			errs = append(errs, field.Forbidden(at.Index(i).Child("name"), "the main container has this name; what it is given belongs into mainContainer"))
+		}
+	}
+	return errs
+}
+
+// mainContainer is the name of the container that runs the component.
+const mainContainer = "main"
 
 func discoveryBackend(annotations map[string]string, at *field.Path) field.ErrorList {
 	chosen, set := annotations[v1alpha1.AnnotationDiscoveryBackend]
@@ -74,6 +111,8 @@ func mounts(list []v1alpha1.VolumeMount, engine graph.Engine, at *field.Path) fi
 		here := at.Index(i)
 		if m.Name == "" {
 			errs = append(errs, field.Required(here.Child("name"), "names the claim to mount"))
+		} else {
+			errs = append(errs, label(m.Name, here.Child("name"), "as the name of a volume ")...)
 		}
 		switch {
 		case m.MountPoint != "":
@@ -133,6 +172,8 @@ func picker(s *v1alpha1.SharedSpec, at *field.Path) field.ErrorList {
 		errs = append(errs, field.Forbidden(config, "give config or configMapRef, not both"))
 	case c.ConfigMapRef != nil && c.ConfigMapRef.Name == "":
 		errs = append(errs, field.Required(config.Child("configMapRef", "name"), ""))
+	case c.Config != nil && json.Unmarshal(c.Config.Raw, &map[string]any{}) != nil:
+		errs = append(errs, field.Invalid(config.Child("config"), string(c.Config.Raw), "must be an object"))
 	}
 	return errs
 }

@@ -5,16 +5,20 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 )
 
 // GraphDeployment checks a DynamoGraphDeployment on its own.
 func GraphDeployment(dgd *v1alpha1.DynamoGraphDeployment) field.ErrorList {
 	at := field.NewPath("spec")
-	errs := discoveryBackend(dgd.Annotations, field.NewPath("metadata", "annotations"))
+	errs := objectName(dgd.Name, field.NewPath("metadata", "name"))
+	errs = append(errs, discoveryBackend(dgd.Annotations, field.NewPath("metadata", "annotations"))...)
+	errs = append(errs, environment(dgd.Spec.Envs, at.Child("envs"))...)
 	errs = append(errs, services(dgd, at.Child("services"))...)
 	errs = append(errs, claims(dgd.Spec.PVCs, at.Child("pvcs"))...)
 	errs = append(errs, restart(dgd, at.Child("restart"))...)
@@ -27,11 +31,10 @@ func services(dgd *v1alpha1.DynamoGraphDeployment, at *field.Path) field.ErrorLi
 		errs = append(errs, field.Required(at, "a graph has at least one service"))
 	}
 	pickers := 0
-	taken := map[string]string{}
 	for name, s := range dgd.Spec.SortedServices() {
 		here := at.Key(name)
-		errs = append(errs, serviceName(name, taken, here)...)
 		errs = append(errs, shared(s, dgd.Spec.BackendFramework, here)...)
+		errs = append(errs, inGraph(dgd, name, s, here)...)
 		if s.ComponentType == v1alpha1.ComponentTypeEPP {
 			pickers++
 		}
@@ -39,22 +42,25 @@ func services(dgd *v1alpha1.DynamoGraphDeployment, at *field.Path) field.ErrorLi
 	if pickers > 1 {
 		errs = append(errs, field.Forbidden(at, "a graph has at most one service of componentType epp"))
 	}
-	return errs
+	return append(errs, serviceNames(dgd, at)...)
 }
 
-// serviceName checks a service's key: it becomes a label value as it stands
-// and, in lower case, part of object names.
-func serviceName(name string, taken map[string]string, at *field.Path) field.ErrorList {
-	lower := strings.ToLower(name)
-	if first, seen := taken[lower]; seen {
-		return field.ErrorList{field.Duplicate(at, "differs from service "+first+" only in case; both would have the same objects")}
+// inGraph checks a service with what its graph and its environment say to it.
+func inGraph(dgd *v1alpha1.DynamoGraphDeployment, name string, s *v1alpha1.SharedSpec, at *field.Path) field.ErrorList {
+	variable := at.Child("envs").Key(graph.DeploymentConfigEnv)
+	effective, err := graph.Service(dgd, name, graph.Defaults{})
+	if err != nil {
+		return field.ErrorList{field.Invalid(variable, "", err.Error())}
 	}
-	taken[lower] = name
-	var errs field.ErrorList
-	for _, problem := range validation.IsDNS1123Label(lower) {
-		errs = append(errs, field.Invalid(at, name, "in lower case "+problem))
+	if s.Replicas == nil && effective.Replicas != nil && *effective.Replicas < 0 {
+		return field.ErrorList{field.Invalid(variable, *effective.Replicas, "workers must not be negative")}
 	}
-	return errs
+	if len(resources(s.Resources, at)) == 0 {
+		if errs := resources(effective.Resources, variable); len(errs) > 0 {
+			return errs
+		}
+	}
+	return launchable(&effective, dgd.Spec.BackendFramework, at)
 }
 
 func claims(pvcs []v1alpha1.PVC, at *field.Path) field.ErrorList {
@@ -64,11 +70,14 @@ func claims(pvcs []v1alpha1.PVC, at *field.Path) field.ErrorList {
 		here := at.Index(i)
 		switch {
 		case pvc.Name == "":
-			errs = append(errs, field.Required(here.Child("name"), ""))
+			errs = append(errs, field.Required(here.Child("name"), "names the claim"))
 		case seen[pvc.Name]:
 			errs = append(errs, field.Duplicate(here.Child("name"), pvc.Name))
 		}
 		seen[pvc.Name] = true
+		if problems := validation.IsDNS1123Subdomain(pvc.Name); pvc.Name != "" && len(problems) > 0 {
+			errs = append(errs, field.Invalid(here.Child("name"), pvc.Name, problems[0]))
+		}
 		if pvc.Create == nil || !*pvc.Create {
 			continue
 		}
@@ -79,11 +88,18 @@ func claims(pvcs []v1alpha1.PVC, at *field.Path) field.ErrorList {
 		if pvc.Size == nil || pvc.Size.Sign() <= 0 {
 			errs = append(errs, field.Required(here.Child("size"), why))
 		}
-		if pvc.VolumeAccessMode == "" {
+		switch {
+		case pvc.VolumeAccessMode == "":
 			errs = append(errs, field.Required(here.Child("volumeAccessMode"), why))
+		case !slices.Contains(accessModes, pvc.VolumeAccessMode):
+			errs = append(errs, field.NotSupported(here.Child("volumeAccessMode"), pvc.VolumeAccessMode, accessModes))
 		}
 	}
 	return errs
+}
+
+var accessModes = []corev1.PersistentVolumeAccessMode{
+	corev1.ReadWriteOnce, corev1.ReadWriteMany, corev1.ReadOnlyMany, corev1.ReadWriteOncePod,
 }
 
 func restart(dgd *v1alpha1.DynamoGraphDeployment, at *field.Path) field.ErrorList {

@@ -90,11 +90,13 @@ func child(path, name string) string {
 }
 
 func scalar(v any) string {
-	encoded, err := json.Marshal(v)
-	if err != nil {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false) // scripts are read by people
+	if err := encoder.Encode(v); err != nil {
 		panic(err) // a decoded JSON value can be encoded
 	}
-	return string(encoded)
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // text is a scalar without quotes.

@@ -17,6 +17,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/playground"
 	"github.com/dynamo-operator/dynamo-operator/internal/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/sshkey"
@@ -71,7 +72,7 @@ func (r *rehearsal) Apply(ctx context.Context, object runtime.ApplyConfiguration
 // ours are the objects that this operator makes of a manifest, as an API server
 // stores them: the graphs themselves, their children, and those of their
 // components.
-func ours(t *testing.T, path workload.Provider, manifest string, documents []corpus.Document) []*unstructured.Unstructured {
+func ours(t *testing.T, cluster *playground.Cluster, path workload.Provider, manifest string, documents []corpus.Document) []*unstructured.Unstructured {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(manifest)}}
 	if err := client.IgnoreAlreadyExists(cluster.Client.Create(t.Context(), namespace)); err != nil {

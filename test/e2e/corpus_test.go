@@ -77,11 +77,8 @@ func graphsOf(t *testing.T, documents []corpus.Document) []*v1alpha1.DynamoGraph
 func leftOut(graphs []*v1alpha1.DynamoGraphDeployment) string {
 	for _, dgd := range graphs {
 		for name, service := range dgd.Spec.SortedServices() {
-			switch {
-			case service.Multinode != nil:
-				return name + " spans several nodes, which needs an orchestrator for groups"
-			case service.ComponentType == v1alpha1.ComponentTypeEPP:
-				return name + " is a gateway's endpoint picker, which needs the inference extension"
+			if service.Resources != nil && len(service.Resources.Claims) > 0 {
+				return name + " claims devices of a driver that is not here"
 			}
 		}
 	}
@@ -129,7 +126,7 @@ func speaksOpenAI(dgd *v1alpha1.DynamoGraphDeployment) bool {
 }
 
 // seed makes what the graphs refer to and the manifest does not bring: Secrets,
-// claims, and the planner's account.
+// claims and ConfigMaps.
 func seed(w world, documents []corpus.Document, graphs []*v1alpha1.DynamoGraphDeployment) {
 	brought := map[string]bool{}
 	for _, d := range documents {
@@ -184,9 +181,6 @@ func seedService(w world, s *v1alpha1.SharedSpec, once func(kind, name string) b
 	}
 	for _, m := range s.VolumeMounts {
 		claim(m.Name)
-	}
-	if s.ComponentType == v1alpha1.ComponentTypePlanner && once("ServiceAccount", "planner-serviceaccount") {
-		w.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "planner-serviceaccount"}})
 	}
 	if s.ExtraPodSpec == nil {
 		return

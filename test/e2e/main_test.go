@@ -41,7 +41,8 @@ func run(m *testing.M) int {
 		fmt.Println(err)
 		return 1
 	}
-	cluster, err = playground.Up(ctx, playground.Options{BinDir: bin, Dir: dir + "/cluster", Nodes: 12, GPUsPerNode: 8, Log: log})
+	cluster, err = playground.Up(ctx, playground.Options{BinDir: bin, Dir: dir + "/cluster", Nodes: 12, GPUsPerNode: 8, Log: log,
+		Args: []string{"--with", "lws,volcano,istio,inference"}})
 	if err != nil {
 		fmt.Println(err)
 		return 1

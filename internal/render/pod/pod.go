@@ -16,7 +16,8 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 )
 
-// MainContainer is the name of the container that runs the component.
+// MainContainer is the name of the container that runs the component, unless
+// the user gives it another.
 const MainContainer = "main"
 
 // Platform is what the operator's configuration says to every pod.
@@ -27,6 +28,9 @@ type Platform struct {
 	Prometheus   string
 	// SSHSecret holds the key by which nodes of an MPI group reach each other.
 	SSHSecret string
+	// Account is for pods that need no account of their own; empty leaves it to
+	// the cluster.
+	Account string
 	// PullSecrets are those of the component's namespace.
 	PullSecrets snapshot.PullSecrets
 }
@@ -43,6 +47,7 @@ func Template(c graph.Component, at backend.Group, p Platform) (corev1.PodTempla
 		return corev1.PodTemplateSpec{}, err
 	}
 	s := spec(c, launched(main, launch), launch.Volumes)
+	s.ServiceAccountName = cmp.Or(s.ServiceAccountName, p.Account)
 	if c.Annotations[v1alpha1.AnnotationDisableImagePullSecretDiscovery] != "true" {
 		addPullSecrets(&s, p.PullSecrets)
 	}
@@ -89,28 +94,26 @@ func cacheDir(c graph.Component) string {
 // Labels are the labels of a component's pods. What the user adds cannot change
 // the ones that Services and workloads select by.
 func Labels(c graph.Component) map[string]string {
-	system := map[string]string{
+	selecting := map[string]string{
 		v1alpha1.LabelSelector:        c.ObjectName,
 		v1alpha1.LabelGraphName:       c.Graph,
 		v1alpha1.LabelComponent:       c.Name,
 		v1alpha1.LabelDynamoNamespace: c.DynamoNamespace,
 	}
-	optional := map[string]string{
-		v1alpha1.LabelComponentType:    c.Type,
-		v1alpha1.LabelSubComponentType: c.SubType,
+	if c.Type != "" {
+		selecting[v1alpha1.LabelComponentType] = c.Type
 	}
 	if c.Model != "" {
-		optional[v1alpha1.LabelBaseModelHash] = graph.ModelHash(c.Model)
+		selecting[v1alpha1.LabelBaseModelHash] = graph.ModelHash(c.Model)
+	}
+	telling := map[string]string{}
+	if c.SubType != "" {
+		telling[v1alpha1.LabelSubComponentType] = c.SubType
 	}
 	if c.Metrics {
-		optional[v1alpha1.LabelMetricsEnabled] = "true"
+		telling[v1alpha1.LabelMetricsEnabled] = "true"
 	}
-	for key, value := range optional {
-		if value != "" {
-			system[key] = value
-		}
-	}
-	return join(c.Labels, c.PodLabels, system)
+	return join(telling, c.Labels, c.PodLabels, selecting)
 }
 
 // annotations leaves the operator's own switches out: they say how the workload
@@ -202,7 +205,7 @@ func mainContainer(c graph.Component, p Platform) corev1.Container {
 		users = *c.Main.DeepCopy()
 	}
 	main := Overlay(base, users)
-	main.Name = MainContainer
+	main.Name = cmp.Or(main.Name, MainContainer)
 	main.VolumeMounts = addMounts(users.VolumeMounts, append(base.VolumeMounts, mounts(c)...))
 	main.Env = mergeEnv(platformEnv(p), base.Env, identityEnv(c), users.Env, c.Env)
 	if c.EnvFromSecret != "" {
@@ -239,7 +242,7 @@ func identityEnv(c graph.Component) []corev1.EnvVar {
 
 func fromField(name, path string) corev1.EnvVar {
 	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{
-		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path},
+		FieldRef: &corev1.ObjectFieldSelector{FieldPath: path},
 	}}
 }
 

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/backend"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 )
 
@@ -43,12 +44,9 @@ func roleContainer(c graph.Component) corev1.Container {
 	case role == graph.RolePlanner:
 		return plannerContainer()
 	default:
-		return corev1.Container{Command: shell()}
+		return corev1.Container{Command: backend.Shell()}
 	}
 }
-
-// shell is the command of a component that brings only arguments.
-func shell() []string { return []string{"/bin/sh", "-c"} }
 
 func frontendContainer() corev1.Container {
 	return corev1.Container{
@@ -72,7 +70,7 @@ func frontendContainer() corev1.Container {
 
 func workerContainer() corev1.Container {
 	return corev1.Container{
-		Command: shell(),
+		Command: backend.Shell(),
 		Ports:   []corev1.ContainerPort{tcp(PortNameSystem, PortSystem)},
 		Env: []corev1.EnvVar{
 			{Name: "DYN_HEALTH_CHECK_ENABLED", Value: "false"},
@@ -98,7 +96,7 @@ func workerContainer() corev1.Container {
 
 func plannerContainer() corev1.Container {
 	return corev1.Container{
-		Command: shell(),
+		Command: backend.Shell(),
 		Ports:   []corev1.ContainerPort{tcp(PortNameMetrics, PortPlanner)},
 		Env:     []corev1.EnvVar{{Name: "PLANNER_PROMETHEUS_PORT", Value: "9085"}},
 	}

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/app"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
 )
 
 var update = flag.Bool("update", false, "write golden files instead of comparing with them")
@@ -44,7 +44,7 @@ func manifest(t *testing.T, object graph.Object) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kind, err := apiutil.GVKForObject(object, app.Scheme())
+	kind, err := apiutil.GVKForObject(object, scheme.New())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ package deployment
 import (
 	"cmp"
 	"fmt"
-	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,19 +36,10 @@ func (Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, error)
 }
 
 func deployment(c graph.Component, template corev1.PodTemplateSpec) *appsv1.Deployment {
-	labels, annotations := maps.Clone(c.Labels), map[string]string{}
-	maps.Copy(annotations, c.Annotations)
-	maps.Copy(annotations, c.PodAnnotations)
-	if c.Model != "" {
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[v1alpha1.LabelBaseModelHash] = graph.ModelHash(c.Model)
-		annotations[v1alpha1.AnnotationBaseModel] = c.Model
-	}
+	annotations := c.ObjectAnnotations()
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: c.ObjectName, Namespace: c.Namespace, Labels: labels, Annotations: annotations,
+			Name: c.ObjectName, Namespace: c.Namespace, Labels: c.ObjectLabels(), Annotations: annotations,
 		},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(c.Replicas),

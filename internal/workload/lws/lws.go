@@ -5,7 +5,6 @@ package lws
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -82,14 +81,8 @@ func podGroup(c graph.Component, i int32) *PodGroup {
 }
 
 func leaderWorkerSet(c graph.Component, i int32, leader, worker corev1.PodTemplateSpec) *lwsv1.LeaderWorkerSet {
-	labels := maps.Clone(c.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
+	labels := c.ObjectLabels()
 	labels[v1alpha1.LabelGroupInstance] = strconv.Itoa(int(i))
-	if c.Model != "" {
-		labels[v1alpha1.LabelBaseModelHash] = graph.ModelHash(c.Model)
-	}
 	return &lwsv1.LeaderWorkerSet{
 		ObjectMeta: metav1.ObjectMeta{Name: Name(c, i), Namespace: c.Namespace, Labels: labels},
 		Spec: lwsv1.LeaderWorkerSetSpec{

@@ -36,18 +36,22 @@ func (s Set) Install(ctx context.Context, client dynamic.Interface, c controlpla
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, a := range s {
-		objects, err := a.objects(c, folder)
-		if err != nil {
-			return fmt.Errorf("add-on %s: %w", a.name, err)
-		}
-		for _, object := range objects {
-			group.Go(func() error {
-				if err := apply(ctx, client, object); err != nil {
-					return fmt.Errorf("add-on %s: %w", a.name, err)
-				}
-				return nil
-			})
-		}
+		group.Go(func() error {
+			// Some kinds are more than a megabyte, which takes the better part of a second to read.
+			objects, err := a.objects(c, folder)
+			if err != nil {
+				return fmt.Errorf("add-on %s: %w", a.name, err)
+			}
+			for _, object := range objects {
+				group.Go(func() error {
+					if err := apply(ctx, client, object); err != nil {
+						return fmt.Errorf("add-on %s: %w", a.name, err)
+					}
+					return nil
+				})
+			}
+			return nil
+		})
 	}
 	return group.Wait()
 }

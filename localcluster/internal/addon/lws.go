@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -154,10 +155,8 @@ func concernsPods(webhook map[string]any) bool {
 	for _, r := range rules {
 		rule, _ := r.(map[string]any)
 		resources, _, _ := unstructured.NestedStringSlice(rule, "resources")
-		for _, resource := range resources {
-			if resource == "pods" {
-				return true
-			}
+		if slices.Contains(resources, "pods") {
+			return true
 		}
 	}
 	return false

@@ -53,6 +53,27 @@ func parseManifest(data []byte) ([]*unstructured.Unstructured, error) {
 		// A generator's leavings; both belong to the server.
 		unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
 		unstructured.RemoveNestedField(object.Object, "status")
+		if object.GetKind() == kindCRD {
+			dropDescriptions(object.Object["spec"])
+		}
 		objects = append(objects, object)
+	}
+}
+
+// dropDescriptions removes the prose from a schema. It is four fifths of the biggest kinds, of which the API server keeps
+// several copies and which it has to digest before a cluster is ready.
+func dropDescriptions(node any) {
+	switch n := node.(type) {
+	case map[string]any:
+		if _, prose := n["description"].(string); prose { // a property of that name is no string but a schema
+			delete(n, "description")
+		}
+		for _, child := range n {
+			dropDescriptions(child)
+		}
+	case []any:
+		for _, child := range n {
+			dropDescriptions(child)
+		}
 	}
 }

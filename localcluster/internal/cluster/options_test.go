@@ -32,6 +32,36 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+func TestAddOnsOfAStoppedClusterGrow(t *testing.T) {
+	dir := clusterdir.Dir(t.TempDir())
+	other, err := subnet.ReserveAny(50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Close()
+	if err := dir.WriteState(clusterdir.State{Nodes: 1, Subnet: byte(other.Network), AddOns: []string{"lws"}}); err != nil {
+		t.Fatal(err)
+	}
+	state, reservation, err := Options{Dir: dir, With: []string{"volcano", "grove", "lws"}}.settle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reservation.Close()
+	if diff := cmp.Diff([]string{"grove", "lws", "volcano"}, state.AddOns); diff != "" {
+		t.Errorf("add-ons (-want +got):\n%s", diff)
+	}
+}
+
+func TestARunningClusterGetsNoNewAddOns(t *testing.T) {
+	running := clusterdir.State{Nodes: 4, AddOns: []string{"lws", "volcano"}}
+	if err := (Options{With: []string{"lws"}}).CheckRunning(running); err != nil {
+		t.Errorf("CheckRunning() of one that it has = %v", err)
+	}
+	if err := (Options{With: []string{"grove"}}).CheckRunning(running); !errors.Is(err, ErrConflict) {
+		t.Errorf("CheckRunning() of one that it lacks = %v, want %v", err, ErrConflict)
+	}
+}
+
 func TestSettleANewCluster(t *testing.T) {
 	state, reservation, err := Options{Dir: clusterdir.Dir(t.TempDir())}.settle()
 	if err != nil {

@@ -21,7 +21,8 @@ import (
 
 // start is one attempt to bring the programs up:
 //
-//	etcd, kube-apiserver --ready--> seed --> controller-manager, scheduler, proxy, node agent --ready--> add-ons --> done
+//	etcd, kube-apiserver --ready--> seed, kinds of add-ons
+//	    --> controller-manager, scheduler, proxy, node agent --ready--> programs of add-ons --ready--> done
 type start struct {
 	cluster    controlplane.Cluster
 	addOns     addon.Set
@@ -53,10 +54,18 @@ func (s *start) all(ctx context.Context) error {
 	if err := seed(ctx, client); err != nil {
 		return err
 	}
+	// Before the controllers start: the garbage collector looks for new kinds twice a minute only.
+	if err := s.install(ctx); err != nil {
+		return err
+	}
 	if err := s.group(ctx, programs[storage:]); err != nil {
 		return err
 	}
-	if err := s.addOn(ctx); err != nil {
+	addOns, err := s.addOns.Programs(s.cluster)
+	if err != nil {
+		return err
+	}
+	if err := s.group(ctx, addOns); err != nil {
 		return err
 	}
 	// Without it no pod can be created in the namespace that everybody tries first.
@@ -66,8 +75,8 @@ func (s *start) all(ctx context.Context) error {
 	})
 }
 
-// addOn installs the add-ons and starts their programs.
-func (s *start) addOn(ctx context.Context) error {
+// install brings the add-ons' kinds into the API.
+func (s *start) install(ctx context.Context) error {
 	if len(s.addOns) == 0 {
 		return nil
 	}
@@ -75,6 +84,7 @@ func (s *start) addOn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	config.QPS = -1 // nobody else is there to be spared yet
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("build client: %w", err)
@@ -84,11 +94,7 @@ func (s *start) addOn(ctx context.Context) error {
 		return err
 	}
 	s.observer.Progress(fmt.Sprintf("%s installed %.1fs", strings.Join(s.cluster.State.AddOns, ", "), time.Since(begin).Seconds()))
-	programs, err := s.addOns.Programs(s.cluster)
-	if err != nil {
-		return err
-	}
-	return s.group(ctx, programs)
+	return nil
 }
 
 // Checks says how to ask each program of a cluster whether it does its work.

@@ -186,8 +186,8 @@ func TestAJobCompletes(t *testing.T) {
 
 func TestInitContainersAndASidecar(t *testing.T) {
 	s := begin(t)
-	mount := []corev1.VolumeMount{{Name: "work", MountPath: "/work"}}
-	write, side, reader := runtime("write", "write", "/work/note", "handed over"), runtime("side", "serve"), runtime("main", "print", "/work/note")
+	mount := []corev1.VolumeMount{{Name: "work", MountPath: "/shared"}}
+	write, side, reader := runtime("write", "write", "/shared/note", "handed over"), runtime("side", "serve"), runtime("main", "print", "/shared/note")
 	write.VolumeMounts, reader.VolumeMounts = mount, mount
 	side.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 	side.StartupProbe = live(1)

@@ -15,7 +15,7 @@ import (
 	"os"
 
 	"github.com/ai-dynamo/grove/operator/api/common"
-	grovev1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -53,7 +53,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	rest.QPS, rest.Burst = 400, 800
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, grovev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, grovev1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return fmt.Errorf("build scheme: %w", err)
 		}
@@ -72,9 +72,9 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("add health check: %w", err)
 	}
 	err = builder.ControllerManagedBy(m).
-		For(&grovev1.PodCliqueSet{}).
-		Watches(&grovev1.PodCliqueScalingGroup{}, toSet).
-		Watches(&grovev1.PodClique{}, toSet).
+		For(&grovev1alpha1.PodCliqueSet{}).
+		Watches(&grovev1alpha1.PodCliqueScalingGroup{}, toSet).
+		Watches(&grovev1alpha1.PodClique{}, toSet).
 		Watches(&corev1.Service{}, toSet).
 		Watches(&corev1.Pod{}, toSet).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency}).

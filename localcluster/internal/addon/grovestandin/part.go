@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/ai-dynamo/grove/operator/api/common"
-	grovev1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,13 +31,13 @@ func (w world) wantServices() []*corev1.Service {
 	return all
 }
 
-func serviceName(set *grovev1.PodCliqueSet, replica int) string {
+func serviceName(set *grovev1alpha1.PodCliqueSet, replica int) string {
 	return common.GenerateHeadlessServiceName(common.ResourceNameReplica{Name: set.Name, Replica: replica})
 }
 
 // wantGroups keeps the replicas of a live group: from its creation on, its scale is somebody else's business.
-func (w world) wantGroups() []*grovev1.PodCliqueScalingGroup {
-	var all []*grovev1.PodCliqueScalingGroup
+func (w world) wantGroups() []*grovev1alpha1.PodCliqueScalingGroup {
+	var all []*grovev1alpha1.PodCliqueScalingGroup
 	for replica := range int(w.set.Spec.Replicas) {
 		configs := w.set.Spec.Template.PodCliqueScalingGroupConfigs
 		for i := range configs {
@@ -49,9 +49,9 @@ func (w world) wantGroups() []*grovev1.PodCliqueScalingGroup {
 			if live := w.groups[name]; live != nil {
 				replicas = live.Spec.Replicas
 			}
-			all = append(all, &grovev1.PodCliqueScalingGroup{
+			all = append(all, &grovev1alpha1.PodCliqueScalingGroup{
 				ObjectMeta: w.meta(name, labels),
-				Spec: grovev1.PodCliqueScalingGroupSpec{
+				Spec: grovev1alpha1.PodCliqueScalingGroupSpec{
 					Replicas: replicas, MinAvailable: new(orOne(configs[i].MinAvailable)), CliqueNames: configs[i].CliqueNames,
 				},
 			})
@@ -61,8 +61,8 @@ func (w world) wantGroups() []*grovev1.PodCliqueScalingGroup {
 }
 
 // wantCliques keeps the replicas of a live clique, unless it belongs to a group, which scales as a whole.
-func (w world) wantCliques() []*grovev1.PodClique {
-	var all []*grovev1.PodClique
+func (w world) wantCliques() []*grovev1alpha1.PodClique {
+	var all []*grovev1alpha1.PodClique
 	for _, p := range w.places() {
 		meta := w.meta(p.name(), p.labels())
 		meta.Annotations = p.template().Annotations
@@ -80,7 +80,7 @@ func (w world) wantCliques() []*grovev1.PodClique {
 		if spec.MinAvailable == nil {
 			spec.MinAvailable = new(p.template().Spec.Replicas)
 		}
-		all = append(all, &grovev1.PodClique{ObjectMeta: meta, Spec: spec})
+		all = append(all, &grovev1alpha1.PodClique{ObjectMeta: meta, Spec: spec})
 	}
 	return all
 }
@@ -117,6 +117,6 @@ func (w world) meta(name string, labels map[string]string) metav1.ObjectMeta {
 // ownedBy lets the garbage collector delete what an owner leaves behind. Objects from a cache do not tell their kind.
 func ownedBy(owner client.Object, kind string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{*metav1.NewControllerRef(owner, schema.GroupVersionKind{
-		Group: grovev1.SchemeGroupVersion.Group, Version: grovev1.SchemeGroupVersion.Version, Kind: kind,
+		Group: grovev1alpha1.SchemeGroupVersion.Group, Version: grovev1alpha1.SchemeGroupVersion.Version, Kind: kind,
 	})}
 }

@@ -7,15 +7,15 @@ import (
 	"slices"
 
 	"github.com/ai-dynamo/grove/operator/api/common"
-	grovev1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 )
 
 // place is where one clique of the template stands in the set: in a replica of the set or, within that, in a replica of a
 // scaling group.
 type place struct {
-	set          *grovev1.PodCliqueSet
+	set          *grovev1alpha1.PodCliqueSet
 	replica      int
-	group        *grovev1.PodCliqueScalingGroup // nil for a clique that scales alone
+	group        *grovev1alpha1.PodCliqueScalingGroup // nil for a clique that scales alone
 	groupReplica int
 	order        int // in the template
 }
@@ -43,7 +43,9 @@ func (w world) places() []place {
 	return all
 }
 
-func (p place) template() *grovev1.PodCliqueTemplateSpec { return p.set.Spec.Template.Cliques[p.order] }
+func (p place) template() *grovev1alpha1.PodCliqueTemplateSpec {
+	return p.set.Spec.Template.Cliques[p.order]
+}
 
 func (p place) name() string {
 	if p.group != nil {
@@ -68,11 +70,11 @@ func (p place) startsAfter() []string {
 	}
 	var names []string
 	switch *template.StartupType {
-	case grovev1.CliqueStartupTypeExplicit:
+	case grovev1alpha1.CliqueStartupTypeExplicit:
 		for _, name := range p.template().Spec.StartsAfter {
 			names = append(names, p.resolve(name)...)
 		}
-	case grovev1.CliqueStartupTypeInOrder:
+	case grovev1alpha1.CliqueStartupTypeInOrder:
 		if p.order > 0 {
 			names = p.resolve(template.Cliques[p.order-1].Name)
 		}
@@ -104,7 +106,7 @@ func (p place) revision() string {
 }
 
 // setRevision changes when any clique's does.
-func setRevision(set *grovev1.PodCliqueSet) string {
+func setRevision(set *grovev1alpha1.PodCliqueSet) string {
 	var revisions []string
 	for order := range set.Spec.Template.Cliques {
 		revisions = append(revisions, place{set: set, order: order}.revision())
@@ -119,7 +121,7 @@ func hash(parts ...any) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-func groupOf(set *grovev1.PodCliqueSet, clique string) *grovev1.PodCliqueScalingGroupConfig {
+func groupOf(set *grovev1alpha1.PodCliqueSet, clique string) *grovev1alpha1.PodCliqueScalingGroupConfig {
 	groups := set.Spec.Template.PodCliqueScalingGroupConfigs
 	for i := range groups {
 		if slices.Contains(groups[i].CliqueNames, clique) {
@@ -129,7 +131,7 @@ func groupOf(set *grovev1.PodCliqueSet, clique string) *grovev1.PodCliqueScaling
 	return nil
 }
 
-func groupName(set *grovev1.PodCliqueSet, replica int, config *grovev1.PodCliqueScalingGroupConfig) string {
+func groupName(set *grovev1alpha1.PodCliqueSet, replica int, config *grovev1alpha1.PodCliqueScalingGroupConfig) string {
 	return common.GeneratePodCliqueScalingGroupName(common.ResourceNameReplica{Name: set.Name, Replica: replica}, config.Name)
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/ai-dynamo/grove/operator/api/common"
 	"github.com/ai-dynamo/grove/operator/api/common/constants"
-	grovev1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -15,7 +15,7 @@ import (
 func podName(clique string, index int) string { return fmt.Sprintf("%s-%d", clique, index) }
 
 // pod is the one with that index in a clique. Its host name is its own name, so that peers find it below the Service.
-func (p place) pod(clique *grovev1.PodClique, index int) *corev1.Pod {
+func (p place) pod(clique *grovev1alpha1.PodClique, index int) *corev1.Pod {
 	labels := p.labels()
 	labels[common.LabelPodClique] = clique.Name
 	pod := &corev1.Pod{
@@ -41,7 +41,7 @@ func (p place) pod(clique *grovev1.PodClique, index int) *corev1.Pod {
 	return pod
 }
 
-func (p place) env(clique *grovev1.PodClique, index int) []corev1.EnvVar {
+func (p place) env(clique *grovev1alpha1.PodClique, index int) []corev1.EnvVar {
 	service := common.GenerateHeadlessServiceAddress(common.ResourceNameReplica{Name: p.set.Name, Replica: p.replica}, p.set.Namespace)
 	env := []corev1.EnvVar{
 		{Name: constants.EnvVarPodCliqueSetName, Value: p.set.Name},

@@ -6,10 +6,11 @@ import (
 	"maps"
 	"time"
 
-	grovev1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -21,7 +22,7 @@ const again = 20 * time.Millisecond
 
 // Reconcile makes a set's parts what they should be. A set that is being deleted is left to the garbage collector.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	set := &grovev1.PodCliqueSet{}
+	set := &grovev1alpha1.PodCliqueSet{}
 	if err := r.client.Get(ctx, request.NamespacedName, set); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -35,7 +36,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, err
 }
 
-func (r *reconciler) pass(ctx context.Context, set *grovev1.PodCliqueSet) error {
+func (r *reconciler) pass(ctx context.Context, set *grovev1alpha1.PodCliqueSet) error {
 	w, err := observe(ctx, r.client, set)
 	if err != nil {
 		return err
@@ -47,14 +48,14 @@ func (r *reconciler) pass(ctx context.Context, set *grovev1.PodCliqueSet) error 
 	}); err != nil {
 		return err
 	}
-	if w.groups, err = syncParts(ctx, r.client, w.wantGroups(), w.groups, func(live, want *grovev1.PodCliqueScalingGroup) bool {
+	if w.groups, err = syncParts(ctx, r.client, w.wantGroups(), w.groups, func(live, want *grovev1alpha1.PodCliqueScalingGroup) bool {
 		same := equality.Semantic.DeepEqual(live.Spec, want.Spec)
 		live.Spec = want.Spec
 		return !same
 	}); err != nil {
 		return err
 	}
-	if w.cliques, err = syncParts(ctx, r.client, w.wantCliques(), w.cliques, func(live, want *grovev1.PodClique) bool {
+	if w.cliques, err = syncParts(ctx, r.client, w.wantCliques(), w.cliques, func(live, want *grovev1alpha1.PodClique) bool {
 		same := equality.Semantic.DeepEqual(live.Spec, want.Spec)
 		live.Spec = want.Spec
 		return !same
@@ -88,7 +89,7 @@ func syncParts[T client.Object](
 		live = live.DeepCopyObject().(T)
 		now[part.GetName()] = live
 		changed := merge(live, part)
-		if mergeLabels(live, part.GetLabels()) || changed {
+		if mergeMeta(live, part) || changed {
 			if err := c.Update(ctx, live); err != nil {
 				return nil, fmt.Errorf("update %T %s: %w", part, part.GetName(), err)
 			}
@@ -98,23 +99,28 @@ func syncParts[T client.Object](
 		if _, wanted := now[name]; wanted || live.GetDeletionTimestamp() != nil {
 			continue
 		}
-		if err := c.Delete(ctx, live, client.PropagationPolicy("Background")); client.IgnoreNotFound(err) != nil {
+		err := c.Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("delete %T %s: %w", live, name, err)
 		}
 	}
 	return now, nil
 }
 
-// mergeLabels leaves labels of others alone.
-func mergeLabels(object client.Object, want map[string]string) (changed bool) {
-	labels := maps.Clone(object.GetLabels())
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	maps.Copy(labels, want)
-	changed = !maps.Equal(labels, object.GetLabels())
-	object.SetLabels(labels)
+// mergeMeta leaves labels and annotations of others alone.
+func mergeMeta(live, want client.Object) (changed bool) {
+	labels, annotations := over(live.GetLabels(), want.GetLabels()), over(live.GetAnnotations(), want.GetAnnotations())
+	changed = !maps.Equal(labels, live.GetLabels()) || !maps.Equal(annotations, live.GetAnnotations())
+	live.SetLabels(labels)
+	live.SetAnnotations(annotations)
 	return changed
+}
+
+func over(below, above map[string]string) map[string]string {
+	both := map[string]string{}
+	maps.Copy(both, below)
+	maps.Copy(both, above)
+	return both
 }
 
 func (r *reconciler) act(ctx context.Context, s step) error {

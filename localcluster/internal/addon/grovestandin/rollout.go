@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/ai-dynamo/grove/operator/api/common"
-	grovev1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -103,7 +103,7 @@ func replace(units []unit) []*corev1.Pod {
 }
 
 // mayStart holds pods back until enough of each clique before them is ready.
-func (w world) mayStart(clique *grovev1.PodClique) bool {
+func (w world) mayStart(clique *grovev1alpha1.PodClique) bool {
 	for _, name := range clique.Spec.StartsAfter {
 		before := w.cliques[name]
 		if before == nil || count(w.pods[name], ready) < minAvailable(before) {
@@ -114,7 +114,7 @@ func (w world) mayStart(clique *grovev1.PodClique) bool {
 }
 
 // minAvailable is how many pods make a clique serve: never more than it is asked to have.
-func minAvailable(clique *grovev1.PodClique) int32 {
+func minAvailable(clique *grovev1alpha1.PodClique) int32 {
 	if clique.Spec.MinAvailable == nil {
 		return clique.Spec.Replicas
 	}

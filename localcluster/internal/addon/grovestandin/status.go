@@ -6,7 +6,7 @@ import (
 
 	"github.com/ai-dynamo/grove/operator/api/common"
 	"github.com/ai-dynamo/grove/operator/api/common/constants"
-	grovev1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +14,7 @@ import (
 )
 
 // cliqueStatus counts the pods of a clique.
-func (w world) cliqueStatus(p place, clique *grovev1.PodClique) grovev1.PodCliqueStatus {
+func (w world) cliqueStatus(p place, clique *grovev1alpha1.PodClique) grovev1alpha1.PodCliqueStatus {
 	pods := w.pods[clique.Name]
 	s := *clique.Status.DeepCopy()
 	s.ObservedGeneration = new(clique.Generation)
@@ -49,7 +49,7 @@ func (p place) updated(pod *corev1.Pod) bool {
 }
 
 // groupStatus counts the replicas of a scaling group, each by its weakest clique.
-func (w world) groupStatus(group *grovev1.PodCliqueScalingGroup) grovev1.PodCliqueScalingGroupStatus {
+func (w world) groupStatus(group *grovev1alpha1.PodCliqueScalingGroup) grovev1alpha1.PodCliqueScalingGroupStatus {
 	s := *group.Status.DeepCopy()
 	s.ObservedGeneration = new(group.Generation)
 	s.Selector = new(selector(common.LabelPodCliqueScalingGroup, group.Name))
@@ -72,7 +72,7 @@ func (w world) groupStatus(group *grovev1.PodCliqueScalingGroup) grovev1.PodCliq
 }
 
 // setStatus counts the replicas of the set.
-func (w world) setStatus() grovev1.PodCliqueSetStatus {
+func (w world) setStatus() grovev1alpha1.PodCliqueSetStatus {
 	s := *w.set.Status.DeepCopy()
 	s.ObservedGeneration = new(w.set.Generation)
 	s.Selector = new(selector(common.LabelPartOfKey, w.set.Name))
@@ -82,14 +82,14 @@ func (w world) setStatus() grovev1.PodCliqueSetStatus {
 		h := w.health(func(p place) bool { return p.replica == replica && guaranteed(p) })
 		s.AvailableReplicas += h.available
 		s.UpdatedReplicas += w.health(func(p place) bool { return p.replica == replica }).updated
-		phase := grovev1.PodGangPending
+		phase := grovev1alpha1.PodGangPending
 		switch {
 		case h.available == 1:
-			phase = grovev1.PodGangRunning
+			phase = grovev1alpha1.PodGangRunning
 		case h.scheduled == 1:
-			phase = grovev1.PodGangStarting
+			phase = grovev1alpha1.PodGangStarting
 		}
-		s.PodGangStatutes = append(s.PodGangStatutes, grovev1.PodGangStatus{Name: serviceName(w.set, replica), Phase: phase})
+		s.PodGangStatutes = append(s.PodGangStatutes, grovev1alpha1.PodGangStatus{Name: serviceName(w.set, replica), Phase: phase})
 	}
 	if s.UpdatedReplicas == s.Replicas {
 		s.CurrentGenerationHash = new(setRevision(w.set))

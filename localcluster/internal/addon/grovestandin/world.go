@@ -7,25 +7,25 @@ import (
 	"slices"
 
 	"github.com/ai-dynamo/grove/operator/api/common"
-	grovev1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // world is one set and everything made from it.
 type world struct {
-	set      *grovev1.PodCliqueSet
-	groups   map[string]*grovev1.PodCliqueScalingGroup
-	cliques  map[string]*grovev1.PodClique
+	set      *grovev1alpha1.PodCliqueSet
+	groups   map[string]*grovev1alpha1.PodCliqueScalingGroup
+	cliques  map[string]*grovev1alpha1.PodClique
 	services map[string]*corev1.Service
 	pods     map[string][]*corev1.Pod // by clique, sorted by name
 }
 
 // observe reads the parts of a set.
-func observe(ctx context.Context, c client.Reader, set *grovev1.PodCliqueSet) (world, error) {
+func observe(ctx context.Context, c client.Reader, set *grovev1alpha1.PodCliqueSet) (world, error) {
 	var (
-		groups   grovev1.PodCliqueScalingGroupList
-		cliques  grovev1.PodCliqueList
+		groups   grovev1alpha1.PodCliqueScalingGroupList
+		cliques  grovev1alpha1.PodCliqueList
 		services corev1.ServiceList
 		pods     corev1.PodList
 	)
@@ -37,8 +37,8 @@ func observe(ctx context.Context, c client.Reader, set *grovev1.PodCliqueSet) (w
 	}
 	w := world{
 		set:      set,
-		groups:   byName(groups.Items, func(g *grovev1.PodCliqueScalingGroup) string { return g.Name }),
-		cliques:  byName(cliques.Items, func(c *grovev1.PodClique) string { return c.Name }),
+		groups:   byName(groups.Items, func(g *grovev1alpha1.PodCliqueScalingGroup) string { return g.Name }),
+		cliques:  byName(cliques.Items, func(c *grovev1alpha1.PodClique) string { return c.Name }),
 		services: byName(services.Items, func(s *corev1.Service) string { return s.Name }),
 		pods:     map[string][]*corev1.Pod{},
 	}

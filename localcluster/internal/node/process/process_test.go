@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	case play == "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("ready")
-		select {}
+		time.Sleep(time.Hour)
 	case play == "sleep":
 		fmt.Println("ready")
 		time.Sleep(time.Hour)
@@ -61,6 +61,7 @@ func launchReady(t *testing.T, play string) Process {
 	if _, err := bufio.NewReader(r).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
+	go func() { _, _ = io.Copy(io.Discard, r) }()
 	return p
 }
 

@@ -1,0 +1,23 @@
+package graph
+
+import "github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+
+// ObjectLabels are the labels of the objects made for a component: the user's,
+// and the base model by which its endpoints are found.
+func (c Component) ObjectLabels() map[string]string {
+	labels := join(c.Labels)
+	if c.Model != "" {
+		labels[v1alpha1.LabelBaseModelHash] = ModelHash(c.Model)
+	}
+	return labels
+}
+
+// ObjectAnnotations are their annotations. Those that the user gives to pods
+// stand here as well: tools that read them look at either.
+func (c Component) ObjectAnnotations() map[string]string {
+	annotations := join(c.Annotations, c.PodAnnotations)
+	if c.Model != "" {
+		annotations[v1alpha1.AnnotationBaseModel] = c.Model
+	}
+	return annotations
+}

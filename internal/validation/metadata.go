@@ -1,0 +1,43 @@
+package validation
+
+import (
+	"regexp"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+)
+
+// metadata checks what ends up as labels and annotations: one that the server
+// refuses takes the whole workload with it.
+func metadata(s *v1alpha1.SharedSpec, at *field.Path) field.ErrorList {
+	errs := metavalidation.ValidateLabels(s.Labels, at.Child("labels"))
+	errs = append(errs, apivalidation.ValidateAnnotations(s.Annotations, at.Child("annotations"))...)
+	if m := s.ExtraPodMetadata; m != nil {
+		errs = append(errs, metavalidation.ValidateLabels(m.Labels, at.Child("extraPodMetadata", "labels"))...)
+		errs = append(errs, apivalidation.ValidateAnnotations(m.Annotations, at.Child("extraPodMetadata", "annotations"))...)
+	}
+	for name, value := range map[string]string{"componentType": string(s.ComponentType), "subComponentType": s.SubComponentType} {
+		for _, problem := range validation.IsValidLabelValue(value) {
+			errs = append(errs, field.Invalid(at.Child(name), value, "as a label "+problem))
+		}
+	}
+	return errs
+}
+
+// share is a number of pods, or a part of them.
+var share = regexp.MustCompile(`^[0-9]+%?$`)
+
+// strategy checks the annotations by which a user tunes how pods are replaced.
+func strategy(annotations map[string]string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range []string{v1alpha1.AnnotationMaxSurge, v1alpha1.AnnotationMaxUnavailable} {
+		if value, set := annotations[key]; set && value != "" && !share.MatchString(value) {
+			errs = append(errs, field.Invalid(at.Key(key), value, "is neither a number such as 1 nor a share such as 25%"))
+		}
+	}
+	return errs
+}
