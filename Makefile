@@ -52,7 +52,7 @@ bin/localcluster: $(CLUSTER)
 # The controller pins an older Kubernetes, so it is built from a module of its own.
 bin/lws-controller: localcluster/lws/go.mod
 	@echo "building $@"
-	@cd localcluster/lws && go build -o ../../$@ sigs.k8s.io/lws/cmd
+	@cd localcluster/lws && go build -ldflags '-s -w' -o ../../$@ sigs.k8s.io/lws/cmd
 
 bin/addons/.collected: localcluster/collect-manifests.sh localcluster/go.mod localcluster/lws/go.mod
 	@mkdir -p bin

@@ -78,12 +78,12 @@ func TestCheck(t *testing.T) {
 		"unknown fields are found by path":        {`spec: {services: {a: {extraPodSpec: {tolerations: [{keys: x}]}}}}`, []string{"FieldValueForbidden spec.services[a].extraPodSpec.tolerations[0].keys"}},
 		"a close name is offered":                 {`spec: {services: {a: {env: []}}}`, []string{"FieldValueForbidden spec.services[a].env"}},
 		"a type that does not fit is found":       {`spec: {services: {a: {replicas: two, envs: {}}}}`, []string{"FieldValueInvalid spec.services[a].envs", "FieldValueInvalid spec.services[a].replicas"}},
-		"a quantity that cannot be read is found": {`spec: {pvcs: [{name: x, size: many}]}`, []string{"FieldValueInvalid spec.pvcs[0].size"}},
+		"a quantity that cannot be read is found": {`spec: {services: {}, pvcs: [{name: x, size: many}]}`, []string{"FieldValueInvalid spec.pvcs[0].size"}},
 		"a required field is missed":              {`spec: {services: {a: {volumeMounts: [{}]}}}`, []string{"FieldValueRequired spec.services[a].volumeMounts[0].name"}},
 		"a required field with a default is not":  {`spec: {services: {a: {multinode: {}}}}`, nil},
 		"bounds hold":                             {`spec: {services: {a: {replicas: -1, multinode: {nodeCount: 1}}}}`, []string{"FieldValueInvalid spec.services[a].multinode.nodeCount", "FieldValueInvalid spec.services[a].replicas"}},
-		"choices are named":                       {`spec: {backendFramework: llamacpp}`, []string{"FieldValueNotSupported spec.backendFramework"}},
-		"free form is free":                       {`spec: {services: {a: {eppConfig: {config: {plugins: [{type: x, parameters: {a: 1}}]}}}}}`, nil},
+		"choices are named":                       {`spec: {services: {}, backendFramework: llamacpp}`, []string{"FieldValueNotSupported spec.backendFramework"}},
+		"free form is free":                       {`spec: {services: {a: {eppConfig: {config: {plugins: [{type: x, parameters: {a: 1}}], schedulingProfiles: []}}}}}`, nil},
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {

@@ -119,7 +119,7 @@ func (w *warnings) nodes(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFrame
 	case c.Engine == graph.EngineVLLM && c.Resources.GPUs == 0:
 		why = "resources.limits.gpu does not say what fits on a node"
 	case c.Engine == graph.EngineVLLM:
-		why = "what its arguments ask for fits on one node"
+		why = "its arguments ask for no more GPUs than a node has, or stand where flags cannot be added"
 	}
 	w.add(at.Child("multinode"), fmt.Sprintf("nothing tells the %d nodes of each other: %s", c.Nodes, why))
 }

@@ -30,7 +30,8 @@ operator (its repository at the end of January 2026) made of each on an API serv
 are rendered from the same manifests under the same settings, sent by the operator's own
 writer, and compared as an API server stores them. A leaf is a scalar anywhere in an
 object: labels, annotations, owners, spec, data, rules. Items of lists are found by their
-key, and the order of such a list is a leaf of its own.
+key, and the order of such a list is a leaf of its own. Leaves of the original
+count; what only ours has is listed below as well.
 
 There are two paths: *component* runs each service as a Deployment or LeaderWorkerSets,
 *grove* runs the graph as one PodCliqueSet.

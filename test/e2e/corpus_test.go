@@ -45,7 +45,7 @@ func TestPublishedGraphsBecomeReadyAndAnswer(t *testing.T) {
 			}
 			t.Run(strings.ReplaceAll(file, "/", "_"), func(t *testing.T) {
 				t.Parallel()
-				answers := deploy(t, documents, here)
+				answers := deploy(newWorld(t), documents, here)
 				mu.Lock()
 				defer mu.Unlock()
 				ready += len(here)
@@ -86,22 +86,22 @@ func leftOut(graphs []*v1alpha1.DynamoGraphDeployment) string {
 }
 
 // deploy applies a manifest, asks every frontend in it and counts the answers.
-func deploy(t *testing.T, documents []corpus.Document, graphs []*v1alpha1.DynamoGraphDeployment) int {
-	w := newWorld(t)
+func deploy(w world, documents []corpus.Document, graphs []*v1alpha1.DynamoGraphDeployment) int {
+	w.Helper()
 	var objects []*unstructured.Unstructured
 	for _, d := range documents {
 		// Some manifests ask their reader to put the namespace in.
 		text := strings.ReplaceAll(string(d.JSON), "${K8S_NAMESPACE}", w.namespace)
 		object := &unstructured.Unstructured{}
 		if err := object.UnmarshalJSON([]byte(text)); err != nil {
-			t.Fatalf("%s: %v", d.Name(), err)
+			w.Fatalf("%s: %v", d.Name(), err)
 		}
 		object.SetNamespace(w.namespace)
 		objects = append(objects, object)
 	}
 	seed(w, documents, graphs)
-	if err := cluster.Apply(w.ctx, objects); err != nil {
-		t.Fatal(err)
+	if err := w.cluster.Apply(w.ctx, objects); err != nil {
+		w.Fatal(err)
 	}
 	asked := 0
 	for _, dgd := range graphs {
@@ -114,7 +114,7 @@ func deploy(t *testing.T, documents []corpus.Document, graphs []*v1alpha1.Dynamo
 		asked++
 	}
 	if asked == 0 && speaksOpenAI(graphs[0]) {
-		t.Error("no frontend was asked")
+		w.Error("no frontend was asked")
 	}
 	return asked
 }

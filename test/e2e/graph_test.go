@@ -30,7 +30,7 @@ func TestAGraphBecomesReadyAnswersAndIsDeletedWhole(t *testing.T) {
 	}
 	w.answers(w.frontendURL(dgd))
 
-	if err := cluster.Client.Delete(w.ctx, dgd); err != nil {
+	if err := w.cluster.Client.Delete(w.ctx, dgd); err != nil {
 		t.Fatal(err)
 	}
 	w.gone(&v1alpha1.DynamoGraphDeployment{}, "quickstart")
@@ -56,7 +56,7 @@ func TestAChangedServiceIsRolledOutAndARemovedOneIsPruned(t *testing.T) {
 	before := dgd.DeepCopy()
 	dgd.Spec.Services["decode"].Replicas = new(int32(2))
 	delete(dgd.Spec.Services, "prefill")
-	if err := cluster.Client.Patch(w.ctx, dgd, client.MergeFrom(before)); err != nil {
+	if err := w.cluster.Client.Patch(w.ctx, dgd, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 	dgd = w.ready("quickstart")
@@ -76,21 +76,21 @@ func TestWhatSomebodyChangesByHandIsPutBack(t *testing.T) {
 
 	service := &corev1.Service{}
 	service.Namespace, service.Name = w.namespace, "quickstart-decode"
-	if err := cluster.Client.Delete(w.ctx, service); err != nil {
+	if err := w.cluster.Client.Delete(w.ctx, service); err != nil {
 		t.Fatal(err)
 	}
 	w.eventually("the deleted Service to come back", func(ctx context.Context) error {
-		return cluster.Client.Get(ctx, w.key("quickstart-decode"), &corev1.Service{})
+		return w.cluster.Client.Get(ctx, w.key("quickstart-decode"), &corev1.Service{})
 	})
 
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":3},"metadata":{"labels":{"mine":"kept"}}}`))
 	deployment := &appsv1.Deployment{}
 	deployment.Namespace, deployment.Name = w.namespace, "quickstart-decode"
-	if err := cluster.Client.Patch(w.ctx, deployment, patch); err != nil {
+	if err := w.cluster.Client.Patch(w.ctx, deployment, patch); err != nil {
 		t.Fatal(err)
 	}
 	w.eventually("the edited Deployment to be corrected", func(ctx context.Context) error {
-		if err := cluster.Client.Get(ctx, w.key("quickstart-decode"), deployment); err != nil {
+		if err := w.cluster.Client.Get(ctx, w.key("quickstart-decode"), deployment); err != nil {
 			return err
 		}
 		if *deployment.Spec.Replicas != 1 {
@@ -113,7 +113,7 @@ func TestAnObjectOfSomebodyElseIsNotTakenOver(t *testing.T) {
 	w.apply(quickstart)
 	w.eventually("the graph to say that the name is taken", func(ctx context.Context) error {
 		dcd := &v1alpha1.DynamoComponentDeployment{}
-		if err := cluster.Client.Get(ctx, w.key("quickstart-decode"), dcd); err != nil {
+		if err := w.cluster.Client.Get(ctx, w.key("quickstart-decode"), dcd); err != nil {
 			return err
 		}
 		for _, c := range dcd.Status.Conditions {
@@ -123,13 +123,13 @@ func TestAnObjectOfSomebodyElseIsNotTakenOver(t *testing.T) {
 		}
 		return errors.New("no condition says so")
 	})
-	if err := cluster.Client.Get(w.ctx, w.key("quickstart-decode"), foreign); err != nil {
+	if err := w.cluster.Client.Get(w.ctx, w.key("quickstart-decode"), foreign); err != nil {
 		t.Fatal(err)
 	}
 	if len(foreign.Spec.Selector) > 0 || foreign.Spec.Ports[0].Port != 1 {
 		t.Errorf("the foreign Service was changed: %+v", foreign.Spec)
 	}
-	if err := cluster.Client.Delete(w.ctx, foreign); err != nil {
+	if err := w.cluster.Client.Delete(w.ctx, foreign); err != nil {
 		t.Fatal(err)
 	}
 	w.ready("quickstart")

@@ -21,11 +21,11 @@ func TestAKilledAPIServerComesBackAndTheGraphGoesOn(t *testing.T) {
 
 	kill(t, controlPlane(t, "kube-apiserver"))
 	w.eventually("the API server to answer again", func(ctx context.Context) error {
-		return cluster.Client.Get(ctx, w.key("quickstart"), &v1alpha1.DynamoGraphDeployment{})
+		return w.cluster.Client.Get(ctx, w.key("quickstart"), &v1alpha1.DynamoGraphDeployment{})
 	})
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"services":{"decode":{"replicas":2}}}}`))
 	w.eventually("a change to be taken", func(ctx context.Context) error {
-		return cluster.Client.Patch(ctx, dgd, patch)
+		return w.cluster.Client.Patch(ctx, dgd, patch)
 	})
 	w.eventually("the change to be carried out", func(context.Context) error {
 		if got := w.ready("quickstart").Status.Services["decode"].Replicas; got != 2 {
@@ -46,7 +46,7 @@ func TestAKilledEngineIsStartedAgain(t *testing.T) {
 	kill(t, engineOf(t, pod))
 	w.eventually("the container to be restarted", func(ctx context.Context) error {
 		var again corev1.Pod
-		if err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(&pod), &again); err != nil {
+		if err := w.cluster.Client.Get(ctx, client.ObjectKeyFromObject(&pod), &again); err != nil {
 			return err
 		}
 		status := again.Status.ContainerStatuses[0]
@@ -66,7 +66,7 @@ func TestADeletedPodIsReplaced(t *testing.T) {
 	dgd := w.ready("quickstart")
 
 	old := w.podOf("quickstart", "decode")
-	if err := cluster.Client.Delete(w.ctx, &old); err != nil {
+	if err := w.cluster.Client.Delete(w.ctx, &old); err != nil {
 		t.Fatal(err)
 	}
 	w.gone(&corev1.Pod{}, old.Name)

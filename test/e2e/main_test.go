@@ -1,5 +1,5 @@
-// Package e2e runs the product whole: a local cluster with the operator as it
-// is installed, pods that really run, and clients that really ask.
+// Package e2e runs the product whole: local clusters with the operator as it is
+// installed, pods that really run, and clients that really ask.
 package e2e
 
 import (
@@ -7,15 +7,19 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/playground"
 )
 
-// cluster is shared by the tests of this package; each works in namespaces of
-// its own.
-var cluster *playground.Cluster
+// shared is the cluster that most tests use, each in a namespace of its own. It
+// has everything optional but Grove, which would run every graph.
+var shared *playground.Cluster
+
+// binDir holds the programs under test, dir the clusters' data.
+var binDir, dir string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -23,42 +27,52 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	bin := os.Getenv("PLAYGROUND_BIN")
-	if bin == "" {
+	if binDir = os.Getenv("PLAYGROUND_BIN"); binDir == "" {
 		fmt.Println("PLAYGROUND_BIN is not set: no programs to run a cluster from, end-to-end tests are skipped (make test sets it)")
 		return 0
 	}
-	dir, err := os.MkdirTemp("", "e2e-")
-	if err != nil {
+	var err error
+	if dir, err = os.MkdirTemp("", "e2e-"); err != nil {
 		fmt.Println(err)
 		return 1
 	}
 	defer os.RemoveAll(dir)
+	if shared, err = start("shared", "lws,volcano,istio,inference"); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer stop(shared)
+	return m.Run()
+}
+
+// start makes a cluster with the operator in it.
+func start(name, with string) (*playground.Cluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	log, err := os.Create(dir + "/localcluster.log")
+	log, err := os.Create(filepath.Join(dir, name+".log"))
 	if err != nil {
-		fmt.Println(err)
-		return 1
+		return nil, err
 	}
-	cluster, err = playground.Up(ctx, playground.Options{BinDir: bin, Dir: dir + "/cluster", Nodes: 12, GPUsPerNode: 8, Log: log,
-		Args: []string{"--with", "lws,volcano,istio,inference"}})
+	c, err := playground.Up(ctx, playground.Options{
+		BinDir: binDir, Dir: filepath.Join(dir, name), Nodes: 12, GPUsPerNode: 8,
+		Log: log, Args: []string{"--with", with},
+	})
 	if err != nil {
-		fmt.Println(err)
-		return 1
+		return nil, err
 	}
-	defer func() {
-		if err := cluster.Down(context.Background()); err != nil {
-			fmt.Println(err)
-		}
-	}()
-	if err := cluster.InstallAPI(ctx); err != nil {
-		fmt.Println(err)
-		return 1
+	if err := c.InstallAPI(ctx); err != nil {
+		stop(c)
+		return nil, err
 	}
-	if err := cluster.InstallOperator(ctx); err != nil {
-		fmt.Println(err)
-		return 1
+	if err := c.InstallOperator(ctx); err != nil {
+		stop(c)
+		return nil, err
 	}
-	return m.Run()
+	return c, nil
+}
+
+func stop(c *playground.Cluster) {
+	if err := c.Down(context.Background()); err != nil {
+		fmt.Println(err)
+	}
 }

@@ -31,7 +31,7 @@ func engineOf(t *testing.T, pod corev1.Pod) int {
 // controlPlane finds a process of this test's own cluster.
 func controlPlane(t *testing.T, program string) int {
 	t.Helper()
-	dir := filepath.Dir(cluster.Kubeconfig)
+	dir := filepath.Dir(shared.Kubeconfig)
 	return findProcess(t, program, func(commandLine, _ string) bool {
 		return filepath.Base(firstOf(commandLine)) == program && strings.Contains(commandLine, dir)
 	})

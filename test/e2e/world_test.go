@@ -22,25 +22,33 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/tree"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/playground"
 )
 
 // world is a namespace for one test.
 type world struct {
 	*testing.T
 	ctx       context.Context
+	cluster   *playground.Cluster
 	namespace string
 }
 
+// newWorld makes a namespace on the cluster that most tests share.
 func newWorld(t *testing.T) world {
+	t.Helper()
+	return newWorldOn(t, shared)
+}
+
+func newWorldOn(t *testing.T, cluster *playground.Cluster) world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	t.Cleanup(cancel)
 	sum := sha1.Sum([]byte(t.Name()))
-	w := world{T: t, ctx: ctx, namespace: "t-" + hex.EncodeToString(sum[:4])}
+	w := world{T: t, ctx: ctx, cluster: cluster, namespace: "t-" + hex.EncodeToString(sum[:4])}
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
 	t.Cleanup(func() {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
-		if err := cluster.Client.Delete(context.Background(), namespace); err != nil {
+		if err := w.cluster.Client.Delete(context.Background(), namespace); err != nil {
 			t.Errorf("delete namespace: %v", err)
 		}
 	})
@@ -49,7 +57,7 @@ func newWorld(t *testing.T) world {
 
 func (w world) create(object client.Object) {
 	w.Helper()
-	if err := cluster.Client.Create(w.ctx, object); err != nil {
+	if err := w.cluster.Client.Create(w.ctx, object); err != nil {
 		w.Fatalf("create %T %s: %v", object, object.GetName(), err)
 	}
 }
@@ -61,11 +69,11 @@ func (w world) apply(path string) []*unstructured.Unstructured {
 	if err != nil {
 		w.Fatal(err)
 	}
-	objects, err := cluster.Decode(strings.NewReader(string(text)), w.namespace)
+	objects, err := w.cluster.Decode(strings.NewReader(string(text)), w.namespace)
 	if err != nil {
 		w.Fatalf("%s: %v", path, err)
 	}
-	if err := cluster.Apply(w.ctx, objects); err != nil {
+	if err := w.cluster.Apply(w.ctx, objects); err != nil {
 		w.Fatalf("%s: %v", path, err)
 	}
 	return objects
@@ -73,7 +81,7 @@ func (w world) apply(path string) []*unstructured.Unstructured {
 
 func (w world) eventually(what string, try func(ctx context.Context) error) {
 	w.Helper()
-	if err := cluster.Eventually(w.ctx, what, try); err != nil {
+	if err := w.cluster.Eventually(w.ctx, what, try); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -85,7 +93,7 @@ func (w world) key(name string) types.NamespacedName {
 func (w world) graph(name string) *v1alpha1.DynamoGraphDeployment {
 	w.Helper()
 	dgd := &v1alpha1.DynamoGraphDeployment{}
-	if err := cluster.Client.Get(w.ctx, w.key(name), dgd); err != nil {
+	if err := w.cluster.Client.Get(w.ctx, w.key(name), dgd); err != nil {
 		w.Fatal(err)
 	}
 	return dgd
@@ -96,8 +104,8 @@ func (w world) graph(name string) *v1alpha1.DynamoGraphDeployment {
 func (w world) ready(name string) *v1alpha1.DynamoGraphDeployment {
 	w.Helper()
 	dgd := &v1alpha1.DynamoGraphDeployment{}
-	err := cluster.Eventually(w.ctx, "graph "+name+" to be ready", func(ctx context.Context) error {
-		if err := cluster.Client.Get(ctx, w.key(name), dgd); err != nil {
+	err := w.cluster.Eventually(w.ctx, "graph "+name+" to be ready", func(ctx context.Context) error {
+		if err := w.cluster.Client.Get(ctx, w.key(name), dgd); err != nil {
 			return err
 		}
 		condition := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionReady)
@@ -121,7 +129,7 @@ func (w world) ready(name string) *v1alpha1.DynamoGraphDeployment {
 func (w world) pods(ctx context.Context) []corev1.Pod {
 	w.Helper()
 	var list corev1.PodList
-	if err := cluster.Client.List(ctx, &list, client.InNamespace(w.namespace)); err != nil {
+	if err := w.cluster.Client.List(ctx, &list, client.InNamespace(w.namespace)); err != nil {
 		w.Fatal(err)
 	}
 	return list.Items
@@ -159,14 +167,14 @@ func (w world) answers(url string) {
 	w.Helper()
 	var models []string
 	w.eventually("a model at "+url, func(ctx context.Context) (err error) {
-		if models, err = cluster.Models(ctx, url); err == nil && len(models) == 0 {
+		if models, err = w.cluster.Models(ctx, url); err == nil && len(models) == 0 {
 			err = errors.New("no model yet")
 		}
 		return err
 	})
 	for _, model := range models {
 		w.eventually("an answer of "+model, func(ctx context.Context) error {
-			return cluster.Chat(ctx, url, model, "hello", 4, func(string) {})
+			return w.cluster.Chat(ctx, url, model, "hello", 4, func(string) {})
 		})
 	}
 }
@@ -175,7 +183,7 @@ func (w world) answers(url string) {
 func (w world) gone(object client.Object, name string) {
 	w.Helper()
 	w.eventually(fmt.Sprintf("%T %s to be gone", object, name), func(ctx context.Context) error {
-		err := cluster.Client.Get(ctx, w.key(name), object)
+		err := w.cluster.Client.Get(ctx, w.key(name), object)
 		if err == nil {
 			return errors.New("it is still there")
 		}

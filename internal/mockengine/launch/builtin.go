@@ -18,9 +18,9 @@ var builtins map[string]builtin
 
 // harmless commands prepare a container; here there is nothing to prepare.
 var harmless = []string{
-	":", "true", "cd", "mkdir", "cp", "mv", "rm", "ln", "touch", "chmod", "chown", "ls", "ssh-keygen", "getent", "ulimit", "umask", "trap",
-	"source", ".", "ldconfig", "nvidia-smi", "pip", "pip3", "apt-get", "apt", "git", "hf", "huggingface-cli", "modelexpress-cli", "ray",
-	"sysctl", "hash", "stty", "unalias", "alias", "shopt", "sync", "aiperf",
+	":", "true", "cd", "mkdir", "cp", "mv", "rm", "ln", "touch", "chmod", "chown", "ls", "ssh-keygen", "ulimit", "umask", "trap",
+	"source", ".", "ldconfig", "nvidia-smi", "pip", "pip3", "apt-get", "apt", "git", "hf", "huggingface-cli", "modelexpress-cli",
+	"ray", "sysctl", "hash", "stty", "unalias", "alias", "shopt", "sync", "aiperf",
 }
 
 func init() { // not a literal: eval and friends refer back to the table
@@ -40,6 +40,7 @@ func init() { // not a literal: eval and friends refer back to the table
 		"eval":     eval,
 		"date":     date,
 		"hostname": hostname,
+		"getent":   getent,
 		"cat":      cat,
 		"tee":      tee,
 		"sed":      sed,
@@ -53,16 +54,6 @@ func init() { // not a literal: eval and friends refer back to the table
 	}
 	for _, name := range harmless {
 		builtins[name] = func(context.Context, *process, []string) int { return 0 }
-	}
-	// "ray start --address ... --block" is a program; only "ray start --head"
-	// and "ray stop" return, so this name is asked after the programs.
-	rayReturns := builtins["ray"]
-	builtins["ray"] = func(ctx context.Context, p *process, args []string) int {
-		if program, ok := recognise(append([]string{"ray"}, args...)); ok {
-			program.Env = p.exports()
-			return p.shell.Run(ctx, program, p.streams)
-		}
-		return rayReturns(ctx, p, args)
 	}
 }
 
@@ -256,6 +247,24 @@ func hostname(_ context.Context, p *process, args []string) int {
 		fmt.Fprintln(p.streams.Out, p.env.AdvertiseHost())
 	} else {
 		fmt.Fprintln(p.streams.Out, p.env.String("localhost", "HOSTNAME", "POD_NAME"))
+	}
+	return 0
+}
+
+// statusNoEntry is getent's for a key that is not in its database.
+const statusNoEntry = 2
+
+// getent hosts NAME tells by its status whether the cluster knows a name, which
+// then stands for its address too: the two are dialled alike.
+func getent(ctx context.Context, p *process, args []string) int {
+	if len(args) < 2 || args[0] != "hosts" && args[0] != "ahosts" || p.shell.Resolves == nil {
+		return 0
+	}
+	for _, host := range args[1:] {
+		if !p.shell.Resolves(ctx, host, p.exports()) {
+			return statusNoEntry
+		}
+		fmt.Fprintf(p.streams.Out, "%-15s %s\n", host, host)
 	}
 	return 0
 }

@@ -31,8 +31,12 @@ const (
 	EndpointPicker Kind = "endpoint-picker"
 	// Script is a Python program of the user's own that takes part as a component.
 	Script Kind = "script"
+	// RayHead opens a Ray cluster and returns; with --block it stays.
+	RayHead Kind = "ray-head"
 	// RayNode is a member of a Ray cluster that lends its GPUs to the leader.
 	RayNode Kind = "ray-node"
+	// MPIJob is an mpirun with the hosts it spans.
+	MPIJob Kind = "mpi-job"
 	// SSHDaemon is a node of an MPI job waiting for the leader's call.
 	SSHDaemon Kind = "ssh-daemon"
 	// Idle is anything unknown that had better stay up.
@@ -63,7 +67,9 @@ func recognise(words []string) (Program, bool) {
 		return Program{Kind: EndpointPicker, Name: name, Args: args}, true
 	case name == "sshd":
 		return Program{Kind: SSHDaemon, Name: name, Args: args}, true
-	case name == "ray" && len(args) > 0 && args[0] == "start" && slices.Contains(args, "--block"):
+	case name == "ray" && len(args) > 0 && args[0] == "start" && slices.Contains(args, "--head"):
+		return Program{Kind: RayHead, Name: name, Args: args}, true
+	case name == "ray" && len(args) > 0 && args[0] == "start":
 		return Program{Kind: RayNode, Name: name, Args: args}, true
 	case name == "planner_sla":
 		return Program{Kind: Planner, Name: name, Args: args}, true

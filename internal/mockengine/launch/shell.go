@@ -35,6 +35,11 @@ type Runner func(ctx context.Context, p Program, s Streams) int
 type Shell struct {
 	Run Runner
 	Log *slog.Logger
+	// Spread plays mpirun: it meets the other hosts of a job and runs the
+	// wrapped command on this one. nil runs it without meeting anybody.
+	Spread func(ctx context.Context, mpirun Program, s Streams, run func(ctx context.Context, env setting.Env) int) int
+	// Resolves plays getent; nil knows every host.
+	Resolves func(ctx context.Context, host string, env setting.Env) bool
 	// Wait pauses for d or until ctx is done; nil waits for real.
 	Wait func(ctx context.Context, d time.Duration) error
 }
@@ -442,7 +447,7 @@ func (p *process) words(ctx context.Context, words []string) int {
 		return p.withEnv(ctx, words[1:])
 	}
 	if inner := unwrap(words); len(inner) > 0 {
-		return p.words(ctx, inner)
+		return p.wrapped(ctx, words[:len(words)-len(inner)], inner)
 	}
 	if program, ok := recognise(words); ok {
 		program.Env = p.exports()
@@ -455,6 +460,22 @@ func (p *process) words(ctx context.Context, words []string) int {
 		return p.python(ctx, words)
 	}
 	return p.unknown(ctx, words)
+}
+
+// wrapped runs the command inside a wrapper, and what the wrapper does around it.
+func (p *process) wrapped(ctx context.Context, wrapper, inner []string) int {
+	name := path.Base(wrapper[0])
+	if name != "mpirun" && name != "mpiexec" || p.shell.Spread == nil {
+		return p.words(ctx, inner)
+	}
+	program := Program{Kind: MPIJob, Name: name, Args: wrapper[1:], Env: p.exports()}
+	return p.shell.Spread(ctx, program, p.streams, func(ctx context.Context, env setting.Env) int {
+		child := p.fork()
+		for name, value := range env {
+			child.env[name], child.exported[name] = value, true
+		}
+		return child.words(ctx, inner)
+	})
 }
 
 // python is an interpreter that was not given a program of the runtime: code on

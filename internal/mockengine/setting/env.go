@@ -92,6 +92,9 @@ func (e Env) Duration(name string, byDefault time.Duration) (time.Duration, erro
 	return d, nil
 }
 
+// GPUs is how many the container has, 0 if nobody said.
+func (e Env) GPUs() (int, error) { return e.Int("DYNAMO_GPUS", 0) }
+
 // ListenHost is the address every listener of the process binds.
 func (e Env) ListenHost() string { return e.String("0.0.0.0", "DYNAMO_LISTEN_HOST") }
 

@@ -26,7 +26,7 @@ type Client struct{ http *http.Client }
 // NewClient returns a client that reaches pods through the forward proxy given
 // as URL, or directly when it is empty.
 func NewClient(proxy string) (*Client, error) {
-	dial, err := dialer(proxy)
+	dial, err := NewDialer(proxy)
 	if err != nil {
 		return nil, err
 	}

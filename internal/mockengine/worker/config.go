@@ -14,6 +14,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/discovery"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/engine"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/launch"
+	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/rendezvous"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/timing"
 )
 
@@ -46,6 +47,10 @@ type Config struct {
 	// Follower is a member of a multinode group that lends its GPUs to the
 	// leader and takes no requests itself.
 	Follower bool
+	// Place is the worker's place in a group of nodes; nil if it is alone.
+	Place *rendezvous.Place
+	// RayGPUs is how many GPUs the engine claims from a Ray cluster; 0 without Ray.
+	RayGPUs int
 	Startup  time.Duration
 	// Warnings are oddities of the command line that do not matter enough to fail.
 	Warnings []string
@@ -54,6 +59,10 @@ type Config struct {
 // NewConfig reads a worker's or script's command line.
 func NewConfig(p launch.Program, knobs Knobs) (Config, error) {
 	r := &reader{args: commandline.NewLooseArgs(p.Args)}
+	gpus, err := p.Env.GPUs()
+	if err != nil {
+		r.fail(err)
+	}
 	c := Config{
 		Address: discovery.Address{Namespace: p.Env.String("dynamo", "DYN_NAMESPACE"), Component: "backend", Endpoint: "generate"},
 		Role:    Aggregated,
@@ -66,10 +75,13 @@ func NewConfig(p launch.Program, knobs Knobs) (Config, error) {
 		switch c.Backend {
 		case "vllm":
 			c.vllm(r)
+			c.vllmGroup(r, gpus)
 		case "sglang":
 			c.sglang(r)
+			c.sglangGroup(r, gpus)
 		case "trtllm":
 			c.trtllm(r)
+			c.trtllmGroup(r, p.Env)
 		case "mocker":
 			c.mocker(r)
 		}
@@ -107,10 +119,6 @@ func (c *Config) vllm(r *reader) {
 	c.Engine.MaxBatchedTokens = r.int(8192, "--max-num-batched-tokens")
 	c.Engine.Sharing = r.args.Switch("--enable-prefix-caching", true)
 	c.Engine.Ranks = r.int(1, "--data-parallel-size", "-dp")
-	// In hybrid load balancing every node serves its local ranks only.
-	c.Engine.Ranks = r.int(c.Engine.Ranks, "--data-parallel-size-local", "-dpl")
-	c.Follower = r.int(0, "--data-parallel-start-rank", "-dpr") > 0 || r.args.Switch("--headless", false)
-	r.leader("--data-parallel-address")
 }
 
 func (c *Config) sglang(r *reader) {
@@ -127,9 +135,6 @@ func (c *Config) sglang(r *reader) {
 	c.Engine.MaxBatchedTokens = r.int(8192, "--chunked-prefill-size")
 	c.Engine.Sharing = !r.args.Switch("--disable-radix-cache", false)
 	c.Engine.Ranks = r.int(1, "--dp-size", "--dp", "--data-parallel-size")
-	c.Follower = r.int(0, "--node-rank") > 0
-	r.int(1, "--nnodes")
-	r.leader("--dist-init-addr")
 }
 
 func (c *Config) trtllm(r *reader) {
@@ -320,12 +325,4 @@ func (r *reader) float(byDefault float64, names ...string) float64 {
 		r.fail(err)
 	}
 	return f
-}
-
-// leader refuses a leader's address that no shell has expanded: a real engine
-// would wait for a host of that name until it times out.
-func (r *reader) leader(flag string) {
-	if address, ok := r.args.Value(flag); ok && strings.ContainsAny(address, "$()") {
-		r.fail(fmt.Errorf("argument %s: cannot resolve %q", flag, address))
-	}
 }

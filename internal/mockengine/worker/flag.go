@@ -24,7 +24,8 @@ var knownFlags = map[string][]string{
 		--disaggregation-transfer-backend --mem-fraction-static --ep-size --ep --dp --dp-size --data-parallel-size --enable-dp-attention
 		--prefill-round-robin-balance --load-balance-method --kv-events-config --dist-init-addr --nnodes --node-rank --context-length
 		--max-running-requests --chunked-prefill-size --disable-radix-cache --endpoint --migration-limit --embedding-worker --is-embedding
-		--enable-metrics --disable-cuda-graph --dtype --quantization --kv-cache-dtype --num-gpu-blocks-override --watermark --speedup-ratio`),
+		--enable-metrics --disable-cuda-graph --dtype --quantization --kv-cache-dtype --num-gpu-blocks-override --watermark --speedup-ratio
+		--pp-size --pp --pipeline-parallel-size`),
 	"trtllm": strings.Fields(`--model-path --served-model-name --extra-engine-args --override-engine-args --disaggregation-mode
 		--disaggregation-strategy --tensor-parallel-size --expert-parallel-size --pipeline-parallel-size --max-batch-size --max-num-tokens
 		--max-seq-len --max-beam-width --free-gpu-memory-fraction --publish-events-and-metrics --kv-block-size --endpoint --migration-limit

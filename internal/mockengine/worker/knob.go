@@ -23,6 +23,8 @@ import (
 //	                         with status "error"; forget: success is answered but
 //	                         the adapter is not kept
 //
+// How long the nodes of a group wait for each other is rendezvous' to say.
+//
 // Loaded adapters live in memory: a restarted worker has lost them, as a real
 // one has.
 type Knobs struct {

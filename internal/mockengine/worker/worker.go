@@ -20,6 +20,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/discovery"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/engine"
+	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/rendezvous"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/setting"
 )
 
@@ -33,8 +34,15 @@ const (
 	ExitDrainOverrun = 911 & 0xff
 )
 
+// Meeting brings the nodes of a worker's group together and returns when all
+// are there.
+type Meeting func(ctx context.Context) (*rendezvous.Group, error)
+
 // Worker is a running worker.
 type Worker struct {
+	// Meet is how the worker finds its group; nil if it is alone.
+	Meet Meeting
+
 	config Config
 	knobs  Knobs
 	env    setting.Env
@@ -82,12 +90,19 @@ func (w *Worker) Run(ctx context.Context) int {
 		return ExitEngineDied
 	}
 	defer stopStatus()
-	if w.config.Follower {
-		w.log.Info("multinode follower: serving the leader, registering nothing", "backend", w.config.Backend)
-		<-ctx.Done()
-		return 0
-	}
 	crash := w.crashTimer()
+	group, err := w.meet(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return 0
+		}
+		w.log.Error("multinode group", "error", err)
+		return ExitEngineDied
+	}
+	defer group.Close()
+	if w.config.Follower {
+		return w.follow(ctx, group, crash)
+	}
 	if !w.load(ctx, crash) {
 		return w.endBeforeServing(ctx)
 	}
@@ -101,10 +116,35 @@ func (w *Worker) Run(ctx context.Context) int {
 	select {
 	case <-ctx.Done():
 		return w.drain()
+	case loss := <-group.Lost():
+		w.log.Error("engine died with its group", "error", loss)
+		return ExitEngineDied
 	case <-crash:
 		w.log.Error("engine died, as asked by MOCKER_CRASH_AFTER")
 		return ExitEngineDied
 	}
+}
+
+func (w *Worker) meet(ctx context.Context) (*rendezvous.Group, error) {
+	if w.Meet == nil {
+		return nil, nil
+	}
+	return w.Meet(ctx)
+}
+
+// follow lends the node to its leader. A follower registers nothing, in hybrid
+// load balancing neither: no Service selects its pod.
+func (w *Worker) follow(ctx context.Context, group *rendezvous.Group, crash <-chan time.Time) int {
+	w.log.Info("multinode follower: serving the leader, registering nothing", "backend", w.config.Backend)
+	select {
+	case <-ctx.Done():
+		return 0
+	case loss := <-group.Lost():
+		w.log.Error("engine died with its group", "error", loss)
+	case <-crash:
+		w.log.Error("engine died, as asked by MOCKER_CRASH_AFTER")
+	}
+	return ExitEngineDied
 }
 
 // crashTimer fires when the crash knob says so; never, if it is not set.

@@ -64,7 +64,8 @@ func lwsProgram(c controlplane.Cluster) (supervisor.Program, error) {
 	if err != nil {
 		return supervisor.Program{}, err
 	}
-	config, err := c.WriteConfig(LWSName+".yaml", fmt.Sprintf(lwsConfig, c.Network().ControlPlane(), lwsWebhookPort, certificates, lwsHealthPort))
+	config, err := c.WriteConfig(LWSName+".yaml",
+		fmt.Sprintf(lwsConfig, c.Network().ControlPlane(), lwsWebhookPort, certificates, lwsHealthPort))
 	if err != nil {
 		return supervisor.Program{}, err
 	}

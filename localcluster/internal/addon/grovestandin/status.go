@@ -66,7 +66,8 @@ func (w world) groupStatus(group *grovev1alpha1.PodCliqueScalingGroup) grovev1al
 	if s.UpdatedReplicas == group.Spec.Replicas {
 		s.CurrentPodCliqueSetGenerationHash = new(setRevision(w.set))
 	}
-	breached(&s.Conditions, group.Generation, s.AvailableReplicas, min(orOne(group.Spec.MinAvailable), group.Spec.Replicas), "replicas available",
+	need := min(orOne(group.Spec.MinAvailable), group.Spec.Replicas)
+	breached(&s.Conditions, group.Generation, s.AvailableReplicas, need, "replicas available",
 		constants.ConditionReasonInsufficientAvailablePCSGReplicas, constants.ConditionReasonSufficientAvailablePCSGReplicas)
 	return s
 }

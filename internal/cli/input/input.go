@@ -1,0 +1,117 @@
+// Package input reads the files that a verb is given with -f: YAML or JSON, one
+// document or several, from a path or standard input. It does not judge what
+// the documents mean.
+package input
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// Document is one object of a file.
+type Document struct {
+	// Source is where it stands: the file and, if that holds several, which one.
+	Source string
+	*unstructured.Unstructured
+}
+
+// String names the document for a person.
+func (d Document) String() string {
+	return fmt.Sprintf("%s: %s %s", d.Source, d.GetKind(), d.GetName())
+}
+
+// Stdin is the path that means standard input.
+const Stdin = "-"
+
+// Read reads the documents of all paths, in order.
+func Read(paths []string, stdin io.Reader) ([]Document, error) {
+	var all []Document
+	for _, path := range paths {
+		text, err := readFile(path, stdin)
+		if err != nil {
+			return nil, err
+		}
+		documents, err := Parse(path, text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, documents...)
+	}
+	return all, nil
+}
+
+func readFile(path string, stdin io.Reader) ([]byte, error) {
+	if path == Stdin {
+		return io.ReadAll(stdin)
+	}
+	return os.ReadFile(path)
+}
+
+// Parse takes a text apart. A list is its items.
+func Parse(name string, text []byte) ([]Document, error) {
+	var objects []*unstructured.Unstructured
+	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))); ; {
+		raw, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return number(name, objects), nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		found, err := decode(raw)
+		if err != nil {
+			return nil, fmt.Errorf("%s: document %d: %w", name, len(objects)+1, err)
+		}
+		objects = append(objects, found...)
+	}
+}
+
+// decode reads one document; none if it is empty.
+func decode(raw []byte) ([]*unstructured.Unstructured, error) {
+	text, err := yaml.YAMLToJSONStrict(raw)
+	if err != nil {
+		return nil, err
+	}
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		return nil, err
+	}
+	if value == nil {
+		return nil, nil
+	}
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return nil, errors.New("is no object")
+	}
+	object := &unstructured.Unstructured{Object: fields}
+	if !object.IsList() {
+		return []*unstructured.Unstructured{object}, nil
+	}
+	var items []*unstructured.Unstructured
+	err = object.EachListItem(func(item runtime.Object) error {
+		items = append(items, item.(*unstructured.Unstructured))
+		return nil
+	})
+	return items, err
+}
+
+func number(name string, objects []*unstructured.Unstructured) []Document {
+	documents := make([]Document, len(objects))
+	for i, object := range objects {
+		documents[i] = Document{name, object}
+		if len(objects) > 1 {
+			documents[i].Source = fmt.Sprintf("%s: document %d", name, i+1)
+		}
+	}
+	return documents
+}

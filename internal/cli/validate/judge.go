@@ -1,0 +1,143 @@
+package validate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
+	"github.com/dynamo-operator/dynamo-operator/internal/definition"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	rules "github.com/dynamo-operator/dynamo-operator/internal/validation"
+)
+
+// Verdict is what a cluster with the operator in it would say to a document.
+type Verdict struct {
+	// Object is the document as a server would store it; nil if it cannot be
+	// read.
+	Object   graph.Object
+	Problems field.ErrorList
+	Warnings []string
+}
+
+// Ours reports whether a document is of our API.
+func Ours(d input.Document) bool {
+	group, _, _ := strings.Cut(d.GetAPIVersion(), "/")
+	return group == v1alpha1.GroupName
+}
+
+// Judge reads a document of our API by its definition, then by the rules.
+func Judge(d input.Document) (Verdict, error) {
+	if d.GetAPIVersion() != v1alpha1.SchemeGroupVersion.String() {
+		return refuse(field.NotSupported(field.NewPath("apiVersion"), d.GetAPIVersion(), []string{v1alpha1.SchemeGroupVersion.String()})), nil
+	}
+	schema, known, err := definition.Of(d.GetKind())
+	if err != nil {
+		return Verdict{}, err
+	}
+	if !known {
+		return refuse(field.NotSupported(field.NewPath("kind"), d.GetKind(), slices.Sorted(maps.Keys(types)))), nil
+	}
+	v := Verdict{Problems: append(metadata(d), schema.Check(d.Object)...)}
+	stored := d.DeepCopy()
+	schema.Default(stored.Object)
+	object := types[d.GetKind()]()
+	if err := decode(stored.Object, object); err != nil {
+		if len(v.Problems) == 0 {
+			v.Problems = field.ErrorList{field.Invalid(field.NewPath("spec"), d.GetName(), err.Error())}
+		}
+		return v, nil
+	}
+	v.Object = object
+	problems, warnings := rule(object)
+	v.Problems, v.Warnings = unite(v.Problems, problems), warnings
+	return v, nil
+}
+
+func refuse(problem *field.Error) Verdict {
+	return Verdict{Problems: field.ErrorList{problem}}
+}
+
+// types make an empty object of each kind of our API.
+var types = map[string]func() graph.Object{
+	v1alpha1.KindDynamoGraphDeployment:               func() graph.Object { return &v1alpha1.DynamoGraphDeployment{} },
+	v1alpha1.KindDynamoComponentDeployment:           func() graph.Object { return &v1alpha1.DynamoComponentDeployment{} },
+	v1alpha1.KindDynamoModel:                         func() graph.Object { return &v1alpha1.DynamoModel{} },
+	v1alpha1.KindDynamoGraphDeploymentRequest:        func() graph.Object { return &v1alpha1.DynamoGraphDeploymentRequest{} },
+	v1alpha1.KindDynamoGraphDeploymentScalingAdapter: func() graph.Object { return &v1alpha1.DynamoGraphDeploymentScalingAdapter{} },
+	v1alpha1.KindDynamoWorkerMetadata:                func() graph.Object { return &v1alpha1.DynamoWorkerMetadata{} },
+}
+
+// rule asks the rules about an object of any kind.
+func rule(object graph.Object) (problems field.ErrorList, warnings []string) {
+	switch o := object.(type) {
+	case *v1alpha1.DynamoGraphDeployment:
+		return rules.GraphDeployment(o), rules.GraphDeploymentWarnings(o)
+	case *v1alpha1.DynamoComponentDeployment:
+		return rules.ComponentDeployment(o), rules.ComponentDeploymentWarnings(o)
+	case *v1alpha1.DynamoModel:
+		return rules.Model(o), nil
+	case *v1alpha1.DynamoGraphDeploymentRequest:
+		// Whether the operator manages a whole cluster is not known here.
+		return rules.Request(o, true), rules.RequestWarnings(o)
+	case *v1alpha1.DynamoGraphDeploymentScalingAdapter:
+		return rules.ScalingAdapter(o), nil
+	default:
+		return nil, nil
+	}
+}
+
+// decode reads fields into an object.
+func decode(fields map[string]any, object graph.Object) error {
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, object)
+}
+
+// metadata checks what no definition describes.
+func metadata(d input.Document) field.ErrorList {
+	at := field.NewPath("metadata")
+	text, err := json.Marshal(d.Object["metadata"])
+	if err != nil {
+		return field.ErrorList{field.InternalError(at, err)}
+	}
+	strict := json.NewDecoder(bytes.NewReader(text))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&metav1.ObjectMeta{}); err != nil {
+		return field.ErrorList{field.Invalid(at, d.GetName(), strings.TrimPrefix(err.Error(), "json: "))}
+	}
+	if d.GetName() == "" && d.GetGenerateName() == "" {
+		return field.ErrorList{field.Required(at.Child("name"), "")}
+	}
+	if problems := validation.IsDNS1123Subdomain(d.GetName()); d.GetName() != "" && len(problems) > 0 {
+		return field.ErrorList{field.Invalid(at.Child("name"), d.GetName(), problems[0])}
+	}
+	return nil
+}
+
+// unite joins two lists; what both say of a field is said once.
+func unite(first, second field.ErrorList) field.ErrorList {
+	all := slices.Clone(first)
+	for _, e := range second {
+		if !slices.ContainsFunc(first, func(known *field.Error) bool { return known.Field == e.Field }) {
+			all = append(all, e)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
+	return all
+}
+
+// describe is a problem in one line.
+func describe(e *field.Error) string {
+	return fmt.Sprintf("%s: %s", e.Field, e.ErrorBody())
+}

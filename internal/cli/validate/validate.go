@@ -1,0 +1,91 @@
+// Package validate says, without a cluster, what is wrong with manifests of our
+// API: everything at once, by file and field. It changes nothing.
+package validate
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
+)
+
+const help = `Check manifests of nvidia.com/v1alpha1 without a cluster.
+
+Every problem of every document is printed with its file and field, and the
+command ends with code 1 if there is any. Unknown fields are problems. A warning
+is something that is admitted and does not do what a reader would expect; it
+does not fail the command. Documents of other APIs are passed over.
+
+What only a cluster knows is not checked: whether claims, Secrets, queues and
+optional APIs exist, and what may change on an object that is there already.`
+
+// Command is the verb.
+func Command() *cobra.Command {
+	var files []string
+	command := &cobra.Command{
+		Use:     "validate -f FILE",
+		Short:   "Check manifests without a cluster, all problems at once",
+		Long:    help,
+		Example: "  kubectl dynamo validate -f graph.yaml\n  helm template chart | kubectl dynamo validate -f -",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			documents, err := input.Read(files, cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			return run(documents, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	command.Flags().StringArrayVarP(&files, "filename", "f", nil, "file to read, - for standard input; may be repeated")
+	if err := command.MarkFlagRequired("filename"); err != nil {
+		panic(err) // the flag is defined above
+	}
+	return command
+}
+
+func run(documents []input.Document, out, notes io.Writer) error {
+	problems, checked := 0, 0
+	for _, d := range documents {
+		if !Ours(d) {
+			fmt.Fprintf(notes, "%s: passed over, it is of another API\n", d)
+			continue
+		}
+		checked++
+		v, err := Judge(d)
+		if err != nil {
+			return err
+		}
+		Print(out, d, v)
+		problems += len(v.Problems)
+	}
+	switch {
+	case problems > 0:
+		return fmt.Errorf("%s in %s", count(problems, "problem"), count(checked, "document"))
+	case checked == 0:
+		return fmt.Errorf("no document of nvidia.com among %s", count(len(documents), "document"))
+	default:
+		return nil
+	}
+}
+
+// Print says what was found, or that all is well.
+func Print(out io.Writer, d input.Document, v Verdict) {
+	for _, e := range v.Problems {
+		fmt.Fprintf(out, "%s: error: %s\n", d, describe(e))
+	}
+	for _, w := range v.Warnings {
+		fmt.Fprintf(out, "%s: warning: %s\n", d, w)
+	}
+	if len(v.Problems) == 0 {
+		fmt.Fprintf(out, "%s: ok\n", d)
+	}
+}
+
+func count(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
