@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/demo"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
 	"github.com/dynamo-operator/dynamo-operator/internal/version"
 )
 
@@ -20,7 +22,7 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(demo.Command())
+	root.AddCommand(demo.Command(), render.Command(), validate.Command())
 	if err := root.Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "kubectl-dynamo:", err)
 		os.Exit(1)

@@ -92,7 +92,7 @@ func wrongType(value any, s *schema.Structural) string {
 	case int64:
 		ok = s.Type == "integer" || s.Type == "number" || s.XIntOrString
 	case float64:
-		ok = s.Type == "number" || (s.Type == "integer" && v == math.Trunc(v))
+		ok = s.Type == "number" || (v == math.Trunc(v) && (s.Type == "integer" || s.XIntOrString))
 	case map[string]any:
 		ok = s.Type == "object"
 	case []any:

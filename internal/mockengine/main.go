@@ -25,7 +25,9 @@ import (
 // itself or ctx does, and returns its exit status.
 func Main(ctx context.Context, words []string) int {
 	streams := launch.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
-	shell := launch.Shell{Run: Run, Log: logger(os.Stderr)}
+	c := &container{}
+	defer c.close()
+	shell := launch.Shell{Run: c.run, Spread: spread, Resolves: resolves, Log: logger(os.Stderr)}
 	return shell.Exec(ctx, words, setting.FromOS(), streams)
 }
 
@@ -33,8 +35,8 @@ func logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, nil))
 }
 
-// Run plays one program. It is a launch.Runner.
-func Run(ctx context.Context, p launch.Program, s launch.Streams) int {
+// run plays one program. It is a launch.Runner.
+func (c *container) run(ctx context.Context, p launch.Program, s launch.Streams) int {
 	log := logger(s.Err)
 	var status int
 	var err error
@@ -42,14 +44,14 @@ func Run(ctx context.Context, p launch.Program, s launch.Streams) int {
 	case launch.Frontend:
 		status, err = runFrontend(ctx, p, log)
 	case launch.Worker:
-		status, err = runWorker(ctx, p, s, log)
+		status, err = c.runWorker(ctx, p, s, log)
 	case launch.Script, launch.Idle:
 		if p.Env["DYN_COMPONENT"] == "frontend" || p.Env["DYN_SYSTEM_PORT"] == "" {
 			return attendant.Idle(ctx, p, log) // nobody asks for its health
 		}
 		log.Warn("not known to the mock engine; playing a component that takes part and answers health checks", "program", p.Name)
 		p.Kind = launch.Script
-		status, err = runWorker(ctx, p, s, log)
+		status, err = c.runWorker(ctx, p, s, log)
 	case launch.Router, launch.GlobalRouter:
 		status, err = runRouter(ctx, p, log)
 	case launch.Planner:
@@ -57,7 +59,11 @@ func Run(ctx context.Context, p launch.Program, s launch.Streams) int {
 	case launch.EndpointPicker:
 		return attendant.EndpointPicker(ctx, p, log)
 	case launch.SSHDaemon:
-		return attendant.SSHDaemon(ctx, p, log)
+		status, err = sshDaemon(ctx, p, log)
+	case launch.RayHead:
+		status, err = c.rayHead(ctx, p, log)
+	case launch.RayNode:
+		status, err = c.rayFollower(ctx, p, log)
 	default:
 		return attendant.Idle(ctx, p, log)
 	}
@@ -86,7 +92,7 @@ func runFrontend(ctx context.Context, p launch.Program, log *slog.Logger) (int, 
 	return frontend.New(config, store, client, log).Run(ctx, p.Env.Listen(config.Port)), nil
 }
 
-func runWorker(ctx context.Context, p launch.Program, s launch.Streams, log *slog.Logger) (int, error) {
+func (c *container) runWorker(ctx context.Context, p launch.Program, s launch.Streams, log *slog.Logger) (int, error) {
 	knobs, err := worker.NewKnobs(p.Env)
 	if err != nil {
 		return worker.ExitUsage, err
@@ -102,6 +108,9 @@ func runWorker(ctx context.Context, p launch.Program, s launch.Streams, log *slo
 	w, err := worker.New(config, knobs, p.Env, store, instance, s.Out, log)
 	if err != nil {
 		return 1, err
+	}
+	if w.Meet, err = c.meeting(config, p.Env, log); err != nil {
+		return worker.ExitUsage, err
 	}
 	return w.Run(ctx), nil
 }

@@ -1,12 +1,10 @@
 // Package attendant plays the parts of a graph that serve no requests: the
-// planner, the endpoint picker, daemons of multinode groups, and programs that
-// merely stay up. Each shows the face its probes and scrapers expect, and
+// planner, the endpoint picker, and programs that merely stay up. Each shows the face its probes and scrapers expect, and
 // decides nothing.
 package attendant
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -74,32 +72,4 @@ func serve(ctx context.Context, address string, handler http.Handler, log *slog.
 		return 1
 	}
 	return 0
-}
-
-// SSHDaemon opens the port an MPI leader would call; readiness is that it is open.
-func SSHDaemon(ctx context.Context, p launch.Program, log *slog.Logger) int {
-	port, err := commandline.NewArgs(p.Args).Int(2222, "-p")
-	if err != nil {
-		log.Error("sshd", "error", err)
-		return 1
-	}
-	listener, err := net.Listen("tcp", p.Env.Listen(port))
-	if err != nil {
-		log.Error("sshd cannot listen", "error", err)
-		return 1
-	}
-	go func() { <-ctx.Done(); _ = listener.Close() }()
-	log.Info("sshd listening", "address", listener.Addr().String())
-	for {
-		conn, err := listener.Accept()
-		if err != nil {
-			if ctx.Err() != nil {
-				return 0
-			}
-			log.Error("sshd", "error", err)
-			return 1
-		}
-		fmt.Fprint(conn, "SSH-2.0-dynamo-mocker\r\n")
-		_ = conn.Close()
-	}
 }

@@ -1,0 +1,118 @@
+// Package render prints, without a cluster, what the operator would apply for a
+// manifest. It renders by the operator's own code and sends nothing.
+package render
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
+	"github.com/dynamo-operator/dynamo-operator/internal/config"
+)
+
+const help = `Print every object that the operator would apply for the graphs and components
+of a manifest: first the children of a graph, by kind and name, then those of
+each of its components. The same input gives the same bytes.
+
+The fields are exactly those that the operator sends and owns. Three things are
+known to a cluster alone and are left out:
+  - the uid in owner references
+  - pull Secrets that the operator finds in the namespace by registry
+  - the SSH key of TensorRT-LLM on several nodes, which it makes once
+
+Orchestrators:
+  auto        Deployments, and LeaderWorkerSets for services of several nodes;
+              a graph that is recorded to run on Grove is rendered for Grove
+  deployment  Deployments only; a service of several nodes is an error
+  lws         as auto, whatever is recorded
+  grove       one PodCliqueSet for each graph`
+
+type options struct {
+	files        []string
+	namespace    string
+	orchestrator string
+	config       string
+	output       string
+}
+
+// Command is the verb.
+func Command() *cobra.Command {
+	var o options
+	command := &cobra.Command{
+		Use:     "render -f FILE",
+		Short:   "Print what the operator would apply, without a cluster",
+		Long:    help,
+		Example: "  kubectl dynamo render -f graph.yaml\n  kubectl dynamo render -f graph.yaml -n prod --orchestrator grove | kubectl diff -f -",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.run(cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := command.Flags()
+	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file to read, - for standard input; may be repeated")
+	flags.StringVarP(&o.namespace, "namespace", "n", "default", "namespace of documents that name none")
+	flags.StringVar(&o.orchestrator, "orchestrator", auto, "what runs the pods: "+strings.Join(orchestrators, ", "))
+	flags.StringVar(&o.config, "config", "", "the operator's configuration file; its defaults if left out")
+	flags.StringVarP(&o.output, "output", "o", "yaml", "yaml or json")
+	if err := command.MarkFlagRequired("filename"); err != nil {
+		panic(err) // the flag is defined above
+	}
+	return command
+}
+
+// run prints all or nothing: half of a graph helps nobody.
+func (o options) run(stdin io.Reader, out, notes io.Writer) error {
+	write, known := writers[o.output]
+	if !known {
+		return fmt.Errorf("output %q: yaml or json", o.output)
+	}
+	cfg, err := config.Load(o.config)
+	if err == nil {
+		err = cfg.Validate()
+	}
+	if err != nil {
+		return err
+	}
+	p, err := newPlanner(o.orchestrator, cfg)
+	if err != nil {
+		return err
+	}
+	documents, err := input.Read(o.files, stdin)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	rendered := 0
+	for _, d := range documents {
+		if !renderable(d) {
+			fmt.Fprintf(notes, "%s: passed over, the operator renders nothing for it\n", d)
+			continue
+		}
+		rendered++
+		if d.GetNamespace() == "" {
+			d.SetNamespace(o.namespace)
+		}
+		if err := p.document(d, notes); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", d, err))
+		}
+	}
+	switch {
+	case len(errs) > 0:
+		return errors.Join(errs...)
+	case rendered == 0:
+		return errors.New("no DynamoGraphDeployment or DynamoComponentDeployment in the input")
+	default:
+		return write(out, p.objects)
+	}
+}
+
+func renderable(d input.Document) bool {
+	kind := d.GetKind()
+	return validate.Ours(d) && (kind == v1alpha1.KindDynamoGraphDeployment || kind == v1alpha1.KindDynamoComponentDeployment)
+}
