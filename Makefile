@@ -75,6 +75,10 @@ test: build addons ## Unit, golden and integration tests, the core of e2e, and a
 e2e: build addons ## Every published graph on a local cluster, one by one, with names
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 60m -parallel 6 ./test/e2e/...
 
+.PHONY: compat
+compat: build addons ## Compare with the original's objects and write docs/compatibility.md
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/compat/... -write
+
 .PHONY: bench
 bench: build addons ## Benchmarks: start-up and memory of the local cluster
 	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster go test -count=1 -run '^$$' -bench . -benchtime 1x ./test/...

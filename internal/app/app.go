@@ -27,6 +27,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/controller/graphdeployment"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
+	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 )
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
@@ -115,7 +116,8 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg config.Config)
 	facts := observe.Facts{Cached: mgr.GetClient(), Direct: mgr.GetAPIReader()}
 	platform := cfg.Platform()
 
-	graphWatch, err := watch(mgr, &v1alpha1.DynamoGraphDeployment{}, graphs, reconcile.AsReconciler(mgr.GetClient(), &graphdeployment.Reconciler{
+	graphKind := observe.Child{Object: &v1alpha1.DynamoGraphDeployment{}, List: &v1alpha1.DynamoGraphDeploymentList{}}
+	graphWatch, err := watch(mgr, graphKind, graphs, reconcile.AsReconciler(mgr.GetClient(), &graphdeployment.Reconciler{
 		Client: mgr.GetClient(),
 		World: graphdeployment.World{
 			Children: observe.New(mgr.GetClient(), graphs...),
@@ -130,7 +132,8 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg config.Config)
 	if err != nil {
 		return err
 	}
-	componentWatch, err := watch(mgr, &v1alpha1.DynamoComponentDeployment{}, components, reconcile.AsReconciler(mgr.GetClient(), &componentdeployment.Reconciler{
+	componentKind := observe.Child{Object: &v1alpha1.DynamoComponentDeployment{}, List: &v1alpha1.DynamoComponentDeploymentList{}}
+	componentWatch, err := watch(mgr, componentKind, components, reconcile.AsReconciler(mgr.GetClient(), &componentdeployment.Reconciler{
 		Client:   mgr.GetClient(),
 		Observer: observe.New(mgr.GetClient(), components...),
 		Facts:    facts,
@@ -143,5 +146,6 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg config.Config)
 		return err
 	}
 	graphWatch.beneath = beneath
+	graphWatch.around = []observe.Child{{Object: observe.Queue(), API: snapshot.APIKAI}}
 	return watchGuests(mgr, graphWatch, componentWatch)
 }

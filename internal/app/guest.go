@@ -7,8 +7,6 @@ import (
 
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -86,6 +84,13 @@ func (g *guests) admit(ctx context.Context, api snapshot.API) error {
 				}
 			}
 		}
+		for _, c := range w.around {
+			if c.API == api {
+				if err := g.watch(ctx, w, c, w.neighbours(g.mgr.GetClient())); err != nil {
+					return err
+				}
+			}
+		}
 	}
 	return nil
 }
@@ -124,24 +129,16 @@ func (g *guests) watch(ctx context.Context, w *watched, c observe.Child, to hand
 
 // wakeAll has every object of a kind looked at again.
 func (g *guests) wakeAll(ctx context.Context, w *watched) error {
-	kind, err := apiutil.GVKForObject(w.kind, g.mgr.GetScheme())
+	objects, err := w.list(ctx, g.mgr.GetClient())
 	if err != nil {
 		return err
 	}
-	empty, err := g.mgr.GetScheme().New(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err != nil {
-		return err
-	}
-	list := empty.(client.ObjectList)
-	if err := g.mgr.GetClient().List(ctx, list); err != nil {
-		return err
-	}
-	return meta.EachListItem(list, func(item runtime.Object) error {
+	for _, object := range objects {
 		select {
-		case w.wake <- event.GenericEvent{Object: item.(client.Object)}:
-			return nil
+		case w.wake <- event.GenericEvent{Object: object}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	})
+	}
+	return nil
 }

@@ -1,11 +1,15 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,28 +31,64 @@ import (
 type watched struct {
 	controller controller.Controller
 	kind       client.Object
+	kindList   client.ObjectList
 	children   []observe.Child
 	// beneath are kinds that others make from children.
 	beneath []observe.Child
+	// around are kinds that graphs depend on without owning them: a change
+	// concerns all.
+	around []observe.Child
 	// wake takes objects of the controller's kind that are worth another look.
 	wake chan event.GenericEvent
 }
 
 // watch starts a reconciler for a kind and wakes it for changes of its children,
 // as far as every cluster serves their kinds.
-func watch(mgr manager.Manager, kind client.Object, children []observe.Child, r reconcile.Reconciler) (*watched, error) {
-	w := &watched{kind: kind, children: children, wake: make(chan event.GenericEvent)}
+func watch(mgr manager.Manager, kind observe.Child, children []observe.Child, r reconcile.Reconciler) (*watched, error) {
+	w := &watched{kind: kind.Object, kindList: kind.List, children: children, wake: make(chan event.GenericEvent)}
 	b := ctrl.NewControllerManagedBy(mgr).
-		For(kind, builder.WithPredicates(intent())).
+		For(kind.Object, builder.WithPredicates(intent())).
 		WatchesRawSource(source.Channel(w.wake, &handler.EnqueueRequestForObject{}))
+	// A pull secret that comes or goes concerns every pod of its namespace.
+	b = b.Watches(&corev1.Secret{}, w.neighbours(mgr.GetClient()))
 	for _, c := range required(children) {
-		b = b.Watches(c.Object, ownerHandler(mgr, kind), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
+		b = b.Watches(c.Object, ownerHandler(mgr, kind.Object), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
 	}
 	var err error
 	if w.controller, err = b.Build(r); err != nil {
-		return nil, fmt.Errorf("watch %T: %w", kind, err)
+		return nil, fmt.Errorf("watch %T: %w", kind.Object, err)
 	}
 	return w, nil
+}
+
+// neighbours wakes every object of the controller's kind in the namespace of
+// what changed; all of them if that has none.
+func (w *watched) neighbours(reader client.Reader) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, changed client.Object) []reconcile.Request {
+		var requests []reconcile.Request
+		list, err := w.list(ctx, reader, client.InNamespace(changed.GetNamespace()))
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "cannot wake those that a change concerns", "changed", client.ObjectKeyFromObject(changed))
+		}
+		for _, object := range list {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
+		}
+		return requests
+	})
+}
+
+// list reads the objects of the controller's kind.
+func (w *watched) list(ctx context.Context, reader client.Reader, options ...client.ListOption) ([]client.Object, error) {
+	list := w.kindList.DeepCopyObject().(client.ObjectList)
+	if err := reader.List(ctx, list, options...); err != nil {
+		return nil, err
+	}
+	var objects []client.Object
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		objects = append(objects, item.(client.Object))
+		return nil
+	})
+	return objects, err
 }
 
 // required are the kinds that every cluster serves.

@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -89,6 +90,25 @@ func registries(config []byte) []string {
 		}
 	}
 	return hosts
+}
+
+// Queue is an empty queue of the KAI scheduler to watch by metadata alone.
+func Queue() *metav1.PartialObjectMetadata {
+	q := &metav1.PartialObjectMetadata{}
+	q.SetGroupVersionKind(schema.GroupVersionKind{Group: "scheduling.run.ai", Version: "v2", Kind: "Queue"})
+	return q
+}
+
+// QueueExists looks for a queue of the KAI scheduler.
+func (f Facts) QueueExists(ctx context.Context, name string) (bool, error) {
+	err := f.Cached.Get(ctx, types.NamespacedName{Name: name}, Queue())
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for Queue %s: %w", name, err)
+	}
+	return true, nil
 }
 
 // SecretExists asks for a Secret by name, without reading what it holds.

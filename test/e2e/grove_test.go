@@ -16,7 +16,7 @@ func TestGraphsRunOnGrove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stop(grove)
+	t.Cleanup(func() { stop(grove) })
 	t.Run("graphs", func(t *testing.T) {
 		t.Run("quickstart", func(t *testing.T) {
 			t.Parallel()

@@ -45,7 +45,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// start makes a cluster with the operator in it.
+// start makes a cluster with the operator in it, and optional APIs.
 func start(name, with string) (*playground.Cluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
@@ -53,10 +53,11 @@ func start(name, with string) (*playground.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := playground.Up(ctx, playground.Options{
-		BinDir: binDir, Dir: filepath.Join(dir, name), Nodes: 12, GPUsPerNode: 8,
-		Log: log, Args: []string{"--with", with},
-	})
+	options := playground.Options{BinDir: binDir, Dir: filepath.Join(dir, name), Nodes: 12, GPUsPerNode: 8, Log: log}
+	if with != "" {
+		options.Args = []string{"--with", with}
+	}
+	c, err := playground.Up(ctx, options)
 	if err != nil {
 		return nil, err
 	}

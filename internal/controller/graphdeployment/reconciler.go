@@ -49,6 +49,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	if err != nil {
 		return r.report(ctx, dgd, nil, seen, err)
 	}
+	if err := r.World.admitted(ctx, seen); err != nil {
+		return r.report(ctx, dgd, g, seen, err)
+	}
 	wanted, unrendered := render.Graph(dgd, g, seen.provider, seen.platform)
 	wanted, err = r.World.withSSHKey(ctx, g, r.Platform.Pod.SSHSecret, wanted)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/render"
@@ -29,6 +30,7 @@ import (
 // +kubebuilder:rbac:groups=inference.networking.k8s.io,resources=inferencepools,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=grove.io,resources=podcliquesets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=grove.io,resources=podcliques;podcliquescalinggroups,verbs=get;list;watch
+// +kubebuilder:rbac:groups=scheduling.run.ai,resources=queues,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 //
@@ -99,9 +101,25 @@ func (w World) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment,
 		seen.Beneath = append(seen.Beneath, below.Owned...)
 	}
 	seen.provider = workload.Choose(dgd.Annotations, p.Capabilities, running(seen.Snapshot))
-	p.Queue = render.Queue(dgd.Annotations, p.Capabilities)
+	if seen.provider == workload.ProviderGrove {
+		p.Queue = render.Queue(dgd.Annotations, p.Capabilities)
+	}
 	seen.platform = p
 	return seen, nil
+}
+
+// admitted checks what a graph needs to find in the cluster before anything is
+// made for it.
+func (w World) admitted(ctx context.Context, seen world) error {
+	if seen.platform.Queue == "" {
+		return nil
+	}
+	exists, err := w.Facts.QueueExists(ctx, seen.platform.Queue)
+	if err == nil && !exists {
+		err = fault.New(fault.Waiting, v1alpha1.ReasonQueueNotFound,
+			"the KAI scheduler has no queue %s; make it, or name another in annotation %s", seen.platform.Queue, v1alpha1.AnnotationKaiQueue)
+	}
+	return err
 }
 
 // running is the provider that a graph's children show.
