@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 )
 
 // Action is what happened to one object.
@@ -30,3 +32,12 @@ func (c Change) String() string {
 // ChangeSet lists the writes of one Sync, in order. Empty means that nothing
 // was written, and so nothing is to be said.
 type ChangeSet []Change
+
+// Written names the objects that are not any more what they were.
+func (s ChangeSet) Written() []graph.Ref {
+	var refs []graph.Ref
+	for _, c := range s {
+		refs = append(refs, graph.Ref{Kind: c.Kind.Kind, Name: c.Key.Name})
+	}
+	return refs
+}

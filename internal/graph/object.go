@@ -12,6 +12,11 @@ type Object interface {
 	runtime.Object
 }
 
+// Ref names an object among the children of one owner.
+type Ref struct {
+	Kind, Name string
+}
+
 // Wanted is an object that an owner wants to exist.
 type Wanted struct {
 	Object

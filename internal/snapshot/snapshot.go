@@ -15,6 +15,15 @@ type Snapshot struct {
 	// Beneath are objects that others made from those children, such as Grove's
 	// cliques. They are read, never written.
 	Beneath []graph.Object
+	// Written are children that were written after the snapshot was taken: what
+	// it shows of them is no longer true.
+	Written []graph.Ref
+}
+
+// Outdated reports whether a child was written after the snapshot was taken.
+// Nothing good may be said of it before it was seen again.
+func (s Snapshot) Outdated(kind, name string) bool {
+	return slices.Contains(s.Written, graph.Ref{Kind: kind, Name: name})
 }
 
 // Find returns the object of type T with the given name.

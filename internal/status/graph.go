@@ -87,6 +87,8 @@ func component(c graph.Component, s snapshot.Snapshot) (service v1alpha1.Service
 	}
 	condition := meta.FindStatusCondition(dcd.Status.Conditions, v1alpha1.ConditionAvailable)
 	switch {
+	case s.Outdated(v1alpha1.KindDynamoComponentDeployment, dcd.Name):
+		return service, "being updated"
 	case condition == nil || dcd.Status.ObservedGeneration < dcd.Generation:
 		return service, "not observed yet"
 	case condition.Status != metav1.ConditionTrue:

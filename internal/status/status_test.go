@@ -32,10 +32,16 @@ func TestGraph(t *testing.T) {
 		Reason, Message string
 	}
 	cases := map[string]struct {
-		owned []graph.Object
-		err   error
-		want  verdict
+		owned   []graph.Object
+		written []graph.Ref
+		err     error
+		want    verdict
 	}{
+		"a component that was written since it was seen is not ready": {
+			owned:   []graph.Object{component1(1, 1, metav1.ConditionTrue, "")},
+			written: []graph.Ref{{Kind: v1alpha1.KindDynamoComponentDeployment, Name: "chat-decode"}},
+			want:    verdict{"pending", "False", v1alpha1.ReasonServicesNotReady, "decode: being updated"},
+		},
 		"a component that does not exist yet is awaited": {
 			want: verdict{"pending", "False", v1alpha1.ReasonServicesNotReady, "decode: not created yet"},
 		},
@@ -64,7 +70,7 @@ func TestGraph(t *testing.T) {
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
 			dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Name: "chat", Generation: 7}}
-			s := Graph(dgd, g, workload.ProviderComponent, snapshot.Snapshot{Owned: c.owned}, c.err, now)
+			s := Graph(dgd, g, workload.ProviderComponent, snapshot.Snapshot{Owned: c.owned, Written: c.written}, c.err, now)
 			ready := s.Conditions[0]
 			got := verdict{s.State, ready.Status, ready.Reason, ready.Message}
 			if diff := cmp.Diff(c.want, got); diff != "" {

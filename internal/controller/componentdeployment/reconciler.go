@@ -91,6 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 	}
 	changes, err := r.Applier.Sync(ctx, dcd, wanted, prunable)
 	event.Applied(r.Events, dcd, changes)
+	snap.Written = changes.Written()
 	return r.report(ctx, dcd, render.Progress(g, snap, platform.Capabilities), errors.Join(unrendered, err))
 }
 

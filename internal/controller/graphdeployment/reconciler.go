@@ -66,6 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	}
 	changes, err := r.Applier.Sync(ctx, dgd, wanted, prunable)
 	event.Applied(r.Events, dgd, changes)
+	seen.Written = changes.Written()
 	return r.report(ctx, dgd, g, seen, errors.Join(unrendered, err))
 }
 

@@ -88,6 +88,9 @@ func progress(c graph.Component, s snapshot.Snapshot) workload.Progress {
 	p.Replicas, p.Updated = st.Replicas, st.UpdatedReplicas
 	p.Ready, p.Available = new(st.ReadyReplicas), new(st.AvailableReplicas)
 	p.Why = missing(d, c.Replicas)
+	if s.Outdated("Deployment", d.Name) {
+		p.Why = "Deployment is being updated"
+	}
 	p.Done = p.Why == ""
 	return p
 }

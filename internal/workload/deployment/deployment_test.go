@@ -39,6 +39,14 @@ func TestProgress(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a Deployment that was written since it was seen is not done", func(t *testing.T) {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "chat-decode", Generation: 3}, Status: ready}
+		d.Spec.Replicas = new(int32(2))
+		p := progress(c, snapshot.Snapshot{Owned: []graph.Object{d}, Written: []graph.Ref{{Kind: "Deployment", Name: "chat-decode"}}})
+		if p.Done {
+			t.Error("done, although the new spec was not seen yet")
+		}
+	})
 	t.Run("zero replicas that were asked for are done", func(t *testing.T) {
 		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "chat-decode"}}
 		d.Spec.Replicas = new(int32(0))

@@ -144,11 +144,14 @@ func LiveName(c graph.Component) string {
 func (Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progress {
 	var all []workload.Progress
 	for _, c := range g.Components {
+		p := cliqueProgress(c, s)
 		if c.Multinode() {
-			all = append(all, groupProgress(c, s))
-		} else {
-			all = append(all, cliqueProgress(c, s))
+			p = groupProgress(c, s)
 		}
+		if s.Outdated("PodCliqueSet", g.Name) {
+			p.Done, p.Why = false, "PodCliqueSet is being updated"
+		}
+		all = append(all, p)
 	}
 	return all
 }

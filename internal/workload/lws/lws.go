@@ -140,7 +140,11 @@ func progress(c graph.Component, s snapshot.Snapshot) workload.Progress {
 		p.Replicas += set.Status.Replicas
 		p.Updated += set.Status.UpdatedReplicas
 		*p.Ready += set.Status.ReadyReplicas
-		if why := missing(set, c.Nodes); why != "" {
+		why := missing(set, c.Nodes)
+		if s.Outdated("LeaderWorkerSet", set.Name) {
+			why = fmt.Sprintf("LeaderWorkerSet %s is being updated", set.Name)
+		}
+		if why != "" {
 			p.Done, p.Why = false, cmp.Or(p.Why, why)
 		}
 	}
