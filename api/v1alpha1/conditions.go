@@ -77,7 +77,10 @@ const (
 
 // Reasons of a component's Available condition, beside the shared ones.
 const (
-	ReasonDeploymentNotReady           = "DeploymentNotReady"
+	ReasonDeploymentNotReady = "DeploymentNotReady"
+	// ReasonRolloutStuck means a workload that made no progress for as long as
+	// it is given; its old pods go on running.
+	ReasonRolloutStuck                 = "RolloutStuck"
 	ReasonAllLeaderWorkerSetsReady     = "AllLeaderWorkerSetsReady"
 	ReasonSomeLeaderWorkerSetsNotReady = "SomeLeaderWorkerSetsNotReady"
 )

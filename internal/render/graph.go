@@ -73,11 +73,12 @@ func componentDeployment(dgd *v1alpha1.DynamoGraphDeployment, c graph.Component,
 		return nil, fmt.Errorf("service %s: %w", c.Name, err)
 	}
 	spec.ServiceName = c.Name
+	spec.Annotations = c.Annotations
 	spec.DynamoNamespace = new(c.DynamoNamespace)
 	if c.Role == graph.RolePlanner {
-		setAccount(&spec, pod.PlannerAccount)
+		spec.ExtraPodSpec = withAccount(spec.ExtraPodSpec, pod.PlannerAccount)
 	}
-	if err := completePicker(spec.EPPConfig); err != nil {
+	if spec.EPPConfig, err = completePicker(spec.EPPConfig); err != nil {
 		return nil, fmt.Errorf("service %s: eppConfig.config: %w", c.Name, err)
 	}
 	system := systemLabels(c)
@@ -94,15 +95,18 @@ func componentDeployment(dgd *v1alpha1.DynamoGraphDeployment, c graph.Component,
 	}, nil
 }
 
-// setAccount makes pods run under an account, whatever the user wrote.
-func setAccount(s *v1alpha1.SharedSpec, name string) {
-	if s.ExtraPodSpec == nil {
-		s.ExtraPodSpec = &v1alpha1.ExtraPodSpec{}
+// withAccount makes pods run under an account, whatever the user wrote.
+func withAccount(users *v1alpha1.ExtraPodSpec, name string) *v1alpha1.ExtraPodSpec {
+	extra, spec := v1alpha1.ExtraPodSpec{}, corev1.PodSpec{}
+	if users != nil {
+		extra = *users
 	}
-	if s.ExtraPodSpec.PodSpec == nil {
-		s.ExtraPodSpec.PodSpec = &corev1.PodSpec{}
+	if extra.PodSpec != nil {
+		spec = *extra.PodSpec
 	}
-	s.ExtraPodSpec.ServiceAccountName = name
+	spec.ServiceAccountName = name
+	extra.PodSpec = &spec
+	return &extra
 }
 
 func systemLabels(c graph.Component) map[string]string {

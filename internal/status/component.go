@@ -40,6 +40,9 @@ func available(p workload.Progress) verdict {
 	if p.Done {
 		return verdict{true, reasons[1], fmt.Sprintf("%s %s runs %d replicas of the current spec", p.Kind, p.Name, p.Replicas)}
 	}
+	if p.Stuck {
+		return verdict{false, v1alpha1.ReasonRolloutStuck, p.Why}
+	}
 	return verdict{false, reasons[0], p.Why}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/rollout"
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload/grove"
@@ -17,13 +18,14 @@ import (
 
 // Graph computes the status of a DynamoGraphDeployment from what runs it. An
 // error of this pass makes it failed, but what the services last showed stays.
-func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.Provider, s snapshot.Snapshot, err error, now metav1.Time) v1alpha1.DynamoGraphDeploymentStatus {
+func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.Provider, s snapshot.Snapshot, restart rollout.Step, err error, now metav1.Time) v1alpha1.DynamoGraphDeploymentStatus {
 	st := *dgd.Status.DeepCopy()
 	st.ObservedGeneration = dgd.Generation
 	v := verdict{true, v1alpha1.ReasonAllServicesReady, ""}
 	st.State = v1alpha1.GraphStateSuccessful
 	if g != nil {
 		st.Services = map[string]v1alpha1.ServiceReplicaStatus{}
+		st.Restart = restartStatus(restart.Record)
 		var waiting []string
 		for _, c := range g.Components {
 			service, why := serviceOf(g, c, by, s)

@@ -11,6 +11,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/rollout"
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 )
@@ -70,7 +71,7 @@ func TestGraph(t *testing.T) {
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
 			dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Name: "chat", Generation: 7}}
-			s := Graph(dgd, g, workload.ProviderComponent, snapshot.Snapshot{Owned: c.owned, Written: c.written}, c.err, now)
+			s := Graph(dgd, g, workload.ProviderComponent, snapshot.Snapshot{Owned: c.owned, Written: c.written}, rollout.Step{}, c.err, now)
 			ready := s.Conditions[0]
 			got := verdict{s.State, ready.Status, ready.Reason, ready.Message}
 			if diff := cmp.Diff(c.want, got); diff != "" {

@@ -47,4 +47,7 @@ type Progress struct {
 	// one is left. Otherwise Why says what is missing.
 	Done bool
 	Why  string
+	// Stuck is true when the workload has made no progress for as long as its
+	// orchestrator gives it.
+	Stuck bool
 }

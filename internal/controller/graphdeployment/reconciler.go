@@ -49,10 +49,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	if err != nil {
 		return r.report(ctx, dgd, nil, seen, err)
 	}
+	seen.restart = status.NextRestart(dgd, g, seen.provider, seen.Snapshot)
 	if err := r.World.admitted(ctx, seen); err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
-	wanted, unrendered := render.Graph(dgd, g, seen.provider, seen.platform)
+	wanted, unrendered := render.Graph(dgd, g.WithMarks(seen.restart.Marks), seen.provider, seen.platform)
 	wanted, err = r.World.withSSHKey(ctx, g, r.Platform.Pod.SSHSecret, wanted)
 	if err != nil {
 		return r.report(ctx, dgd, g, seen, err)
@@ -85,6 +86,6 @@ func (r *Reconciler) record(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploy
 // report tells what was seen before the writes; the watch on the children
 // brings the next truth.
 func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen world, err error) (reconcile.Result, error) {
-	now := status.Graph(dgd, g, seen.provider, seen.Snapshot, err, metav1.NewTime(r.Clock.Now()))
+	now := status.Graph(dgd, g, seen.provider, seen.Snapshot, seen.restart, err, metav1.NewTime(r.Clock.Now()))
 	return controller.Report(ctx, r.Client, dgd, &dgd.Status, now, err)
 }

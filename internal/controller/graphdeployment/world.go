@@ -13,6 +13,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/rollout"
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/sshkey"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
@@ -72,11 +73,12 @@ type World struct {
 	Facts    observe.Facts
 }
 
-// world is what was seen for one pass, and the provider that follows from it.
+// world is what was seen for one pass, and what follows from it.
 type world struct {
 	snapshot.Snapshot
 	platform render.Platform
 	provider workload.Provider
+	restart  rollout.Step
 }
 
 func (w World) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, p render.Platform) (seen world, err error) {

@@ -4,6 +4,7 @@ package deployment
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -92,7 +93,15 @@ func progress(c graph.Component, s snapshot.Snapshot) workload.Progress {
 		p.Why = "Deployment is being updated"
 	}
 	p.Done = p.Why == ""
+	p.Stuck = !p.Done && stuck(d)
 	return p
+}
+
+// stuck reports whether a Deployment has given its current spec up.
+func stuck(d *appsv1.Deployment) bool {
+	return d.Status.ObservedGeneration >= d.Generation && slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
+		return c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse && c.Reason == "ProgressDeadlineExceeded"
+	})
 }
 
 // missing says in one phrase what a Deployment lacks; empty when it lacks
