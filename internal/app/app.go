@@ -13,8 +13,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -25,6 +27,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller/componentdeployment"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller/graphdeployment"
+	"github.com/dynamo-operator/dynamo-operator/internal/controller/scalingadapter"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
@@ -144,6 +147,13 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg config.Config)
 	}))
 	if err != nil {
 		return err
+	}
+	err = ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha1.DynamoGraphDeploymentScalingAdapter{}, builder.WithPredicates(intent())).
+		Watches(&v1alpha1.DynamoGraphDeployment{}, handler.EnqueueRequestsFromMapFunc(scalingadapter.OfGraph(mgr.GetClient()))).
+		Complete(reconcile.AsReconciler(mgr.GetClient(), &scalingadapter.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}))
+	if err != nil {
+		return fmt.Errorf("watch scaling adapters: %w", err)
 	}
 	graphWatch.beneath = beneath
 	graphWatch.around = []observe.Child{{Object: observe.Queue(), API: snapshot.APIKAI}}

@@ -7,6 +7,7 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -194,6 +195,19 @@ func (a *Applier) Annotate(ctx context.Context, object graph.Object, annotations
 	note.SetAnnotations(annotations)
 	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(note), client.FieldOwner(FieldManager), client.ForceOwnership); err != nil {
 		return fmt.Errorf("annotate %s: %w", id, err)
+	}
+	return nil
+}
+
+// Merge changes single fields of an object that is not a child.
+func (a *Applier) Merge(ctx context.Context, object graph.Object, fields map[string]any) error {
+	patch, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	target := object.DeepCopyObject().(client.Object)
+	if err := a.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager)); err != nil {
+		return fmt.Errorf("change %s: %w", client.ObjectKeyFromObject(target), err)
 	}
 	return nil
 }

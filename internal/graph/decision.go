@@ -24,3 +24,17 @@ func (g *Graph) WithMarks(marks map[string]string) *Graph {
 	}
 	return &marked
 }
+
+// Scaled is the graph with the number of replicas that its scaling adapters ask
+// for, by service. Services without an adapter keep the user's number.
+func (g *Graph) Scaled(replicas map[string]int32) *Graph {
+	scaled := *g
+	scaled.Components = make([]Component, len(g.Components))
+	for i, c := range g.Components {
+		if n, asked := replicas[c.Name]; asked {
+			c.Replicas, c.Adapted = n, true
+		}
+		scaled.Components[i] = c
+	}
+	return &scaled
+}

@@ -22,7 +22,8 @@ func Engines(command, args []string) []Engine {
 	line := strings.Join(append(append([]string{}, command...), args...), " ")
 	var found []Engine
 	for _, e := range []Engine{EngineSGLang, EngineTRTLLM, EngineVLLM} {
-		if launches[e].MatchString(line) {
+		// The plain search is for speed: every pass over a graph comes by here.
+		if strings.Contains(line, "dynamo."+string(e)) && launches[e].MatchString(line) {
 			found = append(found, e)
 		}
 	}

@@ -74,9 +74,11 @@ type Component struct {
 	SubType string
 
 	Replicas int32
-	Nodes    int32
-	Engine   Engine
-	Model    string
+	// Adapted says that a scaling adapter decides about Replicas.
+	Adapted bool
+	Nodes   int32
+	Engine  Engine
+	Model   string
 
 	// Labels and Annotations are the user's, for every object of the component;
 	// the Pod ones are for pods alone and win there.

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -55,21 +56,24 @@ func item(i *v1alpha1.ResourceItem) v1alpha1.ResourceItem {
 }
 
 func quantities(i v1alpha1.ResourceItem, gpu string) (corev1.ResourceList, error) {
-	texts := map[string]string{"cpu": i.CPU, "memory": i.Memory, gpu: i.GPU}
-	maps.Copy(texts, i.Custom)
 	var list corev1.ResourceList
-	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		if texts[name] == "" {
-			continue
+	add := func(name, text string) error {
+		if text == "" {
+			return nil
 		}
-		q, err := resource.ParseQuantity(texts[name])
+		q, err := resource.ParseQuantity(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %q is not a quantity", name, texts[name])
+			return fmt.Errorf("%s: %q is not a quantity", name, text)
 		}
 		if list == nil {
 			list = corev1.ResourceList{}
 		}
 		list[corev1.ResourceName(name)] = q
+		return nil
 	}
-	return list, nil
+	err := errors.Join(add("cpu", i.CPU), add("memory", i.Memory), add(gpu, i.GPU))
+	for _, name := range slices.Sorted(maps.Keys(i.Custom)) {
+		err = errors.Join(err, add(name, i.Custom[name])) // a custom quantity goes over the others
+	}
+	return list, err
 }

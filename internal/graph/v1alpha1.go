@@ -54,11 +54,12 @@ func FromGraphDeployment(dgd *v1alpha1.DynamoGraphDeployment, d Defaults) (*Grap
 }
 
 // Service is a service's spec as its component carries it: the user's, with
-// what the graph says for all of its services.
+// what the graph says for all of its services. It shares memory with the graph:
+// who changes what is below its fields has to copy it first.
 func Service(dgd *v1alpha1.DynamoGraphDeployment, name string, d Defaults) (v1alpha1.SharedSpec, error) {
 	shared := v1alpha1.SharedSpec{}
 	if service := dgd.Spec.Services[name]; service != nil {
-		shared = *service.DeepCopy()
+		shared = *service
 	}
 	shared.Envs = mergeEnvs(dgd.Spec.Envs, shared.Envs)
 	shared.Annotations = inherit(shared.Annotations, dgd.Annotations)

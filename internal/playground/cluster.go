@@ -19,10 +19,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
 )
@@ -57,6 +59,7 @@ type Cluster struct {
 // Up starts a cluster and returns when its API server answers. The cluster ends
 // with Down, and in any case with this process.
 func Up(ctx context.Context, o Options) (*Cluster, error) {
+	log.SetLogger(logr.Discard()) // what goes wrong comes back as an error
 	process := exec.Command(filepath.Join(o.BinDir, "localcluster"), append([]string{"up",
 		"--dir", o.Dir, "--bin-dir", o.BinDir,
 		"--nodes", strconv.Itoa(o.Nodes), "--gpus-per-node", strconv.Itoa(o.GPUsPerNode),

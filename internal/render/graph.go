@@ -74,6 +74,9 @@ func componentDeployment(dgd *v1alpha1.DynamoGraphDeployment, c graph.Component,
 	}
 	spec.ServiceName = c.Name
 	spec.Annotations = c.Annotations
+	if c.Adapted {
+		spec.Replicas = new(c.Replicas)
+	}
 	spec.DynamoNamespace = new(c.DynamoNamespace)
 	if c.Role == graph.RolePlanner {
 		spec.ExtraPodSpec = withAccount(spec.ExtraPodSpec, pod.PlannerAccount)

@@ -49,6 +49,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	if err != nil {
 		return r.report(ctx, dgd, nil, seen, err)
 	}
+	scale := seen.Scale(g)
+	g = g.Scaled(scale)
 	seen.restart = status.NextRestart(dgd, g, seen.provider, seen.Snapshot)
 	if err := r.World.admitted(ctx, seen); err != nil {
 		return r.report(ctx, dgd, g, seen, err)
@@ -59,6 +61,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 		return r.report(ctx, dgd, g, seen, err)
 	}
 	if err := r.record(ctx, dgd, seen.provider); err != nil {
+		return r.report(ctx, dgd, g, seen, err)
+	}
+	if err := r.mirror(ctx, dgd, scale); err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
 	prunable := seen.Owned
@@ -81,6 +86,21 @@ func (r *Reconciler) record(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploy
 		}
 	}
 	return nil
+}
+
+// mirror writes the number in force into the graph, so that a reader of its
+// spec sees it. Nothing is rendered from it while the adapter is enabled.
+func (r *Reconciler) mirror(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, scale map[string]int32) error {
+	differing := map[string]any{}
+	for name, replicas := range scale {
+		if service := dgd.Spec.Services[name]; service == nil || service.Replicas == nil || *service.Replicas != replicas {
+			differing[name] = map[string]any{"replicas": replicas}
+		}
+	}
+	if len(differing) == 0 {
+		return nil
+	}
+	return r.Applier.Merge(ctx, dgd, map[string]any{"spec": map[string]any{"services": differing}})
 }
 
 // report tells what was seen before the writes; the watch on the children

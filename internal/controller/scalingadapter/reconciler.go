@@ -1,0 +1,63 @@
+// Package scalingadapter reconciles DynamoGraphDeploymentScalingAdapters. They
+// are read by the graph that owns them; all there is to do here is to say what
+// came of it.
+package scalingadapter
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/controller"
+	"github.com/dynamo-operator/dynamo-operator/internal/status"
+)
+
+// +kubebuilder:rbac:groups=nvidia.com,resources=dynamographdeploymentscalingadapters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nvidia.com,resources=dynamographdeploymentscalingadapters/status,verbs=patch
+
+// Reconciler reports on scaling adapters.
+type Reconciler struct {
+	Client client.Client
+	Clock  clock.PassiveClock
+}
+
+// Reconcile makes one pass over an adapter.
+func (r *Reconciler) Reconcile(ctx context.Context, a *v1alpha1.DynamoGraphDeploymentScalingAdapter) (reconcile.Result, error) {
+	if a.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	dgd := &v1alpha1.DynamoGraphDeployment{}
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: a.Namespace, Name: a.Spec.DGDRef.Name}, dgd)
+	switch {
+	case apierrors.IsNotFound(err):
+		dgd = nil
+	case err != nil:
+		return reconcile.Result{}, err
+	}
+	now := status.Adapter(a, dgd, metav1.NewTime(r.Clock.Now()))
+	return controller.Report(ctx, r.Client, a, &a.Status, now, nil)
+}
+
+// OfGraph names the adapters that a graph concerns: one could stand for any of
+// its services, whoever made it.
+func OfGraph(reader client.Reader) func(context.Context, client.Object) []reconcile.Request {
+	return func(ctx context.Context, graph client.Object) []reconcile.Request {
+		var list v1alpha1.DynamoGraphDeploymentScalingAdapterList
+		if err := reader.List(ctx, &list, client.InNamespace(graph.GetNamespace())); err != nil {
+			return nil // the informer is not synced yet; its first list wakes every adapter
+		}
+		var requests []reconcile.Request
+		for _, a := range list.Items {
+			if a.Spec.DGDRef.Name == graph.GetName() {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&a)})
+			}
+		}
+		return requests
+	}
+}

@@ -1,0 +1,46 @@
+package status
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+)
+
+// Adapter computes the status of a scaling adapter from its graph, which is nil
+// when there is none.
+func Adapter(a *v1alpha1.DynamoGraphDeploymentScalingAdapter, dgd *v1alpha1.DynamoGraphDeployment, now metav1.Time) v1alpha1.DynamoGraphDeploymentScalingAdapterStatus {
+	s := *a.Status.DeepCopy()
+	s.ObservedGeneration = a.Generation
+	ref := a.Spec.DGDRef
+	s.Selector = fmt.Sprintf("%s=%s,%s=%s", v1alpha1.LabelGraphName, ref.Name, v1alpha1.LabelComponent, ref.ServiceName)
+	replicas := int32(0)
+	if dgd != nil {
+		replicas = dgd.Status.Services[ref.ServiceName].Replicas
+	}
+	if replicas != s.Replicas {
+		s.Replicas, s.LastScaleTime = replicas, &now
+	}
+	set(&s.Conditions, v1alpha1.ConditionActive, active(a, dgd), a.Generation, now)
+	return s
+}
+
+// active tells whether the adapter decides about its service, and if not, why.
+func active(a *v1alpha1.DynamoGraphDeploymentScalingAdapter, dgd *v1alpha1.DynamoGraphDeployment) verdict {
+	ref := a.Spec.DGDRef
+	if dgd == nil {
+		return verdict{false, v1alpha1.ReasonGraphNotFound, fmt.Sprintf("there is no graph %s", ref.Name)}
+	}
+	service, found := dgd.Spec.Services[ref.ServiceName]
+	switch {
+	case !found:
+		return verdict{false, v1alpha1.ReasonServiceNotFound, fmt.Sprintf("graph %s has no service %s", ref.Name, ref.ServiceName)}
+	case service == nil || service.ScalingAdapter == nil || !service.ScalingAdapter.Enabled:
+		return verdict{false, v1alpha1.ReasonAdapterDisabled, fmt.Sprintf("service %s does not enable scalingAdapter", ref.ServiceName)}
+	case !metav1.IsControlledBy(a, dgd):
+		return verdict{false, v1alpha1.ReasonAdapterNotOwned, fmt.Sprintf("service %s is scaled by the adapter that the operator made for it", ref.ServiceName)}
+	default:
+		return verdict{true, v1alpha1.ReasonScalingActive, fmt.Sprintf("service %s is to have %d replicas", ref.ServiceName, a.Spec.Replicas)}
+	}
+}

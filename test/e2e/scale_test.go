@@ -1,0 +1,100 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+)
+
+func TestAScalingAdapterDecidesAboutItsService(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text, err := os.ReadFile(quickstart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest := filepath.Join(t.TempDir(), "graph.yaml")
+	adapted := strings.Replace(string(text), "    decode:\n", "    decode:\n      scalingAdapter: {enabled: true}\n", 1)
+	if err := os.WriteFile(manifest, []byte(adapted), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.apply(manifest)
+	w.ready("quickstart")
+
+	w.kubectl("scale", "dgdsa/quickstart-decode", "--replicas=2")
+	w.scaled("quickstart", "decode", 2)
+
+	// A manifest that still says one replica changes no pod.
+	w.apply(manifest)
+	w.scaled("quickstart", "decode", 2)
+
+	// An autoscaler finds the adapter's scale.
+	w.kubectl("autoscale", "dgdsa/quickstart-decode", "--min=1", "--max=3", "--cpu=50%")
+	w.eventually("the autoscaler to be able to scale", func(ctx context.Context) error {
+		hpa := &autoscalingv2.HorizontalPodAutoscaler{}
+		if err := w.cluster.Client.Get(ctx, w.key("quickstart-decode"), hpa); err != nil {
+			return err
+		}
+		for _, c := range hpa.Status.Conditions {
+			if c.Type == autoscalingv2.AbleToScale && c.Status == corev1.ConditionTrue {
+				return nil
+			}
+		}
+		return fmt.Errorf("conditions %v", hpa.Status.Conditions)
+	})
+	w.kubectl("delete", "hpa", "quickstart-decode")
+
+	w.kubectl("scale", "dgdsa/quickstart-decode", "--replicas=0")
+	w.scaled("quickstart", "decode", 0)
+	w.kubectl("scale", "dgdsa/quickstart-decode", "--replicas=1")
+	w.scaled("quickstart", "decode", 1)
+}
+
+func (w world) kubectl(args ...string) {
+	w.Helper()
+	if _, err := w.cluster.Kubectl(w.ctx, nil, append([]string{"-n", w.namespace}, args...)...); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// scaled waits until spec, status, adapter and pods of a service agree.
+func (w world) scaled(graphName, service string, want int32) {
+	w.Helper()
+	w.eventually(fmt.Sprintf("%d replicas of %s", want, service), func(ctx context.Context) error {
+		dgd := &v1alpha1.DynamoGraphDeployment{}
+		if err := w.cluster.Client.Get(ctx, w.key(graphName), dgd); err != nil {
+			return err
+		}
+		adapter := &v1alpha1.DynamoGraphDeploymentScalingAdapter{}
+		if err := w.cluster.Client.Get(ctx, w.key(graphName+"-"+service), adapter); err != nil {
+			return err
+		}
+		pods := int32(0)
+		for _, pod := range w.pods(ctx) {
+			if pod.Labels[v1alpha1.LabelComponent] == service {
+				pods++
+			}
+		}
+		spec := dgd.Spec.Services[service].Replicas
+		if spec == nil || *spec != want || dgd.Status.Services[service].Replicas != want || adapter.Status.Replicas != want || pods != want {
+			return fmt.Errorf("spec %v, status %d, adapter %d, pods %d", spec, dgd.Status.Services[service].Replicas, adapter.Status.Replicas, pods)
+		}
+		for _, c := range adapter.Status.Conditions {
+			if c.Type == v1alpha1.ConditionActive && c.Status == metav1.ConditionTrue {
+				return nil
+			}
+		}
+		return errors.New("the adapter is not active")
+	})
+	w.ready(graphName)
+}
