@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -208,6 +209,23 @@ func (a *Applier) Merge(ctx context.Context, object graph.Object, fields map[str
 	target := object.DeepCopyObject().(client.Object)
 	if err := a.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager)); err != nil {
 		return fmt.Errorf("change %s: %w", client.ObjectKeyFromObject(target), err)
+	}
+	return nil
+}
+
+// Release removes a finalizer that nobody here needs: earlier operators put it
+// on every object, and it would hold deletion up for ever.
+func (a *Applier) Release(ctx context.Context, object graph.Object, finalizer string) error {
+	if !slices.Contains(object.GetFinalizers(), finalizer) {
+		return nil
+	}
+	target := object.DeepCopyObject().(client.Object)
+	before := target.DeepCopyObject().(client.Object)
+	target.SetFinalizers(slices.DeleteFunc(target.GetFinalizers(), func(f string) bool { return f == finalizer }))
+	// The list is replaced as a whole, so it must be the one that we saw.
+	err := a.client.Patch(ctx, target, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(FieldManager))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove finalizer %s: %w", finalizer, err)
 	}
 	return nil
 }

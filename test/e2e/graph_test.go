@@ -47,6 +47,27 @@ func TestAGraphBecomesReadyAnswersAndIsDeletedWhole(t *testing.T) {
 	})
 }
 
+func TestAFinalizerOfAnEarlierOperatorHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.apply(quickstart)
+	w.ready("quickstart")
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["nvidia.com/finalizer"]}}`))
+	dgd := w.graph("quickstart")
+	dcd := &v1alpha1.DynamoComponentDeployment{}
+	dcd.Namespace, dcd.Name = w.namespace, "quickstart-decode"
+	for _, object := range []client.Object{dgd, dcd} {
+		if err := w.cluster.Client.Patch(w.ctx, object, patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.cluster.Client.Delete(w.ctx, dgd); err != nil {
+		t.Fatal(err)
+	}
+	w.gone(&v1alpha1.DynamoGraphDeployment{}, "quickstart")
+	w.gone(&v1alpha1.DynamoComponentDeployment{}, "quickstart-decode")
+}
+
 func TestAChangedServiceIsRolledOutAndARemovedOneIsPruned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

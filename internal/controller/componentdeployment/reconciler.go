@@ -31,7 +31,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/workload/lws"
 )
 
-// +kubebuilder:rbac:groups=nvidia.com,resources=dynamocomponentdeployments,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nvidia.com,resources=dynamocomponentdeployments,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=nvidia.com,resources=dynamocomponentdeployments/status,verbs=patch
 // +kubebuilder:rbac:groups=nvidia.com,resources=dynamocomponentdeployments/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
@@ -70,8 +70,8 @@ type Reconciler struct {
 
 // Reconcile makes one pass over a component.
 func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment) (reconcile.Result, error) {
-	if dcd.DeletionTimestamp != nil {
-		return reconcile.Result{}, nil // the garbage collector does the rest
+	if err := r.Applier.Release(ctx, dcd, v1alpha1.Finalizer); err != nil || dcd.DeletionTimestamp != nil {
+		return reconcile.Result{}, err // the garbage collector does the rest
 	}
 	snap, platform, err := r.observe(ctx, dcd)
 	if err != nil {

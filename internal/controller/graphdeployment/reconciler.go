@@ -35,8 +35,8 @@ type Reconciler struct {
 
 // Reconcile makes one pass over a graph.
 func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment) (reconcile.Result, error) {
-	if dgd.DeletionTimestamp != nil {
-		return reconcile.Result{}, nil // the garbage collector does the rest
+	if err := r.Applier.Release(ctx, dgd, v1alpha1.Finalizer); err != nil || dgd.DeletionTimestamp != nil {
+		return reconcile.Result{}, err // the garbage collector does the rest
 	}
 	seen, err := r.World.observe(ctx, dgd, r.Platform)
 	if err != nil {
