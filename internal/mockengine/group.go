@@ -171,16 +171,19 @@ func rankEnv(job rendezvous.Job) setting.Env {
 	return setting.Env{"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": strconv.Itoa(job.Processes)}
 }
 
-// whileWhole runs a command until it ends or the group breaks, which kills it.
+// whileWhole runs a command until it ends by itself or by the group's breaking.
 func whileWhole(ctx context.Context, group *rendezvous.Group, run func(context.Context) int) (int, error) {
-	ctx, stop := context.WithCancel(ctx)
+	inner, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan int, 1)
-	go func() { ended <- run(ctx) }()
+	go func() { ended <- run(inner) }()
 	select {
 	case status := <-ended:
 		return status, nil
 	case loss := <-group.Lost():
+		if ctx.Err() != nil { // all hosts are being stopped, this one takes longest
+			return <-ended, nil
+		}
 		stop()
 		<-ended
 		return 1, loss

@@ -89,20 +89,6 @@ func TestEndpointPickerIsHealthy(t *testing.T) {
 	})
 }
 
-func TestSSHDaemonOpensItsPort(t *testing.T) {
-	port := freePort(t)
-	play(t, SSHDaemon, launch.Program{Name: "sshd", Env: setting.Env{}, Args: []string{"-D", "-p", strconv.Itoa(port)}})
-	eventually(t, "a banner", func() bool {
-		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			return false
-		}
-		defer conn.Close()
-		banner, _ := io.ReadAll(conn)
-		return strings.HasPrefix(string(banner), "SSH-2.0-")
-	})
-}
-
 func TestIdleEndsWithTheContainer(t *testing.T) {
 	play(t, Idle, launch.Program{Name: "x", Env: setting.Env{}})
 }

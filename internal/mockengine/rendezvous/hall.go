@@ -26,7 +26,9 @@ type roll interface {
 //
 //	gathering --missing nothing--> complete --a node is lost--> broken
 //
-// While gathering, nodes may come and go; a complete group stands or falls as one.
+// While gathering, nodes may come and go; a complete group stands or falls as
+// one. A broken one hangs up on whoever calls, who thus goes on calling until
+// the leader has started again.
 type hall struct {
 	listener net.Listener
 	token    string
@@ -37,7 +39,9 @@ type hall struct {
 	conns    map[net.Conn]*hello // nil until it has said who it is
 	complete chan struct{}       // closed once
 	isFull   bool
+	broken   bool
 	closed   bool
+	refusal  error      // the last one
 	lost     chan error // holds the first loss
 	handlers sync.WaitGroup
 }
@@ -90,7 +94,10 @@ func (h *hall) attend(conn net.Conn) {
 		_ = send(conn, notice{Welcome: true})
 		return
 	}
-	if err := h.enter(conn, guest); err != nil {
+	switch err := h.enter(conn, guest); {
+	case errors.Is(err, errBroken):
+		return
+	case err != nil:
 		h.log.Error("refused a node of the group", "node", guest.Node, "error", err)
 		_ = send(conn, notice{Refused: err.Error()})
 		return
@@ -99,10 +106,17 @@ func (h *hall) attend(conn net.Conn) {
 	_, _ = io.Copy(io.Discard, reader) // a node has nothing more to say; this ends with it
 }
 
+// errBroken is no refusal: the node is right, and early for the next group.
+var errBroken = errors.New("the group is broken")
+
 func (h *hall) enter(conn net.Conn, guest hello) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.broken {
+		return errBroken
+	}
 	if err := h.roll.admit(guest); err != nil {
+		h.refusal = err
 		return err
 	}
 	h.conns[conn] = &guest
@@ -144,6 +158,7 @@ func (h *hall) leave(conn net.Conn) {
 		h.log.Warn("a node left before the group was complete", "node", guest.Node)
 		return
 	}
+	h.broken = true
 	select {
 	case h.lost <- fmt.Errorf("lost node %s of the group", guest.Node):
 	default: // one loss is enough
@@ -166,6 +181,9 @@ func (h *hall) wait(ctx context.Context) error {
 		return nil
 	}
 	err := fmt.Errorf("group is not complete: %w: %s", context.Cause(ctx), h.roll.missing())
+	if h.refusal != nil {
+		err = fmt.Errorf("%w; the last node refused: %w", err, h.refusal)
+	}
 	h.tell(notice{Failed: err.Error()})
 	return err
 }

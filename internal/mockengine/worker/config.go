@@ -51,7 +51,7 @@ type Config struct {
 	Place *rendezvous.Place
 	// RayGPUs is how many GPUs the engine claims from a Ray cluster; 0 without Ray.
 	RayGPUs int
-	Startup  time.Duration
+	Startup time.Duration
 	// Warnings are oddities of the command line that do not matter enough to fail.
 	Warnings []string
 }

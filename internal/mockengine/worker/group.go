@@ -14,7 +14,7 @@ import (
 func (c *Config) sglangGroup(r *reader, gpus int) {
 	nodes, rank := r.int(1, "--nnodes"), r.int(0, "--node-rank")
 	c.Follower = rank > 0
-	if nodes == 1 && rank == 0 {
+	if nodes == 1 && rank == 0 && !r.args.Has("--dist-init-addr") {
 		return
 	}
 	tensor, pipeline := r.int(1, "--tp-size", "--tp", "--tensor-parallel-size"), r.int(1, "--pp-size", "--pp", "--pipeline-parallel-size")
@@ -46,7 +46,7 @@ func (c *Config) vllmGroup(r *reader, gpus int) {
 	// In hybrid load balancing every node serves its local ranks only.
 	c.Engine.Ranks = local
 	c.Follower = start > 0 || r.args.Switch("--headless", false)
-	if local == all && start == 0 {
+	if local == all && start == 0 && !r.args.Has("--data-parallel-address", "-dpa") {
 		return
 	}
 	host, port := r.string("127.0.0.1", "--data-parallel-address", "-dpa"), r.int(29550, "--data-parallel-rpc-port", "-dpp")

@@ -121,6 +121,9 @@ func refuse(w http.ResponseWriter, _ *http.Request, err error) {
 	status := http.StatusBadGateway
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		status = refusal.Status
+	} else {
+		// RFC 9209: the address leads somewhere, only nobody answers there. Who plays DNS must tell the two apart.
+		w.Header().Set("Proxy-Status", "localcluster; error=connection_refused")
 	}
 	http.Error(w, err.Error(), status)
 }

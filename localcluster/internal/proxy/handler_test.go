@@ -146,18 +146,21 @@ func TestUpgradedConnectionsPass(t *testing.T) {
 
 func TestRefusalsHaveAStatus(t *testing.T) {
 	client := through(serve(t, http.NotFoundHandler()))
-	for address, want := range map[string]int{
-		"http://www.example.com/": http.StatusForbidden,
-		"http://ghost.llm/":       http.StatusBadGateway,
-		"http://10.20.200.1:1/":   http.StatusBadGateway, // nothing listens there
+	for address, want := range map[string]struct {
+		status int
+		reason string
+	}{
+		"http://www.example.com/": {http.StatusForbidden, ""},
+		"http://ghost.llm/":       {http.StatusBadGateway, ""},
+		"http://10.20.200.1:1/":   {http.StatusBadGateway, "localcluster; error=connection_refused"}, // nothing listens there
 	} {
 		response, err := client.Get(address)
 		if err != nil {
 			t.Fatal(err)
 		}
 		response.Body.Close()
-		if response.StatusCode != want {
-			t.Errorf("GET %s: %s, want %d", address, response.Status, want)
+		if reason := response.Header.Get("Proxy-Status"); response.StatusCode != want.status || reason != want.reason {
+			t.Errorf("GET %s: %s, %q, want %d, %q", address, response.Status, reason, want.status, want.reason)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -584,6 +585,7 @@ func TestWhatAProcessGets(t *testing.T) {
 			{Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
 			{Name: "DYNAMO_LISTEN_HOST", Value: "0.0.0.0"},
 		}
+		c.Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4")}
 	})
 	perform(t, pod, func(st *stage) {
 		st.start()
@@ -605,7 +607,7 @@ func TestWhatAProcessGets(t *testing.T) {
 			"DIR":  root + "/volumes/data/x", "IP": "10.17.0.2",
 			"HOSTNAME": "p", "HOME": root + "/containers/main/work",
 			"KUBECONFIG": root + "/containers/main/kubeconfig", "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "6443",
-			"DYNAMO_LISTEN_HOST": "127.17.0.2", "DYNAMO_POD_IP": "10.17.0.2", "DYNAMO_FORWARD_PROXY": "http://127.0.0.1:1", "DYNAMO_CONTAINER_IMAGE": "vllm-runtime",
+			"DYNAMO_LISTEN_HOST": "127.17.0.2", "DYNAMO_POD_IP": "10.17.0.2", "DYNAMO_FORWARD_PROXY": "http://127.0.0.1:1", "DYNAMO_CONTAINER_IMAGE": "vllm-runtime", "DYNAMO_GPUS": "4",
 		}
 		if diff := cmp.Diff(want, env); diff != "" {
 			t.Error(diff)
