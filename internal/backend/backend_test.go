@@ -157,7 +157,7 @@ func TestLaunch(t *testing.T) {
 		},
 		"a Ray leader in a script stays in it": {
 			graph.EngineVLLM, words("bash -c"), []string{"ulimit -l unlimited\npython3 -m dynamo.vllm \\\n  --tensor-parallel-size 16"}, lws(Leader, 2), words("bash -c"),
-			line("ray start --head --port=6379 && ulimit -l unlimited\npython3 -m dynamo.vllm --distributed-executor-backend ray \\\n  --tensor-parallel-size 16"), false,
+			line("ray start --head --port=6379 && {\nulimit -l unlimited\npython3 -m dynamo.vllm --distributed-executor-backend ray \\\n  --tensor-parallel-size 16\n}"), false,
 		},
 		"a Ray leader behind another program keeps it": {
 			graph.EngineVLLM, words("numactl -N0"), words("python3 -m dynamo.vllm -tp 16"), lws(Leader, 2), Shell(),

@@ -3,6 +3,7 @@ package backend
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -60,8 +61,17 @@ func ray(s Spec) (command, args []string) {
 	if spliced == words[at] { // started by a program of the user's, which takes the engine's arguments
 		spliced += " " + commandline.Join(executor)
 	}
-	words[at] = head + spliced
+	words[at] = head + oneStep(spliced)
 	return words[:len(s.Command)], words[len(s.Command):]
+}
+
+// oneStep makes a script one step of a chain, so that none of it runs when a
+// step before it fails.
+func oneStep(script string) string {
+	if parsed, err := commandline.Parse(script); err == nil && len(parsed.Statements) == 1 && len(parsed.Statements[0].Rest) == 0 {
+		return script
+	}
+	return "{\n" + strings.TrimRight(script, "\n") + "\n}"
 }
 
 // dataParallel tells each node which of the model's replicas are its own.

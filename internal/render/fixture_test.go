@@ -1,7 +1,7 @@
 package render_test
 
 import (
-	"strings"
+	"os"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,21 +9,108 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/manifest"
+	"github.com/dynamo-operator/dynamo-operator/internal/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/render/pod"
+	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
+	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 )
 
-func ownerOf(dgd *v1alpha1.DynamoGraphDeployment) metav1.OwnerReference {
-	return *metav1.NewControllerRef(dgd, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeployment))
+var platform = render.Platform{
+	Defaults: graph.Defaults{Discovery: graph.DiscoveryKubernetes},
+	Pod: pod.Platform{
+		NATS: "nats://nats:4222", SSHSecret: "mpi-run-ssh-secret",
+		PullSecrets: snapshot.PullSecrets{"registry.example": {"pull-a", "pull-b"}},
+	},
+	Capabilities: snapshot.Capabilities{
+		snapshot.APILeaderWorkerSet: true, snapshot.APIVolcano: true, snapshot.APIIstio: true, snapshot.APIInference: true,
+	},
 }
 
-func marshal(t *testing.T, objects []graph.Object) string {
+var kinds = scheme.New()
+
+func readGraph(t testing.TB, path string) *v1alpha1.DynamoGraphDeployment {
 	t.Helper()
-	var all strings.Builder
-	for _, object := range objects {
-		text, err := yaml.Marshal(object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.Write(text)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return all.String()
+	dgd := &v1alpha1.DynamoGraphDeployment{}
+	if err := yaml.UnmarshalStrict(text, dgd); err != nil {
+		t.Fatal(err)
+	}
+	return dgd
+}
+
+// level is what one owner wants.
+type level struct {
+	owner  graph.Object
+	wanted []graph.Wanted
+}
+
+// renderBoth renders a graph's children, then each component's, as the
+// reconcilers do one after the other.
+func renderBoth(dgd *v1alpha1.DynamoGraphDeployment) (top level, below []level, err error) {
+	top, err = renderGraph(dgd, workload.ProviderComponent)
+	if err != nil {
+		return top, nil, err
+	}
+	for _, w := range top.wanted {
+		dcd, ok := w.Object.(*v1alpha1.DynamoComponentDeployment)
+		if !ok {
+			continue
+		}
+		stored := *dcd
+		stored.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(dgd, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeployment))}
+		one, err := graph.FromComponentDeployment(&stored, platform.Defaults)
+		if err != nil {
+			return top, below, err
+		}
+		wanted, err := render.Component(one, platform)
+		if err != nil {
+			return top, below, err
+		}
+		below = append(below, level{&stored, wanted})
+	}
+	return top, below, nil
+}
+
+func renderGraph(dgd *v1alpha1.DynamoGraphDeployment, provider workload.Provider) (level, error) {
+	g, err := graph.FromGraphDeployment(dgd, platform.Defaults)
+	if err != nil {
+		return level{}, err
+	}
+	wanted, err := render.Graph(dgd, g, provider, platform)
+	return level{dgd, wanted}, err
+}
+
+// manifests are the fields that would be sent.
+func manifests(t testing.TB, levels ...level) []map[string]any {
+	t.Helper()
+	var all []map[string]any
+	for _, l := range levels {
+		for _, w := range l.wanted {
+			fields, err := manifest.Of(w, l.owner, kinds)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, fields)
+		}
+	}
+	return all
+}
+
+// everything renders a graph in every way and returns all that would be sent.
+func everything(t testing.TB, dgd *v1alpha1.DynamoGraphDeployment) []map[string]any {
+	t.Helper()
+	top, below, err := renderBoth(dgd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cliques, err := renderGraph(dgd, workload.ProviderGrove)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manifests(t, append(append([]level{top}, below...), cliques)...)
 }

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -62,16 +63,16 @@ func picker(g *graph.Graph, have snapshot.Capabilities) ([]graph.Object, error) 
 
 // completePicker gives an inline configuration its kind, so that the picker
 // reads it as it reads a file, and each plugin a name, if an empty one.
-func completePicker(e *v1alpha1.EPPConfig) error {
+func completePicker(e *v1alpha1.EPPConfig) (*v1alpha1.EPPConfig, error) {
 	if e == nil || e.Config == nil {
-		return nil
+		return e, nil
 	}
 	config, err := pickerConfig(e.Config.Raw)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	e.Config.Raw, err = json.Marshal(config)
-	return err
+	raw, err := json.Marshal(config)
+	return &v1alpha1.EPPConfig{Config: &runtime.RawExtension{Raw: raw}, ConfigMapRef: e.ConfigMapRef}, err
 }
 
 func pickerConfig(inline []byte) (map[string]any, error) {

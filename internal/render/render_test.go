@@ -1,82 +1,23 @@
 package render_test
 
 import (
+	"encoding/json"
+	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/render"
-	"github.com/dynamo-operator/dynamo-operator/internal/render/pod"
-	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/golden"
 	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 )
 
-var platform = render.Platform{
-	Defaults: graph.Defaults{Discovery: graph.DiscoveryKubernetes},
-	Pod:      pod.Platform{NATS: "nats://nats:4222", SSHSecret: "mpi-run-ssh-secret"},
-	Capabilities: snapshot.Capabilities{
-		snapshot.APILeaderWorkerSet: true, snapshot.APIVolcano: true, snapshot.APIIstio: true, snapshot.APIInference: true,
-	},
-}
-
-func readGraph(t *testing.T, path string) *v1alpha1.DynamoGraphDeployment {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dgd := &v1alpha1.DynamoGraphDeployment{}
-	if err := yaml.UnmarshalStrict(text, dgd); err != nil {
-		t.Fatal(err)
-	}
-	return dgd
-}
-
-// everything renders both levels: the graph's children, then each component's.
-func everything(t *testing.T, dgd *v1alpha1.DynamoGraphDeployment) (graphLevel, componentLevel []graph.Object) {
-	t.Helper()
-	if errs := validation.GraphDeployment(dgd); len(errs) > 0 {
-		t.Fatal(errs.ToAggregate())
-	}
-	g, err := graph.FromGraphDeployment(dgd, platform.Defaults)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wanted, err := render.Graph(dgd, g, workload.ProviderComponent, platform)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, w := range wanted {
-		graphLevel = append(graphLevel, w.Object)
-		dcd, ok := w.Object.(*v1alpha1.DynamoComponentDeployment)
-		if !ok {
-			continue
-		}
-		stored := dcd.DeepCopy()
-		stored.OwnerReferences = append(stored.OwnerReferences, ownerOf(dgd))
-		one, err := graph.FromComponentDeployment(stored, platform.Defaults)
-		if err != nil {
-			t.Fatal(err)
-		}
-		objects, err := render.Component(one, platform)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, w := range objects {
-			componentLevel = append(componentLevel, w.Object)
-		}
-	}
-	return graphLevel, componentLevel
-}
-
+// TestGolden renders each graph for both pathways: its children and those of
+// its components, and its children where Grove runs them.
 func TestGolden(t *testing.T) {
 	cases, err := filepath.Glob("testdata/*/graph.yaml")
 	if err != nil || len(cases) == 0 {
@@ -85,36 +26,85 @@ func TestGolden(t *testing.T) {
 	for _, path := range cases {
 		dir := filepath.Dir(path)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
-			graphLevel, componentLevel := everything(t, readGraph(t, path))
-			golden.Objects(t, filepath.Join(dir, "components.yaml"), graphLevel)
-			golden.Objects(t, filepath.Join(dir, "workloads.yaml"), componentLevel)
+			dgd := readGraph(t, path)
+			if errs := validation.GraphDeployment(dgd); len(errs) > 0 {
+				t.Fatal(errs.ToAggregate())
+			}
+			top, below, err := renderBoth(dgd)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cliques, err := renderGraph(dgd, workload.ProviderGrove)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Manifests(t, filepath.Join(dir, "components.yaml"), manifests(t, top))
+			golden.Manifests(t, filepath.Join(dir, "workloads.yaml"), manifests(t, below...))
+			golden.Manifests(t, filepath.Join(dir, "grove.yaml"), manifests(t, cliques))
 		})
 	}
 }
 
+// shuffled makes every map of a graph anew, in another order of insertion.
+func shuffled(dgd *v1alpha1.DynamoGraphDeployment) *v1alpha1.DynamoGraphDeployment {
+	other := dgd.DeepCopy()
+	other.Spec.Services = shuffledMap(other.Spec.Services)
+	for _, s := range other.Spec.Services {
+		if s == nil {
+			continue
+		}
+		s.Labels, s.Annotations = shuffledMap(s.Labels), shuffledMap(s.Annotations)
+		if m := s.ExtraPodMetadata; m != nil {
+			m.Labels, m.Annotations = shuffledMap(m.Labels), shuffledMap(m.Annotations)
+		}
+	}
+	return other
+}
+
+func shuffledMap[V any](m map[string]V) map[string]V {
+	if m == nil {
+		return nil
+	}
+	keys := slices.Sorted(maps.Keys(m))
+	rand.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	other := map[string]V{}
+	for _, key := range keys {
+		other[key] = m[key]
+	}
+	return other
+}
+
 func TestRenderingDoesNotDependOnMapOrder(t *testing.T) {
 	dgd := readGraph(t, "testdata/overrides/graph.yaml")
-	_, want := everything(t, dgd)
-	for range 50 {
-		shuffled := dgd.DeepCopy()
-		shuffled.Spec.Services = map[string]*v1alpha1.SharedSpec{}
-		names := []string{"Decode", "planner", "other"}
-		rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-		for _, name := range names {
-			shuffled.Spec.Services[name] = dgd.Spec.Services[name]
+	text := func(dgd *v1alpha1.DynamoGraphDeployment) string {
+		raw, err := json.Marshal(everything(t, dgd))
+		if err != nil {
+			t.Fatal(err)
 		}
-		_, got := everything(t, shuffled)
-		if diff := cmp.Diff(marshal(t, want), marshal(t, got)); diff != "" {
-			t.Fatalf("another order of services gave other objects (-want +got):\n%s", diff)
+		return string(raw)
+	}
+	want := text(dgd)
+	for range 1000 {
+		if got := text(shuffled(dgd)); got != want {
+			t.Fatalf("another order of maps gave other objects (-want +got):\n%s", cmp.Diff(want, got))
 		}
 	}
 }
 
+// Rendered objects share memory with the graph, which is an informer's.
 func TestRenderingLeavesTheInputAlone(t *testing.T) {
-	dgd := readGraph(t, "testdata/overrides/graph.yaml")
-	before := dgd.DeepCopy()
-	everything(t, dgd)
-	if diff := cmp.Diff(before, dgd); diff != "" {
-		t.Errorf("the user's object changed (-before +after):\n%s", diff)
+	paths, err := filepath.Glob("testdata/*/graph.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
+			dgd := readGraph(t, path)
+			before := dgd.DeepCopy()
+			everything(t, dgd)
+			if diff := cmp.Diff(before, dgd); diff != "" {
+				t.Errorf("the user's object changed (-before +after):\n%s", diff)
+			}
+		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 )
 
@@ -27,30 +26,28 @@ func gateway() *v1alpha1.DynamoGraphDeployment {
 	}
 }
 
-// rendered are both levels of a graph on one path, by kind and name.
-func rendered(t *testing.T, dgd *v1alpha1.DynamoGraphDeployment, provider workload.Provider) map[string]graph.Object {
+// rendered are the objects of type T that a graph becomes on a path, by name.
+func rendered[T graph.Object](t *testing.T, dgd *v1alpha1.DynamoGraphDeployment, provider workload.Provider) map[string]T {
 	t.Helper()
-	all := map[string]graph.Object{}
-	g, err := graph.FromGraphDeployment(dgd, platform.Defaults)
+	var (
+		top   level
+		below []level
+		err   error
+	)
+	if provider == workload.ProviderGrove {
+		top, err = renderGraph(dgd, provider)
+	} else {
+		top, below, err = renderBoth(dgd)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	wanted, err := render.Graph(dgd, g, provider, platform)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if provider == workload.ProviderComponent {
-		_, objects := everything(t, dgd)
-		for _, o := range objects {
-			wanted = append(wanted, graph.Wanted{Object: o})
-		}
-	}
-	for _, w := range wanted {
-		switch o := w.Object.(type) {
-		case *corev1.Service:
-			all["Service "+o.Name] = o
-		case *corev1.ConfigMap:
-			all["ConfigMap "+o.Name] = o
+	all := map[string]T{}
+	for _, l := range append(below, top) {
+		for _, w := range l.wanted {
+			if o, ok := w.Object.(T); ok {
+				all[o.GetName()] = o
+			}
 		}
 	}
 	return all
@@ -90,7 +87,7 @@ func TestServicesOfEachPath(t *testing.T) {
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
-			service := rendered(t, gateway(), c.provider)["Service "+c.service].(*corev1.Service)
+			service := rendered[*corev1.Service](t, gateway(), c.provider)[c.service]
 			got := want{Labels: service.Labels, Annotations: service.Annotations, AppProtocol: service.Spec.Ports[0].AppProtocol}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("Service (-want +got):\n%s", diff)
@@ -112,7 +109,7 @@ schedulingProfiles:
   - pluginRef: a
     weight: null
 `
-	config := rendered(t, gateway(), workload.ProviderComponent)["ConfigMap chat-epp-config"].(*corev1.ConfigMap)
+	config := rendered[*corev1.ConfigMap](t, gateway(), workload.ProviderComponent)["chat-epp-config"]
 	if diff := cmp.Diff(want, config.Data[graph.PickerConfigKey]); diff != "" {
 		t.Errorf("file (-want +got):\n%s", diff)
 	}

@@ -28,8 +28,9 @@ func shared(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, at *fie
 	errs := discoveryBackend(s.Annotations, at.Child("annotations"))
 	errs = append(errs, strategy(s.Annotations, at.Child("annotations"))...)
 	errs = append(errs, metadata(s, at)...)
-	if s.Replicas != nil && *s.Replicas < 0 {
-		errs = append(errs, field.Invalid(at.Child("replicas"), *s.Replicas, "must not be negative"))
+	errs = append(errs, replicas(s.Replicas, s.Multinode, at.Child("replicas"))...)
+	if s.Multinode != nil && s.Multinode.NodeCount > maxGroup {
+		errs = append(errs, field.Invalid(at.Child("multinode", "nodeCount"), s.Multinode.NodeCount, fmt.Sprintf("must be at most %d", maxGroup)))
 	}
 	if s.Ingress != nil && s.Ingress.Enabled && s.Ingress.Host == "" {
 		errs = append(errs, field.Required(at.Child("ingress", "host"), "an enabled ingress needs it"))
@@ -44,6 +45,23 @@ func shared(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, at *fie
 		errs = append(errs, picker(s, at)...)
 	}
 	return errs
+}
+
+// maxGroup bounds nodes and replicas of a group: each is an object, or a word of
+// a command line, and no cluster has more.
+const maxGroup = 1000
+
+func replicas(n *int32, multinode *v1alpha1.Multinode, at *field.Path) field.ErrorList {
+	switch {
+	case n == nil:
+		return nil
+	case *n < 0:
+		return field.ErrorList{field.Invalid(at, *n, "must not be negative")}
+	case multinode != nil && *n > maxGroup:
+		return field.ErrorList{field.Invalid(at, *n, fmt.Sprintf("must be at most %d for groups of nodes", maxGroup))}
+	default:
+		return nil
+	}
 }
 
 func environment(envs []corev1.EnvVar, at *field.Path) field.ErrorList {
@@ -61,17 +79,18 @@ func sidecars(extra *v1alpha1.ExtraPodSpec, at *field.Path) field.ErrorList {
 	if extra == nil || extra.PodSpec == nil {
 		return nil
 	}
+	main := "main"
+	if extra.MainContainer != nil && extra.MainContainer.Name != "" {
+		main = extra.MainContainer.Name
+	}
 	var errs field.ErrorList
 	for i, c := range extra.Containers {
-		if c.Name == mainContainer {
+		if c.Name == main {
 			errs = append(errs, field.Forbidden(at.Index(i).Child("name"), "the main container has this name; what it is given belongs into mainContainer"))
 		}
 	}
 	return errs
 }
-
-// mainContainer is the name of the container that runs the component.
-const mainContainer = "main"
 
 func discoveryBackend(annotations map[string]string, at *field.Path) field.ErrorList {
 	chosen, set := annotations[v1alpha1.AnnotationDiscoveryBackend]

@@ -52,8 +52,10 @@ func inGraph(dgd *v1alpha1.DynamoGraphDeployment, name string, s *v1alpha1.Share
 	if err != nil {
 		return field.ErrorList{field.Invalid(variable, "", err.Error())}
 	}
-	if s.Replicas == nil && effective.Replicas != nil && *effective.Replicas < 0 {
-		return field.ErrorList{field.Invalid(variable, *effective.Replicas, "workers must not be negative")}
+	if s.Replicas == nil {
+		if errs := replicas(effective.Replicas, s.Multinode, variable); len(errs) > 0 {
+			return errs
+		}
 	}
 	if len(resources(s.Resources, at)) == 0 {
 		if errs := resources(effective.Resources, variable); len(errs) > 0 {

@@ -33,12 +33,12 @@ func launchable(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, at 
 }
 
 // read reads a component as the operator does; false for one whose quantities
-// cannot be read, which other rules say.
+// cannot be read or whose groups are too large, which other rules say.
 func read(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFramework) (graph.Component, bool) {
 	g, err := graph.FromComponentDeployment(&v1alpha1.DynamoComponentDeployment{
 		Spec: v1alpha1.DynamoComponentDeploymentSpec{BackendFramework: framework, SharedSpec: *s},
 	}, graph.Defaults{})
-	if err != nil {
+	if err != nil || g.Components[0].Nodes > maxGroup {
 		return graph.Component{}, false
 	}
 	return g.Components[0], true

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
@@ -39,6 +40,9 @@ func TestGraphDeployment(t *testing.T) {
 		"an endpoint picker has a configuration":        {spec: `services: {a: {componentType: epp}}`, want: []string{"FieldValueRequired spec.services[a].eppConfig"}},
 		"there is one endpoint picker, on one node":     {spec: `services: {a: {componentType: epp, replicas: 2, multinode: {nodeCount: 2}, eppConfig: {config: {}}}, b: {componentType: epp, eppConfig: {config: {}}}}`, want: []string{"FieldValueForbidden spec.services", "FieldValueForbidden spec.services[a].multinode", "FieldValueInvalid spec.services[a].replicas"}},
 		"a discovery backend is one of two":             {spec: `services: {a: {annotations: {nvidia.com/dynamo-discovery-backend: dns}}}`, want: []string{"FieldValueNotSupported spec.services[a].annotations[nvidia.com/dynamo-discovery-backend]"}},
+		"groups of nodes are counted in hundreds":       {spec: `services: {a: {replicas: 2000000000, multinode: {nodeCount: 2000000000}}}`, want: []string{"FieldValueInvalid spec.services[a].multinode.nodeCount", "FieldValueInvalid spec.services[a].replicas"}},
+		"replicas in an environment count as well":      {spec: `{envs: [{name: DYN_DEPLOYMENT_CONFIG, value: '{"a":{"ServiceArgs":{"workers":-1}}}'}], services: {a: {}}}`, want: []string{"FieldValueInvalid spec.services[a].envs[DYN_DEPLOYMENT_CONFIG]"}},
+		"settings of a service may be null":             {spec: `{envs: [{name: DYN_DEPLOYMENT_CONFIG, value: '{"a":null}'}], services: {a: {componentType: frontend}}}`},
 		"all violations are told at once, in one order": {spec: `services: {b: {replicas: -1}, a: {replicas: -1}}`, want: []string{"FieldValueInvalid spec.services[a].replicas", "FieldValueInvalid spec.services[b].replicas"}},
 	}
 	for rule, c := range cases {
@@ -52,6 +56,149 @@ func TestGraphDeployment(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestModel(t *testing.T) {
+	cases := map[string]struct {
+		spec string
+		want []string
+	}{
+		"a base model needs no source":   {`{modelName: m, baseModelName: m}`, nil},
+		"both names are given":           {`{}`, []string{"FieldValueRequired spec.baseModelName", "FieldValueRequired spec.modelName"}},
+		"a lora has a source":            {`{modelName: m, baseModelName: b, modelType: lora}`, []string{"FieldValueRequired spec.source"}},
+		"a source has a place":           {`{modelName: m, baseModelName: b, modelType: lora, source: {uri: ""}}`, []string{"FieldValueRequired spec.source.uri"}},
+		"engines do not fetch from HTTP": {`{modelName: m, baseModelName: b, modelType: lora, source: {uri: "https://x"}}`, []string{"FieldValueInvalid spec.source.uri"}},
+		"they fetch from S3":             {`{modelName: m, baseModelName: b, modelType: lora, source: {uri: "s3://x"}}`, nil},
+		"from a hub":                     {`{modelName: m, baseModelName: b, modelType: lora, source: {uri: "hf://x"}}`, nil},
+		"and from a file":                {`{modelName: m, baseModelName: b, modelType: lora, source: {uri: "file:///x"}}`, nil},
+		"an adapter acts as a base":      {`{modelName: m, baseModelName: b, modelType: adapter}`, nil},
+	}
+	for rule, c := range cases {
+		t.Run(rule, func(t *testing.T) {
+			model := decode(t, c.spec, &v1alpha1.DynamoModel{})
+			if diff := cmp.Diff(c.want, summary(Model(model))); diff != "" {
+				t.Errorf("violations (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRequest(t *testing.T) {
+	cases := map[string]struct {
+		spec      string
+		namespace bool
+		want      []string
+		warnings  []string
+	}{
+		"a profiler and its configuration": {spec: `{profilingConfig: {profilerImage: p, config: {}}}`},
+		"both are needed": {
+			spec: `{profilingConfig: {}}`,
+			want: []string{"FieldValueRequired spec.profilingConfig.config", "FieldValueRequired spec.profilingConfig.profilerImage"},
+		},
+		"a configuration is an object":         {spec: `{profilingConfig: {profilerImage: p, config: [1]}}`, want: []string{"FieldValueInvalid spec.profilingConfig.config"}},
+		"a reference has a name":               {spec: `{profilingConfig: {profilerImage: p, config: {}, configMapRef: {name: ""}}}`, want: []string{"FieldValueRequired spec.profilingConfig.configMapRef.name"}},
+		"GPUs are discovered in a cluster":     {spec: `{enableGpuDiscovery: true, profilingConfig: {profilerImage: p, config: {}}}`},
+		"but not from within a namespace":      {spec: `{enableGpuDiscovery: true, profilingConfig: {profilerImage: p, config: {}}}`, namespace: true, want: []string{"FieldValueForbidden spec.enableGpuDiscovery"}},
+		"what agrees is no reason to warn":     {spec: `{model: m, backend: vllm, profilingConfig: {profilerImage: p, config: {engine: {backend: vllm}, deployment: {model: m}}}}`},
+		"an empty value is none":               {spec: `{model: m, backend: vllm, profilingConfig: {profilerImage: p, config: {engine: {backend: ""}, deployment: {model: 1}}}}`},
+		"a configuration of another shape too": {spec: `{model: m, backend: vllm, profilingConfig: {profilerImage: p, config: {engine: x}}}`},
+		"what will be overwritten is said, refused or not": {
+			spec: `{model: m, backend: vllm, profilingConfig: {config: {engine: {backend: sglang}, deployment: {model: other}}}}`,
+			want: []string{"FieldValueRequired spec.profilingConfig.profilerImage"},
+			warnings: []string{
+				`spec.profilingConfig.config.deployment.model: "other" is overwritten by spec.model "m"`,
+				`spec.profilingConfig.config.engine.backend: "sglang" is overwritten by spec.backend "vllm"`,
+			},
+		},
+	}
+	for rule, c := range cases {
+		t.Run(rule, func(t *testing.T) {
+			request := decode(t, c.spec, &v1alpha1.DynamoGraphDeploymentRequest{})
+			if diff := cmp.Diff(c.want, summary(Request(request, !c.namespace))); diff != "" {
+				t.Errorf("violations (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.warnings, RequestWarnings(request)); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestScalingAdapter(t *testing.T) {
+	cases := map[string]struct {
+		spec string
+		want []string
+	}{
+		"a number for a service":   {`{replicas: 0, dgdRef: {name: g, serviceName: s}}`, nil},
+		"the service is named":     {`{replicas: 1}`, []string{"FieldValueRequired spec.dgdRef.name", "FieldValueRequired spec.dgdRef.serviceName"}},
+		"the number is no deficit": {`{replicas: -1, dgdRef: {name: g, serviceName: s}}`, []string{"FieldValueInvalid spec.replicas"}},
+	}
+	for rule, c := range cases {
+		t.Run(rule, func(t *testing.T) {
+			adapter := decode(t, c.spec, &v1alpha1.DynamoGraphDeploymentScalingAdapter{})
+			if diff := cmp.Diff(c.want, summary(ScalingAdapter(adapter))); diff != "" {
+				t.Errorf("violations (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	cases := map[string]struct {
+		spec string
+		want []string // path and some words
+	}{
+		"nothing unusual":                           {`{services: {a: {}}}`, nil},
+		"a Dynamo namespace of one's own":           {`{services: {a: {dynamoNamespace: mine}}}`, []string{`spec.services[a].dynamoNamespace: "mine" is no longer used; the service is in "lab-chat"`}},
+		"the Dynamo namespace that it has anyway":   {`{services: {a: {dynamoNamespace: lab-chat}}}`, nil},
+		"autoscaling":                               {`{services: {a: {autoscaling: {}}}}`, []string{"spec.services[a].autoscaling: is no longer used"}},
+		"a revision":                                {`{services: {a: {modelRef: {name: m, revision: r}}}}`, []string{"spec.services[a].modelRef.revision: has no effect"}},
+		"an ingress that makes nothing":             {`{services: {a: {ingress: {enabled: true, host: h, useVirtualService: true}}}}`, []string{"spec.services[a].ingress: has neither"}},
+		"a debug twin":                              {`{services: {a: {annotations: {nvidia.com/enable-debug-mode: "true"}}}}`, []string{"spec.services[a].annotations[nvidia.com/enable-debug-mode]: has no effect"}},
+		"GPUs that are requested but not the limit": {`{services: {a: {resources: {requests: {gpu: "1", gpuType: x}, limits: {gpu: "2", gpuType: y}}}}}`, []string{"spec.services[a].resources.requests.gpu: 1 is not used", "spec.services[a].resources.requests.gpuType: x is not used"}},
+		"a picker's configuration elsewhere":        {`{services: {a: {eppConfig: {config: {}}}}}`, []string{"spec.services[a].eppConfig: is read only where"}},
+		"nodes without an engine":                   {`{services: {a: {multinode: {nodeCount: 2}}}}`, []string{"spec.services[a].multinode: nothing tells the 2 nodes of each other: no engine"}},
+		"nodes of a model that fits on one":         {`{services: {a: {componentType: worker, multinode: {nodeCount: 2}, resources: {limits: {gpu: "8"}}, extraPodSpec: {mainContainer: {args: [python3 -m dynamo.vllm -tp 8]}}}}}`, []string{"spec.services[a].multinode: nothing tells the 2 nodes of each other: its arguments"}},
+		"nodes of nobody knows how many GPUs":       {`{services: {a: {componentType: worker, multinode: {nodeCount: 2}, extraPodSpec: {mainContainer: {args: [python3 -m dynamo.vllm -tp 16]}}}}}`, []string{"spec.services[a].multinode: nothing tells the 2 nodes of each other: resources"}},
+		"GPUs may be given in the container":        {`{services: {a: {componentType: worker, multinode: {nodeCount: 2}, extraPodSpec: {mainContainer: {args: [python3 -m dynamo.vllm -tp 16], resources: {limits: {nvidia.com/gpu: 8}}}}}}}`, nil},
+		"a wrapper hides the engine":                {`{backendFramework: sglang, services: {a: {componentType: worker, multinode: {nodeCount: 2}, extraPodSpec: {mainContainer: {args: [./serve.sh]}}}}}`, []string{"spec.services[a].multinode: nothing tells the 2 nodes of each other: the command"}},
+		"nodes that are told of each other":         {`{services: {a: {componentType: worker, multinode: {nodeCount: 2}, extraPodSpec: {mainContainer: {args: [python3 -m dynamo.sglang]}}}}}`, nil},
+		"warnings of all services, in order":        {`{services: {b: {autoscaling: {}}, a: {autoscaling: {}}}}`, []string{"spec.services[a].autoscaling", "spec.services[b].autoscaling"}},
+	}
+	for rule, c := range cases {
+		t.Run(rule, func(t *testing.T) {
+			dgd := decode(t, c.spec, &v1alpha1.DynamoGraphDeployment{})
+			dgd.Namespace, dgd.Name = "lab", "chat"
+			got := GraphDeploymentWarnings(dgd)
+			if len(got) != len(c.want) {
+				t.Fatalf("warnings %q, want %q", got, c.want)
+			}
+			for i, w := range c.want {
+				if !strings.HasPrefix(got[i], w) {
+					t.Errorf("warning %q, want %q", got[i], w)
+				}
+			}
+		})
+	}
+	t.Run("a component of a graph warns nobody", func(t *testing.T) {
+		dcd := decode(t, `{autoscaling: {}}`, &v1alpha1.DynamoComponentDeployment{})
+		if got := ComponentDeploymentWarnings(dcd); len(got) != 1 {
+			t.Errorf("standing alone: %q", got)
+		}
+		dcd.OwnerReferences = []metav1.OwnerReference{{Kind: v1alpha1.KindDynamoGraphDeployment, Name: "chat"}}
+		if got := ComponentDeploymentWarnings(dcd); got != nil {
+			t.Errorf("in a graph: %q", got)
+		}
+	})
+}
+
+// decode reads a spec.
+func decode[T any](t *testing.T, spec string, into *T) *T {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte("spec: "+spec), into); err != nil {
+		t.Fatal(err)
+	}
+	return into
 }
 
 func summary(errs field.ErrorList) []string {

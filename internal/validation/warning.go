@@ -24,6 +24,9 @@ func (w warnings) sorted() []string {
 	return w
 }
 
+// unknownNamespace stands for the namespace of an object that is not in one yet.
+const unknownNamespace = "<namespace>"
+
 // GraphDeploymentWarnings tells what of a graph will not be as it is written.
 func GraphDeploymentWarnings(dgd *v1alpha1.DynamoGraphDeployment) []string {
 	var w warnings
@@ -31,7 +34,7 @@ func GraphDeploymentWarnings(dgd *v1alpha1.DynamoGraphDeployment) []string {
 		w.add(field.NewPath("metadata", "name"), "begins with a digit; most clusters refuse Services of such a name")
 	}
 	for name, s := range dgd.Spec.SortedServices() {
-		effective := graph.DynamoNamespace(dgd.Namespace, dgd.Name, s.GlobalDynamoNamespace)
+		effective := graph.DynamoNamespace(cmp.Or(dgd.Namespace, unknownNamespace), dgd.Name, s.GlobalDynamoNamespace)
 		w.service(s, dgd.Spec.BackendFramework, effective, field.NewPath("spec", "services").Key(name))
 	}
 	return w.sorted()
@@ -44,7 +47,7 @@ func ComponentDeploymentWarnings(dcd *v1alpha1.DynamoComponentDeployment) []stri
 		return nil
 	}
 	var w warnings
-	effective := graph.DynamoNamespace(dcd.Namespace, dcd.Name, dcd.Spec.GlobalDynamoNamespace)
+	effective := graph.DynamoNamespace(cmp.Or(dcd.Namespace, unknownNamespace), dcd.Name, dcd.Spec.GlobalDynamoNamespace)
 	w.service(&dcd.Spec.SharedSpec, dcd.Spec.BackendFramework, effective, field.NewPath("spec"))
 	return w.sorted()
 }
@@ -64,9 +67,6 @@ func (w *warnings) service(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFra
 	}
 	if s.EPPConfig != nil && s.ComponentType != v1alpha1.ComponentTypeEPP {
 		w.add(at.Child("eppConfig"), "is read only where componentType is epp")
-	}
-	if e := s.ExtraPodSpec; e != nil && e.MainContainer != nil && e.MainContainer.Name != "" && e.MainContainer.Name != mainContainer {
-		w.add(at.Child("extraPodSpec", "mainContainer", "name"), fmt.Sprintf("%q is not used; the container is called %s", e.MainContainer.Name, mainContainer))
 	}
 	w.annotations(s.Annotations, at.Child("annotations"))
 	w.gpus(s.Resources, at.Child("resources", "requests"))

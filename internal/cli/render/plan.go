@@ -134,6 +134,7 @@ func (p *planner) component(dcd *v1alpha1.DynamoComponentDeployment) error {
 
 // keep adds what one owner wants, by kind and name.
 func (p *planner) keep(owner graph.Object, wanted []graph.Wanted) error {
+	slices.SortStableFunc(wanted, func(a, b graph.Wanted) int { return cmp.Compare(a.GetName(), b.GetName()) })
 	from := len(p.objects)
 	for _, w := range wanted {
 		fields, err := manifest.Of(w, owner, p.kinds)
@@ -143,13 +144,7 @@ func (p *planner) keep(owner graph.Object, wanted []graph.Wanted) error {
 		p.objects = append(p.objects, fields)
 	}
 	slices.SortStableFunc(p.objects[from:], func(a, b map[string]any) int {
-		return cmp.Or(cmp.Compare(a["kind"].(string), b["kind"].(string)), cmp.Compare(nameOf(a), nameOf(b)))
+		return cmp.Compare(a["kind"].(string), b["kind"].(string))
 	})
 	return nil
-}
-
-func nameOf(object map[string]any) string {
-	metadata, _ := object["metadata"].(map[string]any)
-	name, _ := metadata["name"].(string)
-	return name
 }

@@ -20,11 +20,12 @@ const help = `Print every object that the operator would apply for the graphs an
 of a manifest: first the children of a graph, by kind and name, then those of
 each of its components. The same input gives the same bytes.
 
-The fields are exactly those that the operator sends and owns. Three things are
-known to a cluster alone and are left out:
+The fields are exactly those that the operator sends and owns on a cluster where
+nothing runs yet. What only a cluster knows is left out:
   - the uid in owner references
   - pull Secrets that the operator finds in the namespace by registry
   - the SSH key of TensorRT-LLM on several nodes, which it makes once
+  - the mark of a restart, which goes from service to service
 
 Orchestrators:
   auto        Deployments, and LeaderWorkerSets for services of several nodes;

@@ -95,7 +95,7 @@ func TestOutput(t *testing.T) {
 		},
 		"warnings do not fail": {
 			text: graphOf(`{services: {a: {dynamoNamespace: mine, modelRef: {name: m, revision: r}}}}`),
-			out: `graph.yaml: DynamoGraphDeployment chat: warning: spec.services[a].dynamoNamespace: "mine" is no longer used; the service is in "-chat"
+			out: `graph.yaml: DynamoGraphDeployment chat: warning: spec.services[a].dynamoNamespace: "mine" is no longer used; the service is in "<namespace>-chat"
 graph.yaml: DynamoGraphDeployment chat: warning: spec.services[a].modelRef.revision: has no effect
 graph.yaml: DynamoGraphDeployment chat: ok
 `,

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -10,40 +11,41 @@ import (
 // mergeEnv joins layers of environment by name, later layers winning, and
 // brings the result into its one order.
 func mergeEnv(layers ...[]corev1.EnvVar) []corev1.EnvVar {
-	byName := map[string]corev1.EnvVar{}
-	for _, layer := range layers {
-		for _, v := range layer {
-			byName[v.Name] = v
+	all := slices.Concat(layers...)
+	slices.SortStableFunc(all, func(a, b corev1.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
+	merged := all[:0]
+	for i, v := range all {
+		if i+1 == len(all) || all[i+1].Name != v.Name {
+			merged = append(merged, v)
 		}
 	}
-	names := make([]string, 0, len(byName))
-	for name := range byName {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return orderEnv(names, byName)
+	return orderEnv(merged)
 }
 
-// orderEnv sorts by name, except that a variable follows those it refers to:
-// $(NAME) is only expanded for names that stand earlier in the list. Variables
-// that refer to each other in a circle keep their order by name.
-func orderEnv(names []string, byName map[string]corev1.EnvVar) []corev1.EnvVar {
-	ordered := make([]corev1.EnvVar, 0, len(names))
-	placed := map[string]bool{}
-	var place func(name string)
-	place = func(name string) {
-		v, known := byName[name]
-		if !known || placed[name] {
+// orderEnv keeps the order by name, except that a variable follows those it
+// refers to: $(NAME) is only expanded for names that stand earlier in the list.
+// Variables that refer to each other in a circle keep their order by name.
+func orderEnv(byName []corev1.EnvVar) []corev1.EnvVar {
+	if !slices.ContainsFunc(byName, func(v corev1.EnvVar) bool { return strings.Contains(v.Value, "$(") }) {
+		return byName
+	}
+	ordered := make([]corev1.EnvVar, 0, len(byName))
+	placed := make([]bool, len(byName))
+	var place func(i int)
+	place = func(i int) {
+		if placed[i] {
 			return
 		}
-		placed[name] = true
-		for _, referred := range references(v.Value) {
-			place(referred)
+		placed[i] = true
+		for _, referred := range references(byName[i].Value) {
+			if at, known := slices.BinarySearchFunc(byName, referred, func(v corev1.EnvVar, name string) int { return cmp.Compare(v.Name, name) }); known {
+				place(at)
+			}
 		}
-		ordered = append(ordered, v)
+		ordered = append(ordered, byName[i])
 	}
-	for _, name := range names {
-		place(name)
+	for i := range byName {
+		place(i)
 	}
 	return ordered
 }

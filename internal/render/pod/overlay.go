@@ -3,6 +3,7 @@ package pod
 import (
 	"reflect"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -30,6 +31,21 @@ func Overlay[T any](ours, users T) T {
 type list struct {
 	key     string // JSON name of the merge key; empty: the list is replaced
 	replace bool   // an item with a known key is replaced, not overlaid
+}
+
+// lists remembers how the fields of a struct are joined: tags are slow to read.
+var lists sync.Map // reflect.Type to []list
+
+func listsOf(t reflect.Type) []list {
+	if known, ok := lists.Load(t); ok {
+		return known.([]list)
+	}
+	fields := make([]list, t.NumField())
+	for i := range fields {
+		fields[i] = listOf(t.Field(i))
+	}
+	lists.Store(t, fields)
+	return fields
 }
 
 func listOf(field reflect.StructField) list {
@@ -78,9 +94,18 @@ func overlayPointer(ours, users reflect.Value) reflect.Value {
 }
 
 func overlayStruct(ours, users reflect.Value) reflect.Value {
+	switch {
+	case users.IsZero():
+		return ours
+	case ours.IsZero():
+		return users
+	}
 	merged := reflect.New(ours.Type()).Elem()
-	for i := range ours.NumField() {
-		merged.Field(i).Set(overlay(ours.Field(i), users.Field(i), listOf(ours.Type().Field(i))))
+	merged.Set(ours)
+	for i, how := range listsOf(ours.Type()) {
+		if theirs := users.Field(i); !theirs.IsZero() {
+			merged.Field(i).Set(overlay(ours.Field(i), theirs, how))
+		}
 	}
 	return merged
 }

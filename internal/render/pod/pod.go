@@ -160,7 +160,7 @@ func spec(c graph.Component, main corev1.Container, extra []corev1.Volume) corev
 	}
 	users := corev1.PodSpec{}
 	if c.Pod != nil {
-		users = *c.Pod.DeepCopy()
+		users = *c.Pod
 	}
 	s := Overlay(base, users)
 	// What the user brings stands first: pods of earlier operators have this
@@ -196,15 +196,15 @@ func roleAccount(role graph.Role) string {
 	}
 }
 
-// mainContainer lays the user's container over the role's. Environment and
-// probes have rules of their own and so are not left to Overlay.
+// mainContainer lays the user's container over the role's. Environment, mounts
+// and probes have rules of their own and so are not left to Overlay.
 func mainContainer(c graph.Component, p Platform) corev1.Container {
 	base := roleContainer(c)
 	users := corev1.Container{}
 	if c.Main != nil {
-		users = *c.Main.DeepCopy()
+		users = *c.Main
 	}
-	main := Overlay(base, users)
+	main := Overlay(base, withoutOwnRules(users))
 	main.Name = cmp.Or(main.Name, MainContainer)
 	main.VolumeMounts = addMounts(users.VolumeMounts, append(base.VolumeMounts, mounts(c)...))
 	main.Env = mergeEnv(platformEnv(p), base.Env, identityEnv(c), users.Env, c.Env)
@@ -221,6 +221,13 @@ func mainContainer(c graph.Component, p Platform) corev1.Container {
 	})
 	main.Resources.Claims = append(slices.Clone(main.Resources.Claims), c.Resources.Claims...)
 	return main
+}
+
+// withoutOwnRules leaves out of a container what Overlay is not asked about.
+func withoutOwnRules(c corev1.Container) corev1.Container {
+	c.Env, c.VolumeMounts = nil, nil
+	c.LivenessProbe, c.ReadinessProbe, c.StartupProbe = nil, nil, nil
+	return c
 }
 
 // identityEnv tells a pod which component of which graph it is.

@@ -11,6 +11,7 @@ import (
 // addPullSecrets appends the Secrets that the images of a pod need to those
 // that the user lists.
 func addPullSecrets(s *corev1.PodSpec, known snapshot.PullSecrets) {
+	s.ImagePullSecrets = slices.Clip(s.ImagePullSecrets)
 	for _, c := range slices.Concat(s.InitContainers, s.Containers) {
 		if c.Image == "" {
 			continue

@@ -43,6 +43,7 @@ func mounts(c graph.Component) []corev1.VolumeMount {
 
 // addVolumes appends ours to the user's; a name that the user has taken is his.
 func addVolumes(users, ours []corev1.Volume) []corev1.Volume {
+	users = slices.Clip(users)
 	for _, v := range ours {
 		if !slices.ContainsFunc(users, func(u corev1.Volume) bool { return u.Name == v.Name }) {
 			users = append(users, v)
@@ -53,6 +54,7 @@ func addVolumes(users, ours []corev1.Volume) []corev1.Volume {
 
 // addMounts does the same for mounts, by path.
 func addMounts(users, ours []corev1.VolumeMount) []corev1.VolumeMount {
+	users = slices.Clip(users)
 	for _, m := range ours {
 		if !slices.ContainsFunc(users, func(u corev1.VolumeMount) bool { return u.MountPath == m.MountPath }) {
 			users = append(users, m)

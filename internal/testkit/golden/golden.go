@@ -11,23 +11,18 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
-
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
 )
 
 var update = flag.Bool("update", false, "write golden files instead of comparing with them")
 
-// Objects compares Kubernetes objects, in their order, with a file of YAML
+// Manifests compares Kubernetes objects, in their order, with a file of YAML
 // documents.
-func Objects(t *testing.T, path string, objects []graph.Object) {
+func Manifests(t *testing.T, path string, objects []map[string]any) {
 	t.Helper()
 	var text bytes.Buffer
 	for _, object := range objects {
-		document, err := yaml.Marshal(manifest(t, object))
+		document, err := yaml.Marshal(object)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,22 +30,6 @@ func Objects(t *testing.T, path string, objects []graph.Object) {
 		text.Write(document)
 	}
 	Text(t, path, text.String())
-}
-
-// manifest is an object as a user would write it: with its kind, without status.
-func manifest(t *testing.T, object graph.Object) map[string]any {
-	t.Helper()
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kind, err := apiutil.GVKForObject(object, scheme.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	fields["apiVersion"], fields["kind"] = kind.ToAPIVersionAndKind()
-	delete(fields, "status")
-	return fields
 }
 
 // Text compares a text with a file.
