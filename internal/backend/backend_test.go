@@ -2,6 +2,7 @@ package backend
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -164,8 +165,8 @@ func TestLaunch(t *testing.T) {
 			line("ray start --head --port=6379 && numactl -N0 python3 -m dynamo.vllm -tp 16 --distributed-executor-backend ray"), false,
 		},
 		"a user's own load balancing is not said twice": {
-			graph.EngineVLLM, vllmCommand, append(moe[:len(moe):len(moe)], "--data-parallel-hybrid-lb"), lws(Leader, 2), vllmCommand,
-			append(append(moe[:len(moe):len(moe)], "--data-parallel-hybrid-lb"), dp("4", "0", "$(LWS_LEADER_ADDRESS)")[1:]...), false,
+			graph.EngineVLLM, vllmCommand, append(slices.Clip(moe), "--data-parallel-hybrid-lb"), lws(Leader, 2), vllmCommand,
+			append(append(slices.Clip(moe), "--data-parallel-hybrid-lb"), dp("4", "0", "$(LWS_LEADER_ADDRESS)")[1:]...), false,
 		},
 		"what fits on a node is left as it is": {
 			graph.EngineVLLM, vllmCommand, words("-tp 8"), lws(Worker, 2), vllmCommand, words("-tp 8"), true,
@@ -310,7 +311,7 @@ func TestWhatCannotBeLaunchedIsSaid(t *testing.T) {
 func TestPythonIsRecognised(t *testing.T) {
 	for command, want := range map[string]bool{
 		"python": true, "python3": true, "python2.7": true, "python3.12.1": true, "/usr/bin/python3.8": true, "./python3": true,
-		"python-config": false, "pythonx": false, "python ": false, "python/": false, "sh": false,
+		"python-config": false, "pythonx": false, "python/": false, "sh": false,
 	} {
 		if got := startsPython([]string{command}); got != want {
 			t.Errorf("%q: %v", command, got)

@@ -29,7 +29,7 @@ func metadata(s *v1alpha1.SharedSpec, at *field.Path) field.ErrorList {
 }
 
 // share is a number of pods, or a part of them.
-var share = regexp.MustCompile(`^[0-9]+%?$`)
+var share = regexp.MustCompile(`^\d+%?$`)
 
 // strategy checks the annotations by which a user tunes how pods are replaced.
 func strategy(annotations map[string]string, at *field.Path) field.ErrorList {

@@ -59,4 +59,4 @@ func serviceNames(dgd *v1alpha1.DynamoGraphDeployment, at *field.Path) field.Err
 }
 
 // numbered is the end of the name that one replica of several nodes has.
-var numbered = regexp.MustCompile(`-[0-9]+$`)
+var numbered = regexp.MustCompile(`-\d+$`)

@@ -34,7 +34,7 @@ func TestProgramsDoNotContainKubernetes(t *testing.T) {
 }
 
 func TestPurePackagesReachNoClientAndNoClock(t *testing.T) {
-	pure := []string{"graph", "fault", "snapshot", "validation", "workload/...", "render/...", "status", "commandline"}
+	pure := []string{"graph", "fault", "snapshot", "validation", "workload/...", "render/...", "status", "commandline", "backend", "manifest", "definition"}
 	forbidden := []string{"k8s.io/client-go/", "sigs.k8s.io/controller-runtime", module + "/internal/observe", module + "/internal/apply"}
 	for _, name := range pure {
 		for _, dep := range dependencies(t, "./internal/"+name) {
@@ -42,6 +42,17 @@ func TestPurePackagesReachNoClientAndNoClock(t *testing.T) {
 				if strings.HasPrefix(dep, f) {
 					t.Errorf("internal/%s reaches %s", name, dep)
 				}
+			}
+		}
+	}
+}
+
+func TestWhatWorksWithoutAClusterHasNoClient(t *testing.T) {
+	for _, verb := range []string{"render", "validate"} {
+		for _, dep := range dependencies(t, "./internal/cli/"+verb) {
+			// Of client-go the types' scheme alone, which reaches nobody.
+			if dep != "k8s.io/client-go/kubernetes/scheme" && (strings.HasPrefix(dep, "k8s.io/client-go/") || strings.HasPrefix(dep, "sigs.k8s.io/controller-runtime") || strings.HasPrefix(dep, "k8s.io/apiserver")) {
+				t.Errorf("kubectl-dynamo %s reaches %s", verb, dep)
 			}
 		}
 	}

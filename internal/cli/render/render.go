@@ -22,7 +22,7 @@ each of its components. The same input gives the same bytes.
 
 The fields are exactly those that the operator sends and owns on a cluster where
 nothing runs yet. What only a cluster knows is left out:
-  - the uid in owner references
+  - the uid in owner references, so the output is for reading, not for applying
   - pull Secrets that the operator finds in the namespace by registry
   - the SSH key of TensorRT-LLM on several nodes, which it makes once
   - the mark of a restart, which goes from service to service
@@ -49,7 +49,7 @@ func Command() *cobra.Command {
 		Use:     "render -f FILE",
 		Short:   "Print what the operator would apply, without a cluster",
 		Long:    help,
-		Example: "  kubectl dynamo render -f graph.yaml\n  kubectl dynamo render -f graph.yaml -n prod --orchestrator grove | kubectl diff -f -",
+		Example: "  kubectl dynamo render -f graph.yaml\n  kubectl dynamo render -f graph.yaml -n prod --config operator.yaml --orchestrator grove -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.run(cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
