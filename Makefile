@@ -63,13 +63,16 @@ bin/addons/.collected: localcluster/collect-manifests.sh localcluster/go.mod loc
 demo: build ## A cluster, the operator, a graph, an answer (ONCE=1 ends after it)
 	@bin/kubectl-dynamo demo $(if $(ONCE),--once)
 
+# What the tests start is not in Go's cache of test results, hence -count=1.
 # Tests that wait for pods wait most of the time, so more of them than there are
 # cores run at once.
 .PHONY: test
 test: build addons ## Unit, golden and integration tests, the core of e2e, and a check of generated files
 	hack/generate.sh --check
-	PLAYGROUND_BIN=$(CURDIR)/bin go test -timeout 30m -parallel 6 ./...
-	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster go test -timeout 30m ./...
+	@rm -f bin/summary.txt
+	PLAYGROUND_BIN=$(CURDIR)/bin TEST_SUMMARY=$(CURDIR)/bin/summary.txt go test -count=1 -timeout 30m -parallel 6 ./...
+	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster go test -count=1 -timeout 30m ./...
+	@touch bin/summary.txt; cat bin/summary.txt
 
 .PHONY: e2e
 e2e: build addons ## Every published graph on a local cluster, one by one, with names

@@ -165,6 +165,9 @@ func isFlag(word string) bool {
 	if len(word) < 2 || word[0] != '-' || word == "--" {
 		return false
 	}
+	if c := word[1]; c != '.' && (c < '0' || c > '9') {
+		return true
+	}
 	_, err := strconv.ParseFloat(word, 64)
 	return err != nil
 }

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -17,13 +18,17 @@ func launchOf(e Engine) *regexp.Regexp {
 	return regexp.MustCompile(`python[0-9.]*\s+[^|&;]*-m\s+[^|&;]*dynamo\.` + string(e))
 }
 
+// engines are those that we know, in the order in which they are told.
+var engines = [...]Engine{EngineSGLang, EngineTRTLLM, EngineVLLM}
+
 // Engines lists the engines that a command line launches.
 func Engines(command, args []string) []Engine {
-	line := strings.Join(append(append([]string{}, command...), args...), " ")
+	line := strings.Join(slices.Concat(command, args), " ")
 	var found []Engine
-	for _, e := range []Engine{EngineSGLang, EngineTRTLLM, EngineVLLM} {
-		// The plain search is for speed: every pass over a graph comes by here.
-		if strings.Contains(line, "dynamo."+string(e)) && launches[e].MatchString(line) {
+	for _, e := range engines {
+		// The plain searches are for speed: every pass over a graph comes by here.
+		if strings.HasPrefix(line, "python3 -m dynamo."+string(e)) ||
+			(strings.Contains(line, "dynamo."+string(e)) && launches[e].MatchString(line)) {
 			found = append(found, e)
 		}
 	}

@@ -66,7 +66,7 @@ func quantities(i v1alpha1.ResourceItem, gpu string) (corev1.ResourceList, error
 			return fmt.Errorf("%s: %q is not a quantity", name, text)
 		}
 		if list == nil {
-			list = corev1.ResourceList{}
+			list = make(corev1.ResourceList, 3+len(i.Custom))
 		}
 		list[corev1.ResourceName(name)] = q
 		return nil

@@ -26,6 +26,7 @@ func FromGraphDeployment(dgd *v1alpha1.DynamoGraphDeployment, d Defaults) (*Grap
 		Namespace: dgd.Namespace,
 		Discovery: discovery(dgd.Annotations, d),
 	}
+	g.Components = make([]Component, 0, len(dgd.Spec.Services))
 	for name := range dgd.Spec.SortedServices() {
 		shared, err := Service(dgd, name, d)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 	"github.com/dynamo-operator/dynamo-operator/test/corpus"
 )
 
@@ -39,7 +40,7 @@ func TestPublishedManifestsAreAdmitted(t *testing.T) {
 
 			stdout, stderr, err := server.kubectl(t.Context(), objects.String(), args...)
 			admitted := strings.Count(stdout, "\n")
-			t.Logf("%s: admitted %d of %d", way, admitted, len(documents))
+			summary.Line(t, "%s: admitted %d of %d published documents", way, admitted, len(documents))
 			if err != nil || stderr != "" || admitted != len(documents) {
 				t.Errorf("%v: %s", err, stderr)
 			}

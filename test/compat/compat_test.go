@@ -17,6 +17,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 	"github.com/dynamo-operator/dynamo-operator/test/corpus"
 )
@@ -123,7 +124,7 @@ func start(t *testing.T) *playground.Cluster {
 func judge(t *testing.T, path workload.Provider, got *tally) {
 	t.Helper()
 	sum := got.total()
-	fmt.Printf("%s: %d of %d leaves equal (%s) in %d objects\n", path, sum.equal, sum.leaves, share(sum), sum.objects)
+	summary.Line(t, "%s path: %d of %d leaves equal to the original's (%s) in %d objects", path, sum.equal, sum.leaves, share(sum), sum.objects)
 	if sum.percent() < target {
 		t.Errorf("%s: fewer than %d %% of the leaves are equal", path, target)
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 	"github.com/dynamo-operator/dynamo-operator/test/corpus"
 )
 
@@ -53,7 +54,7 @@ func TestPublishedGraphsBecomeReadyAndAnswer(t *testing.T) {
 			})
 		}
 	})
-	fmt.Printf("published graphs: %d of %d ready, %d frontends asked and answering; left out:\n  %s\n",
+	summary.Line(t, "published graphs: %d of %d ready, %d frontends asked and answering; left out:\n  %s",
 		ready, graphs, asked, strings.Join(left, "\n  "))
 }
 

@@ -2,7 +2,6 @@
 package deployment
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -58,7 +57,10 @@ func strategy(annotations map[string]string) appsv1.DeploymentStrategy {
 		return appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	}
 	share := func(key string) *intstr.IntOrString {
-		return new(intstr.Parse(cmp.Or(annotations[key], "25%")))
+		if annotations[key] == "" {
+			return new(intstr.FromString("25%"))
+		}
+		return new(intstr.Parse(annotations[key]))
 	}
 	return appsv1.DeploymentStrategy{
 		Type: appsv1.RollingUpdateDeploymentStrategyType,
