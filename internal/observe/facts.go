@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 )
 
@@ -68,6 +69,23 @@ func (f Facts) PullSecrets(ctx context.Context, namespace string) (snapshot.Pull
 		slices.Sort(names)
 	}
 	return known, nil
+}
+
+// Account reads which ServiceAccount of a namespace is meant for pods that name
+// none: the first, by name, with the label for it; empty if there is none.
+func (f Facts) Account(ctx context.Context, namespace string) (string, error) {
+	var accounts corev1.ServiceAccountList
+	err := f.Cached.List(ctx, &accounts, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelComponentPod: "true"})
+	if err != nil {
+		return "", fmt.Errorf("list accounts of %s: %w", namespace, err)
+	}
+	first := ""
+	for _, a := range accounts.Items {
+		if first == "" || a.Name < first {
+			first = a.Name
+		}
+	}
+	return first, nil
 }
 
 // registries lists the hosts that a docker configuration has credentials for.

@@ -103,6 +103,9 @@ func (r *Reconciler) observe(ctx context.Context, dcd *v1alpha1.DynamoComponentD
 	if p.Pod.PullSecrets, err = r.Facts.PullSecrets(ctx, dcd.Namespace); err != nil {
 		return s, p, err
 	}
+	if p.Pod.Account, err = r.Facts.Account(ctx, dcd.Namespace); err != nil {
+		return s, p, err
+	}
 	s, err = r.Observer.Children(ctx, dcd, p.Capabilities)
 	return s, p, err
 }
