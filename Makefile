@@ -44,7 +44,7 @@ $(PROGRAMS:%=bin/%): bin/%: $(SOURCES)
 # A cold build compiles Kubernetes: some minutes, once. Go's build cache keeps
 # it by version.
 bin/localcluster: $(CLUSTER)
-	@echo "building $@: Kubernetes $(KUBERNETES) from source; the first time takes about seven minutes on two cores"
+	@echo "building $@: Kubernetes $(KUBERNETES) from source; the first time takes about ten minutes on two cores"
 	@mkdir -p bin
 	@cd localcluster && go build -ldflags '$(CLUSTER_FLAGS)' -o ../$@ ./cmd/localcluster
 	@ln -sf localcluster bin/kubectl
@@ -82,8 +82,17 @@ e2e: build addons ## Every published graph on a local cluster, one by one, with 
 compat: build addons ## Compare with the original's objects and write docs/compatibility.md
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/compat/... -write
 
+FUZZTIME ?= 60s
+
+.PHONY: fuzz
+fuzz: ## Fuzz argument parsing, overlays and whole graphs (FUZZTIME=60s each)
+	go test -run '^$$' -fuzz FuzzShell -fuzztime $(FUZZTIME) ./internal/commandline
+	go test -run '^$$' -fuzz FuzzOverlay -fuzztime $(FUZZTIME) ./internal/render/pod
+	go test -run '^$$' -fuzz FuzzGraph -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/render
+
 .PHONY: bench
-bench: build addons ## Benchmarks: start-up and memory of the local cluster
+bench: build addons ## Benchmarks: rendering, and start-up and memory of the local cluster
+	go test -run '^$$' -bench . ./internal/render
 	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster go test -count=1 -run '^$$' -bench . -benchtime 1x ./test/...
 
 .PHONY: generate
