@@ -8,6 +8,9 @@ const (
 	// ConditionAvailable of a component is true when its workload runs the
 	// current spec.
 	ConditionAvailable = "Available"
+	// ConditionProgressing of a component is false when its workload made no
+	// progress for as long as it is given; otherwise it is absent.
+	ConditionProgressing = "Progressing"
 	// ConditionValid of a component or model is false while its spec breaks a
 	// rule.
 	ConditionValid = "Valid"
@@ -53,6 +56,11 @@ const (
 	// ReasonChildTerminating means a child of the same name is still being
 	// deleted and is made again once it is gone.
 	ReasonChildTerminating = "ChildTerminating"
+	// ReasonRejected means the API server refuses a child as the spec asks for it.
+	ReasonRejected = "Rejected"
+	// ReasonImmutableField means a change was asked for that the child cannot
+	// take, and that it holds what cannot be made again.
+	ReasonImmutableField = "ImmutableField"
 	// ReasonNotManaged means another operator, or none, manages this namespace.
 	ReasonNotManaged = "NotManaged"
 )
@@ -95,6 +103,9 @@ const (
 	ReasonNoEndpoints         = "NoEndpoints"
 	ReasonServicesFound       = "ServicesFound"
 	ReasonNoServicesFound     = "NoServicesFound"
+	// ReasonUnloading means a model that is being deleted and whose adapter is
+	// still in engines; the deletion goes on without them after a deadline.
+	ReasonUnloading = "Unloading"
 )
 
 // Reasons of a request's conditions, beside the shared ones.
@@ -114,6 +125,22 @@ const (
 	// ReasonDeploymentNameTaken means a graph of that name exists already and is
 	// not of this request.
 	ReasonDeploymentNameTaken = "DeploymentNameTaken"
+	// ReasonDeploymentRefused means the cluster does not take the graph.
+	ReasonDeploymentRefused = "DeploymentRefused"
+	// ReasonSpecChangeRejected means the spec was edited after profiling began;
+	// the request goes on with the spec it began with.
+	ReasonSpecChangeRejected = "SpecChangeRejected"
+	// ReasonInputNotFound means something the request refers to does not exist.
+	ReasonInputNotFound = "InputNotFound"
+	// ReasonHardwareNotFound means no node tells of its GPUs.
+	ReasonHardwareNotFound = "HardwareNotFound"
+	// ReasonProfilerWaiting means the profiler's pod cannot start yet.
+	ReasonProfilerWaiting = "ProfilerWaiting"
+	// Ways in which a profiler ends without a word of its own.
+	ReasonProfilerCrashed   = "ProfilerCrashed"
+	ReasonProfilerEvicted   = "ProfilerEvicted"
+	ReasonProfilerOOM       = "ProfilerOutOfMemory"
+	ReasonProfilingTimedOut = "DeadlineExceeded"
 )
 
 // ReasonDeploymentReady says that a component's Deployment, or a request's

@@ -1,16 +1,15 @@
 // Package apply is the only writer of children. It brings the objects that one
 // owner wants into the cluster by server-side apply and removes those it no
 // longer wants. It sends nothing when nothing would change, touches no field
-// that others manage, and never takes over or deletes an object of another
-// owner. It does not know what the objects mean.
+// that others manage, never takes over or deletes an object of another owner,
+// and makes nothing for an owner whose deletion has begun. It does not know
+// what the objects mean.
 package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +30,9 @@ const FieldManager = "dynamo-operator"
 
 // Applier writes children. Reads come from the client's informer cache.
 type Applier struct {
+	// Witness is told of every write that the server took, if there is one.
+	Witness func(Change)
+
 	client client.Client
 	direct client.Reader
 	// partly are kinds of which the cache does not hold all objects: that it
@@ -53,88 +55,174 @@ func New(cached client.Client, direct client.Reader, partly ...client.Object) (*
 	return a, nil
 }
 
+// pass is one Sync for one owner.
+type pass struct {
+	*Applier
+	owner graph.Object
+	// present is true once the server has said that the owner is there to stay.
+	present bool
+	changes ChangeSet
+}
+
 // Sync makes the cluster hold what owner wants, and removes what is in owned but
 // not wanted. One object's failure does not keep the others from being written;
-// the errors come back joined.
+// the errors come back joined. Once the owner is found to go, nothing more is
+// done and the error says so: see Leaving.
 func (a *Applier) Sync(ctx context.Context, owner graph.Object, wanted []graph.Wanted, owned []graph.Object) (ChangeSet, error) {
-	var (
-		changes ChangeSet
-		errs    []error
-		keep    = make(map[identity]bool, len(wanted))
-	)
+	p := &pass{Applier: a, owner: owner}
+	var errs []error
 	for _, w := range wanted {
 		id, err := a.identify(w.Object)
 		if err != nil {
-			return changes, err
+			return p.changes, err
 		}
-		keep[id] = true
-		action, err := a.bring(ctx, owner, w, id)
+		action, err := p.bring(ctx, w, id)
+		if Leaving(err) {
+			return p.changes, err
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("apply %s: %w", id, err))
-		} else if action != "" {
-			changes = append(changes, Change{action, id.kind, id.key})
+		}
+		if action != "" {
+			p.changed(action, id)
 		}
 	}
-	for _, object := range owned {
-		id, err := a.identify(object)
+	return p.changes, errors.Join(append(errs, p.prune(ctx, wanted, owned))...)
+}
+
+// Prune is the second half of Sync alone.
+func (a *Applier) Prune(ctx context.Context, owner graph.Object, wanted []graph.Wanted, owned []graph.Object) (ChangeSet, error) {
+	p := &pass{Applier: a, owner: owner}
+	err := p.prune(ctx, wanted, owned)
+	return p.changes, err
+}
+
+func (p *pass) prune(ctx context.Context, wanted []graph.Wanted, owned []graph.Object) error {
+	var errs []error
+	keep := make(map[identity]bool, len(wanted))
+	for _, w := range wanted {
+		id, err := p.identify(w.Object)
 		if err != nil {
-			return changes, err
+			return err
+		}
+		keep[id] = true
+	}
+	for _, object := range owned {
+		id, err := p.identify(object)
+		if err != nil {
+			return err
 		}
 		if keep[id] || object.GetDeletionTimestamp() != nil {
 			continue
 		}
-		if err := a.remove(ctx, owner, object, id); err != nil {
+		if err := p.remove(ctx, object, id); err != nil {
 			errs = append(errs, fmt.Errorf("delete %s: %w", id, err))
 			continue
 		}
-		changes = append(changes, Change{Deleted, id.kind, id.key})
+		p.changed(Deleted, id)
 	}
-	return changes, errors.Join(errs...)
+	return errors.Join(errs...)
+}
+
+func (p *pass) changed(action Action, id identity) {
+	change := Change{action, id.kind, id.key}
+	p.changes = append(p.changes, change)
+	p.tell(change)
+}
+
+func (a *Applier) tell(change Change) {
+	if a.Witness != nil {
+		a.Witness(change)
+	}
 }
 
 // bring writes one object if it has to, and says what that did.
-func (a *Applier) bring(ctx context.Context, owner graph.Object, w graph.Wanted, id identity) (Action, error) {
-	fields, err := manifest.Of(w, owner, a.client.Scheme())
+func (p *pass) bring(ctx context.Context, w graph.Wanted, id identity) (Action, error) {
+	fields, err := manifest.Of(w, p.owner, p.client.Scheme())
 	if err != nil {
 		return "", err
 	}
 	payload := &unstructured.Unstructured{Object: fields}
-	live, err := a.live(ctx, a.client, id)
-	if err == nil && live == nil && (a.partly[id.kind] || a.writes.covers(id, payload, "")) {
+	live, err := p.live(ctx, p.client, id)
+	if err == nil && live == nil && (p.partly[id.kind] || p.writes.covers(id, payload, "")) {
 		// Of a kind that the cache holds in part, or made a moment ago: the
 		// cache may be behind, or somebody has deleted it since. Only the
 		// server knows.
-		live, err = a.live(ctx, a.direct, id)
+		live, err = p.live(ctx, p.direct, id)
 	}
 	switch {
 	case err != nil:
 		return "", err
 	case live == nil:
-		return a.apply(ctx, owner, w.Tie, payload, id, "")
-	case w.Once:
-		return "", nil
+		if err := p.stays(ctx); err != nil {
+			return "", err
+		}
+		return p.apply(ctx, w.Tie, payload, id, "")
 	}
-	mine, err := claim(owner, live, w.Tie, id)
-	if err != nil || !mine {
+	mine, err := claim(p.owner, live, w.Tie, id)
+	switch {
+	case natures[id.kind.GroupKind()].precious && w.Once && !mine:
+		return "", nil // somebody brought it before us: it serves as it is
+	case err != nil || !mine:
 		return "", err
+	case w.Once:
+		return "", unchangeable(payload, live, id)
+	}
+	return p.update(ctx, w.Tie, payload, live, id)
+}
+
+// update writes an object of ours that exists, if that would change it.
+func (p *pass) update(ctx context.Context, tie graph.Tie, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
+	var done Action
+	if bequeathed(live) {
+		adopted, err := p.adopt(ctx, id, manager(p.owner, tie))
+		if err != nil || adopted == nil {
+			return "", err
+		}
+		live, done = adopted, Adopted
 	}
 	seen := live.GetResourceVersion()
-	if a.writes.covers(id, payload, seen) || upToDate(payload, live, manager(owner, w.Tie)) {
-		return "", nil
+	if p.writes.covers(id, payload, seen) {
+		return done, nil
 	}
-	return a.apply(ctx, owner, w.Tie, payload, id, seen)
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	if err != nil {
+		return done, err
+	}
+	if owned := ownedFields(live.GetManagedFields(), manager(p.owner, tie)); owned != nil && settled(payload.Object, fields, owned) {
+		return done, nil
+	}
+	if field := natures[id.kind.GroupKind()].stubborn(payload, fields); field != "" {
+		return p.replace(ctx, live, id)
+	}
+	action, err := p.apply(ctx, tie, payload, id, seen)
+	switch {
+	case refusedForGood(err):
+		return p.replace(ctx, live, id)
+	case err != nil || done == "":
+		return action, err
+	default:
+		return done, nil
+	}
 }
 
 // apply sends a payload. The server may find that it changes nothing, which is
 // then no change.
-func (a *Applier) apply(ctx context.Context, owner graph.Object, tie graph.Tie, payload *unstructured.Unstructured, id identity, seen string) (Action, error) {
+func (p *pass) apply(ctx context.Context, tie graph.Tie, payload *unstructured.Unstructured, id identity, seen string) (Action, error) {
 	sent := payload.DeepCopy()
-	err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(sent),
-		client.FieldOwner(manager(owner, tie)), client.ForceOwnership)
-	if err != nil {
+	err := p.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(sent),
+		client.FieldOwner(manager(p.owner, tie)), client.ForceOwnership)
+	switch {
+	case namespaceLeaves(err):
+		return "", leaving(p.owner)
+	case refusedForGood(err) && seen != "":
+		return "", err
+	case apierrors.IsInvalid(err):
+		return "", fault.New(fault.Invalid, v1alpha1.ReasonRejected, "the API server refuses it: %s", complaint(err))
+	case err != nil:
 		return "", err
 	}
-	a.writes.record(id, payload, seen, sent.GetResourceVersion())
+	p.writes.record(id, payload, seen, sent.GetResourceVersion())
 	switch seen {
 	case "":
 		return Created, nil
@@ -164,80 +252,15 @@ func (a *Applier) live(ctx context.Context, from client.Reader, id identity) (gr
 
 // remove deletes an object that its owner no longer wants, or leaves it to the
 // other owners that it has.
-func (a *Applier) remove(ctx context.Context, owner, object graph.Object, id identity) error {
-	if !metav1.IsControlledBy(object, owner) && len(object.GetOwnerReferences()) > 1 {
+func (p *pass) remove(ctx context.Context, object graph.Object, id identity) error {
+	if !metav1.IsControlledBy(object, p.owner) && len(object.GetOwnerReferences()) > 1 {
 		release := &unstructured.Unstructured{}
 		release.SetGroupVersionKind(id.kind)
 		release.SetNamespace(id.key.Namespace)
 		release.SetName(id.key.Name)
-		return a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(release), client.FieldOwner(manager(owner, graph.Joint)))
+		return p.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(release), client.FieldOwner(manager(p.owner, graph.Joint)))
 	}
-	uid := object.GetUID()
-	err := a.client.Delete(ctx, object.(client.Object),
-		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // gone, or replaced by another object of the same name
-	}
-	return err
-}
-
-// Annotate records something of ours on an object that is not a child, such as
-// a decision that has to outlive this process.
-func (a *Applier) Annotate(ctx context.Context, object graph.Object, annotations map[string]string) error {
-	id, err := a.identify(object)
-	if err != nil {
-		return err
-	}
-	note := &unstructured.Unstructured{}
-	note.SetGroupVersionKind(id.kind)
-	note.SetNamespace(id.key.Namespace)
-	note.SetName(id.key.Name)
-	note.SetUID(object.GetUID()) // an object made anew is not the one that we decided about
-	note.SetAnnotations(annotations)
-	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(note), client.FieldOwner(FieldManager), client.ForceOwnership); err != nil {
-		return fmt.Errorf("annotate %s: %w", id, err)
-	}
-	return nil
-}
-
-// Merge changes single fields of an object that is not a child.
-func (a *Applier) Merge(ctx context.Context, object graph.Object, fields map[string]any) error {
-	patch, err := json.Marshal(fields)
-	if err != nil {
-		return err
-	}
-	target := object.DeepCopyObject().(client.Object)
-	if err := a.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager)); err != nil {
-		return fmt.Errorf("change %s: %w", client.ObjectKeyFromObject(target), err)
-	}
-	return nil
-}
-
-// Release removes a finalizer that nobody here needs: earlier operators put it
-// on every object, and it would hold deletion up for ever.
-func (a *Applier) Release(ctx context.Context, object graph.Object, finalizer string) error {
-	if !slices.Contains(object.GetFinalizers(), finalizer) {
-		return nil
-	}
-	target := object.DeepCopyObject().(client.Object)
-	before := target.DeepCopyObject().(client.Object)
-	target.SetFinalizers(slices.DeleteFunc(target.GetFinalizers(), func(f string) bool { return f == finalizer }))
-	// The list is replaced as a whole, so it must be the one that we saw.
-	err := a.client.Patch(ctx, target, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(FieldManager))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("remove finalizer %s: %w", finalizer, err)
-	}
-	return nil
-}
-
-// upToDate compares a payload with the live object and a manager's record in it.
-func upToDate(payload *unstructured.Unstructured, live graph.Object, manager string) bool {
-	owned := ownedFields(live.GetManagedFields(), manager)
-	if owned == nil {
-		return false
-	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
-	return err == nil && settled(payload.Object, fields, owned)
+	return p.delete(ctx, object, id)
 }
 
 // identity is the name of one object in the cluster.

@@ -16,6 +16,10 @@ const (
 	Created Action = "Created"
 	Updated Action = "Updated"
 	Deleted Action = "Deleted"
+	// Adopted objects of an earlier operator are recorded as ours.
+	Adopted Action = "Adopted"
+	// Replaced objects cannot take a change: they are deleted to be made again.
+	Replaced Action = "Replaced"
 )
 
 // Change is one write that the cluster took.

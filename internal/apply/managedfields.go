@@ -29,11 +29,13 @@ func ours(e metav1.ManagedFieldsEntry) bool {
 }
 
 // Trim drops what nobody here reads from an object on its way into the cache:
-// the ownership records of others, which can be larger than the object.
+// the ownership records of others, which can be larger than the object. That of
+// an earlier operator stays until its fields are ours.
 func Trim(object any) (any, error) {
 	if o, ok := object.(metav1.Object); ok {
+		heir := bequeathed(o)
 		o.SetManagedFields(slices.DeleteFunc(slices.Clone(o.GetManagedFields()), func(e metav1.ManagedFieldsEntry) bool {
-			return !ours(e)
+			return !ours(e) && (!heir || !predecessors(e))
 		}))
 	}
 	return object, nil

@@ -12,10 +12,13 @@ import (
 // still sees the cache of before that write does not send it again, and a
 // payload which the server keeps under another spelling is sent only once. It
 // is an economy, not a source of truth: losing it costs one request an object.
+// Objects that went away are not told apart from others, so there is a limit.
 type writeLog struct {
 	mu      sync.Mutex
 	entries map[identity]write
 }
+
+const mostWrites = 1 << 16
 
 type write struct {
 	payload       [sha256.Size]byte
@@ -28,7 +31,21 @@ func (l *writeLog) record(id identity, payload *unstructured.Unstructured, befor
 	if l.entries == nil {
 		l.entries = map[identity]write{}
 	}
+	for other := range l.entries {
+		if len(l.entries) < mostWrites {
+			break
+		}
+		delete(l.entries, other)
+	}
 	l.entries[id] = write{fingerprint(payload), before, after}
+}
+
+// forget drops what was written to an object that is deleted: one made again is
+// another.
+func (l *writeLog) forget(id identity) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.entries, id)
 }
 
 // covers reports whether payload was already written, as far as an object seen

@@ -1,0 +1,87 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+)
+
+// predecessor is the name under which an earlier operator wrote whole objects:
+// that of its binary, which other controllers share. What it wrote carries its
+// hash as well, and loses it with the first write of ours.
+const predecessor = "manager"
+
+// bequeathed reports whether fields of an object are recorded as the earlier
+// operator's. As long as they are, a field that we do not want stays.
+func bequeathed(object metav1.Object) bool {
+	return object.GetAnnotations()[v1alpha1.AnnotationLastAppliedHash] != "" &&
+		slices.ContainsFunc(object.GetManagedFields(), predecessors)
+}
+
+func predecessors(e metav1.ManagedFieldsEntry) bool {
+	return e.Manager == predecessor && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == ""
+}
+
+// adopt records the earlier operator's fields as a manager of ours. It changes
+// no field, so nothing restarts; the apply that follows then removes what is no
+// longer wanted.
+func (a *Applier) adopt(ctx context.Context, id identity, as string) (graph.Object, error) {
+	// The cache holds only a part of the record, and the record is replaced as a
+	// whole.
+	live, err := a.live(ctx, a.direct, id)
+	if err != nil || live == nil {
+		return nil, err
+	}
+	entries, err := inherited(live.GetManagedFields())
+	if err != nil {
+		return nil, fmt.Errorf("read the fields of manager %s: %w", predecessor, err)
+	}
+	live.SetManagedFields(entries)
+	if err := csaupgrade.UpgradeManagedFields(live, sets.New(predecessor), as); err != nil {
+		return nil, fmt.Errorf("adopt the fields of manager %s: %w", predecessor, err)
+	}
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/managedFields", "value": live.GetManagedFields()},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
+	})
+	if err != nil {
+		return nil, err
+	}
+	adopted := live.(client.Object)
+	if err := a.client.Patch(ctx, adopted, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldManager)); err != nil {
+		return nil, fmt.Errorf("adopt the fields of manager %s: %w", predecessor, err)
+	}
+	return adopted, nil
+}
+
+// inherited is the record with the earlier operator's part in it reduced to
+// what may be inherited: a finalizer is a promise of whoever set it.
+func inherited(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error) {
+	kept := slices.Clone(entries)
+	for i, e := range kept {
+		if !predecessors(e) || e.FieldsV1 == nil {
+			continue
+		}
+		set := &fieldpath.Set{}
+		if err := set.FromJSON(e.FieldsV1.GetRawReader()); err != nil {
+			return nil, err
+		}
+		raw, err := set.RecursiveDifference(fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "finalizers"))).ToJSON()
+		if err != nil {
+			return nil, err
+		}
+		kept[i].FieldsV1 = metav1.NewFieldsV1(string(raw))
+	}
+	return kept, nil
+}

@@ -1,0 +1,102 @@
+package apply
+
+import (
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+)
+
+// nature is what has to be known of a kind whose objects cannot take every
+// change.
+type nature struct {
+	// fixed are fields that keep the value they were made with.
+	fixed [][]string
+	// precious objects hold what cannot be made again: a change that they cannot
+	// take is refused. Others are deleted and made again.
+	precious bool
+	// holds means that pods hang on an object. They must be gone before it is
+	// made again: they have the same names and hold the same GPUs.
+	holds bool
+}
+
+var natures = map[schema.GroupKind]nature{
+	{Group: "apps", Kind: "Deployment"}: {holds: true, fixed: [][]string{{"spec", "selector"}}},
+	// Not every version of the controller can resize a running group.
+	{Group: "leaderworkerset.x-k8s.io", Kind: "LeaderWorkerSet"}: {holds: true, fixed: [][]string{{"spec", "leaderWorkerTemplate", "size"}}},
+	{Group: "grove.io", Kind: "PodCliqueSet"}:                    {holds: true, fixed: [][]string{{"spec", "template", "cliqueStartupType"}}},
+	{Group: "batch", Kind: "Job"}: {holds: true, fixed: [][]string{
+		{"spec", "template"}, {"spec", "selector"}, {"spec", "completions"}, {"spec", "completionMode"},
+	}},
+	{Group: v1alpha1.GroupName, Kind: v1alpha1.KindDynamoComponentDeployment}: {holds: true, fixed: [][]string{{"spec", "backendFramework"}}},
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:                 {fixed: [][]string{{"roleRef"}}},
+	{Kind: "Service"}: {fixed: [][]string{{"spec", "clusterIP"}}},
+	{Kind: "PersistentVolumeClaim"}: {precious: true, fixed: [][]string{
+		{"spec", "accessModes"}, {"spec", "storageClassName"}, {"spec", "resources", "requests", "storage"},
+	}},
+}
+
+// stubborn names the first field of a live object that differs from what is
+// wanted and cannot be changed; empty when every difference can be written.
+func (n nature) stubborn(payload *unstructured.Unstructured, live map[string]any) string {
+	for _, path := range n.fixed {
+		want, wanted, err := unstructured.NestedFieldNoCopy(payload.Object, path...)
+		if err != nil || !wanted {
+			continue
+		}
+		have, _, err := unstructured.NestedFieldNoCopy(live, path...)
+		if err != nil || !covers(want, have) {
+			return strings.Join(path, ".")
+		}
+	}
+	return ""
+}
+
+// refusedForGood reports whether the server refused a change because a field
+// cannot be changed. Kinds word that differently, and webhooks answer with
+// another code.
+func refusedForGood(err error) bool {
+	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+		return false
+	}
+	text := strings.ToLower(err.Error())
+	return slices.ContainsFunc([]string{
+		"immutable", "may not change once set", "may not be changed", "cannot be changed", "cannot change", "not allowed to change", "updates to",
+	}, func(words string) bool { return strings.Contains(text, words) })
+}
+
+// complaint is what the server says is wrong with an object: which field and
+// why, without the object itself.
+func complaint(err error) string {
+	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // the client returns it unwrapped
+	if !ok || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
+		return shortened(err.Error())
+	}
+	var all []string
+	for _, cause := range status.Status().Details.Causes {
+		all = append(all, strings.TrimPrefix(cause.Field+": ", ": ")+lastPart(cause))
+	}
+	slices.Sort(all)
+	return shortened(strings.Join(slices.Compact(all), "; "))
+}
+
+// lastPart drops the value that a cause quotes before it says what is wrong.
+func lastPart(cause metav1.StatusCause) string {
+	if at := strings.LastIndex(cause.Message, ": "); at >= 0 {
+		return cause.Message[at+2:]
+	}
+	return cause.Message
+}
+
+func shortened(text string) string {
+	const most = 400
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + " ..."
+}

@@ -1,0 +1,285 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
+)
+
+const namespace = "n"
+
+// stage is a cluster without a server, the applier before it, and what the
+// applier was seen to write.
+type stage struct {
+	*testing.T
+	client  client.Client
+	applier *Applier
+	owner   *v1alpha1.DynamoComponentDeployment
+	writes  []string
+}
+
+func newStage(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *stage {
+	t.Helper()
+	owner := &v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c", UID: "c-uid"}}
+	s := &stage{T: t, owner: owner}
+	s.client = fake.NewClientBuilder().WithScheme(scheme.New()).WithReturnManagedFields().
+		WithObjects(append(objects, owner.DeepCopy())...).WithInterceptorFuncs(funcs).Build()
+	var err error
+	if s.applier, err = New(s.client, s.client); err != nil {
+		t.Fatal(err)
+	}
+	s.applier.Witness = func(c Change) { s.writes = append(s.writes, c.String()) }
+	return s
+}
+
+func (s *stage) sync(wanted ...graph.Object) error {
+	s.Helper()
+	s.writes = nil
+	var all []graph.Wanted
+	for _, o := range wanted {
+		all = append(all, graph.Wanted{Object: o})
+	}
+	_, err := s.applier.Sync(s.Context(), s.owner, all, nil)
+	return err
+}
+
+func (s *stage) must(want string, objects ...graph.Object) {
+	s.Helper()
+	if err := s.sync(objects...); err != nil {
+		s.Fatal(err)
+	}
+	if got := strings.Join(s.writes, ", "); got != want {
+		s.Errorf("wrote %q, want %q", got, want)
+	}
+}
+
+func meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+func deployment(selector string) *appsv1.Deployment {
+	labels := map[string]string{"app": selector}
+	d := &appsv1.Deployment{ObjectMeta: meta("d")}
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	d.Spec.Template.Labels = labels
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "i"}}
+	return d
+}
+
+func binding(role string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{ObjectMeta: meta("b"), RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: role}}
+}
+
+func service(ip string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: meta("s"), Spec: corev1.ServiceSpec{ClusterIP: ip, Ports: []corev1.ServicePort{{Port: 1}}}}
+}
+
+func group(nodes int32) *lwsv1.LeaderWorkerSet {
+	g := &lwsv1.LeaderWorkerSet{ObjectMeta: meta("g")}
+	g.Spec.LeaderWorkerTemplate.Size = &nodes
+	return g
+}
+
+func TestAChangeThatAnObjectCannotTakeMakesItAgain(t *testing.T) {
+	for rule, c := range map[string]struct{ before, after graph.Object }{
+		"Deployment":      {deployment("a"), deployment("b")},
+		"LeaderWorkerSet": {group(2), group(3)},
+		"RoleBinding":     {binding("a"), binding("b")},
+		"Service":         {service("10.0.0.1"), service("None")},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			s := newStage(t, interceptor.Funcs{})
+			name := rule + " " + c.before.GetName()
+			s.must("Created "+name, c.before)
+			s.must("", c.before)
+			s.must("Replaced "+name, c.after)
+			s.must("Created "+name, c.after)
+			s.must("", c.after)
+		})
+	}
+}
+
+func TestAnObjectIsMadeAgainOnlyWhenTheOldOneIsGone(t *testing.T) {
+	s := newStage(t, interceptor.Funcs{})
+	s.must("Created LeaderWorkerSet g", group(2))
+	live := group(2)
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
+		t.Fatal(err)
+	}
+	live.Finalizers = []string{"foregroundDeletion"}
+	if err := s.client.Update(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	s.must("Replaced LeaderWorkerSet g", group(3))
+	if f, known := fault.From(s.sync(group(3))); !known || f.Class != fault.Waiting || f.Reason != v1alpha1.ReasonChildTerminating {
+		t.Errorf("fault %+v", f)
+	}
+	if len(s.writes) > 0 {
+		t.Errorf("wrote %v while the old one is there", s.writes)
+	}
+}
+
+func TestAnAnswerThatAFieldIsImmutableMakesTheObjectAgain(t *testing.T) {
+	calls := 0
+	s := newStage(t, interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+		if calls++; calls == 2 {
+			return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "s", field.ErrorList{field.Invalid(field.NewPath("spec", "x"), "v", "field is immutable")})
+		}
+		return c.Apply(ctx, o, options...)
+	}})
+	s.must("Created Service s", service(""))
+	changed := service("")
+	changed.Spec.Ports[0].Port = 2
+	s.must("Replaced Service s", changed)
+	s.must("Created Service s", changed)
+}
+
+func TestAnObjectThatTheServerRefusesIsNotSentAgainAndAgain(t *testing.T) {
+	s := newStage(t, interceptor.Funcs{Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "s", field.ErrorList{field.Invalid(field.NewPath("spec", "ports"), "a dump", "must be lower")})
+	}})
+	err := s.sync(service(""))
+	f, known := fault.From(err)
+	if !known || f.Class != fault.Invalid || f.Reason != v1alpha1.ReasonRejected || fault.Retry(err) {
+		t.Errorf("fault %+v", f)
+	}
+	if want := "the API server refuses it: spec.ports: must be lower"; f.Message != want {
+		t.Errorf("message %q, want %q", f.Message, want)
+	}
+}
+
+func TestOneObjectsErrorDoesNotStopTheOthers(t *testing.T) {
+	calls := 0
+	s := newStage(t, interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+		if calls++; calls == 1 {
+			return errors.New("timeout")
+		}
+		return c.Apply(ctx, o, options...)
+	}})
+	if err := s.sync(service(""), binding("a")); !fault.Retry(err) {
+		t.Errorf("error %v is not retried", err)
+	}
+	if diff := cmp.Diff([]string{"Created RoleBinding b"}, s.writes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func claimOf(size string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: meta("p"), Spec: corev1.PersistentVolumeClaimSpec{
+		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}},
+	}}
+}
+
+func TestAClaimIsNeverMadeAgain(t *testing.T) {
+	s := newStage(t, interceptor.Funcs{})
+	once := func(size string) error {
+		_, err := s.applier.Sync(t.Context(), s.owner, []graph.Wanted{{Object: claimOf(size), Once: true}}, nil)
+		return err
+	}
+	if err := once("10Gi"); err != nil {
+		t.Fatal(err)
+	}
+	s.writes = nil
+	f, known := fault.From(once("20Gi"))
+	if !known || f.Class != fault.Invalid || f.Reason != v1alpha1.ReasonImmutableField {
+		t.Errorf("fault %+v", f)
+	}
+	if err := once("10Gi"); err != nil {
+		t.Errorf("the old value put back: %v", err)
+	}
+	if len(s.writes) > 0 {
+		t.Errorf("wrote %v", s.writes)
+	}
+}
+
+func TestNothingIsMadeOnceDeletionBegan(t *testing.T) {
+	for rule, change := range map[string]func(*v1alpha1.DynamoComponentDeployment){
+		"the owner is gone":               func(o *v1alpha1.DynamoComponentDeployment) { o.Name = "other" },
+		"another owner has the same name": func(o *v1alpha1.DynamoComponentDeployment) { o.UID = "another" },
+		"the owner is being deleted": func(o *v1alpha1.DynamoComponentDeployment) {
+			o.Finalizers, o.DeletionTimestamp = []string{"foregroundDeletion"}, new(metav1.Now())
+		},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			s := newStage(t, interceptor.Funcs{})
+			really := s.owner.DeepCopy()
+			change(really)
+			s.client = fake.NewClientBuilder().WithScheme(scheme.New()).WithObjects(really).Build()
+			s.applier, _ = New(s.client, s.client)
+			s.applier.Witness = func(c Change) { s.writes = append(s.writes, c.String()) }
+			if err := s.sync(service(""), binding("a")); !Leaving(err) || fault.Retry(err) {
+				t.Errorf("error %v", err)
+			}
+			if len(s.writes) > 0 {
+				t.Errorf("wrote %v", s.writes)
+			}
+		})
+	}
+}
+
+func TestAnObjectOfSomebodyElseIsLeftAlone(t *testing.T) {
+	s := newStage(t, interceptor.Funcs{}, service("10.0.0.9"))
+	err := s.sync(service(""), binding("a"))
+	if f, known := fault.From(err); !known || f.Reason != v1alpha1.ReasonNameConflict {
+		t.Errorf("fault %+v", f)
+	}
+	if diff := cmp.Diff([]string{"Created RoleBinding b"}, s.writes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What an earlier operator wrote, it wrote whole and under the name of its
+// binary, with its hash on it.
+func TestFieldsOfAnEarlierOperatorBecomeOurs(t *testing.T) {
+	s := newStage(t, interceptor.Funcs{})
+	old := deployment("a")
+	old.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s.owner, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoComponentDeployment))}
+	old.Annotations = map[string]string{v1alpha1.AnnotationLastAppliedHash: "1", v1alpha1.AnnotationLastAppliedGeneration: "1"}
+	old.Labels = map[string]string{"stale": "yes"}
+	old.Finalizers = []string{"somebody.else/promise"}
+	if err := s.client.Create(t.Context(), old, client.FieldOwner(predecessor)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.client.Patch(t.Context(), old.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"theirs":"kept"}}}`)), client.FieldOwner("somebody")); err != nil {
+		t.Fatal(err)
+	}
+	wanted := deployment("a")
+	s.must("Adopted Deployment d", wanted)
+	live := &appsv1.Deployment{}
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(wanted), live); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"theirs": "kept"}, live.Labels); diff != "" {
+		t.Errorf("labels: %s", diff)
+	}
+	if len(live.Annotations) > 0 || len(live.Finalizers) != 1 || live.UID != old.UID {
+		t.Errorf("annotations %v, finalizers %v", live.Annotations, live.Finalizers)
+	}
+	for _, e := range live.ManagedFields {
+		if e.Manager == predecessor {
+			t.Errorf("manager %s still has fields", predecessor)
+		}
+	}
+	s.must("", wanted)
+}
