@@ -22,9 +22,6 @@ PROGRAMS := dynamo-operator dynamo-mocker kubectl-dynamo
 SOURCES  := $(shell find api cmd config internal -name '*.go' -not -name '*_test.go' -o -path 'config/*' -name '*.yaml') go.mod
 CLUSTER  := $(shell find localcluster -name '*.go' -not -name '*_test.go') localcluster/go.mod
 
-TOOLS_DIR     ?= $(HOME)/.cache/dynamo-operator/tools
-GOLANGCI_LINT := v2.13.0
-
 .PHONY: help
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,10 +82,12 @@ compat: build addons ## Compare with the original's objects and write docs/compa
 FUZZTIME ?= 60s
 
 .PHONY: fuzz
-fuzz: ## Fuzz argument parsing, overlays and whole graphs (FUZZTIME=60s each)
+fuzz: ## Fuzz argument parsing, overlays, graphs and admission (FUZZTIME=60s each)
 	go test -run '^$$' -fuzz FuzzShell -fuzztime $(FUZZTIME) ./internal/commandline
 	go test -run '^$$' -fuzz FuzzOverlay -fuzztime $(FUZZTIME) ./internal/render/pod
 	go test -run '^$$' -fuzz FuzzGraph -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/render
+	@for path in GraphDeployment ComponentDeployment Model Request ScalingAdapter; do \
+	  go test -run '^$$' -fuzz "Fuzz$$path\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/admission; done
 
 .PHONY: bench
 bench: build addons ## Benchmarks: rendering, and start-up and memory of the local cluster
@@ -100,12 +99,13 @@ generate: ## Regenerate what is derived from Go: deep copies, CRDs, roles
 	hack/generate.sh
 
 .PHONY: lint
-lint: $(TOOLS_DIR)/golangci-lint-$(GOLANGCI_LINT)/golangci-lint ## Vet, style and the direction of imports
-	$< run ./...
-	cd localcluster && $(abspath $<) run --config ../.golangci.yaml ./...
+lint: ## Vet, style and the direction of imports
+	@linter=$$(hack/tool.sh golangci-lint); $$linter run ./... && cd localcluster && $$linter run --config ../.golangci.yaml ./...
 
-$(TOOLS_DIR)/golangci-lint-$(GOLANGCI_LINT)/golangci-lint:
-	cd / && GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT)
+# Static programs for two platforms as OCI archives: no Docker, same bytes each time.
+.PHONY: images
+images: ## Write the images as OCI archives into dist/images
+	@go run ./hack/images --out dist/images --version '$(VERSION)' --commit '$(COMMIT)' --date '$(DATE)' --ldflags '$(LDFLAGS)'
 
 .PHONY: clean
 clean: ## Remove what was built, and the demo's cluster

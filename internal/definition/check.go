@@ -153,6 +153,8 @@ func checkNumber(number float64, v *schema.ValueValidation, at *field.Path) fiel
 		return field.ErrorList{field.Invalid(at, number, fmt.Sprintf("must be at least %v", *v.Minimum))}
 	case v.Maximum != nil && number > *v.Maximum:
 		return field.ErrorList{field.Invalid(at, number, fmt.Sprintf("must be at most %v", *v.Maximum))}
+	case v.Format == "int32" && (number > math.MaxInt32 || number < math.MinInt32):
+		return field.ErrorList{field.Invalid(at, number, "must fit 32 bits")}
 	default:
 		return nil
 	}

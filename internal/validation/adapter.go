@@ -16,6 +16,8 @@ func ScalingAdapter(adapter *v1alpha1.DynamoGraphDeploymentScalingAdapter) field
 	ref := at.Child("dgdRef")
 	if adapter.Spec.DGDRef.Name == "" {
 		errs = append(errs, field.Required(ref.Child("name"), "names the graph"))
+	} else {
+		errs = append(errs, reference(adapter.Spec.DGDRef.Name, ref.Child("name"))...)
 	}
 	if adapter.Spec.DGDRef.ServiceName == "" {
 		errs = append(errs, field.Required(ref.Child("serviceName"), "names the service that is scaled"))

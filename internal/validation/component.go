@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -32,15 +32,14 @@ func shared(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, at *fie
 	if s.Multinode != nil && s.Multinode.NodeCount > maxGroup {
 		errs = append(errs, field.Invalid(at.Child("multinode", "nodeCount"), s.Multinode.NodeCount, fmt.Sprintf("must be at most %d", maxGroup)))
 	}
-	if s.Ingress != nil && s.Ingress.Enabled && s.Ingress.Host == "" {
-		errs = append(errs, field.Required(at.Child("ingress", "host"), "an enabled ingress needs it"))
-	}
+	errs = append(errs, ingress(s.Ingress, at.Child("ingress"))...)
+	errs = append(errs, references(s, at)...)
 	engine, engineErrs := engineOf(s, framework, at)
 	errs = append(errs, engineErrs...)
 	errs = append(errs, mounts(s.VolumeMounts, engine, at.Child("volumeMounts"))...)
 	errs = append(errs, resources(s.Resources, at.Child("resources"))...)
 	errs = append(errs, environment(s.Envs, at.Child("envs"))...)
-	errs = append(errs, sidecars(s.ExtraPodSpec, at.Child("extraPodSpec", "containers"))...)
+	errs = append(errs, containers(s.ExtraPodSpec, at.Child("extraPodSpec"))...)
 	if s.ComponentType == v1alpha1.ComponentTypeEPP {
 		errs = append(errs, picker(s, at)...)
 	}
@@ -62,34 +61,6 @@ func replicas(n *int32, multinode *v1alpha1.Multinode, at *field.Path) field.Err
 	default:
 		return nil
 	}
-}
-
-func environment(envs []corev1.EnvVar, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for i, v := range envs {
-		if v.Name == "" {
-			errs = append(errs, field.Required(at.Index(i).Child("name"), ""))
-		}
-	}
-	return errs
-}
-
-// sidecars leave the main container's name to it.
-func sidecars(extra *v1alpha1.ExtraPodSpec, at *field.Path) field.ErrorList {
-	if extra == nil || extra.PodSpec == nil {
-		return nil
-	}
-	main := "main"
-	if extra.MainContainer != nil && extra.MainContainer.Name != "" {
-		main = extra.MainContainer.Name
-	}
-	var errs field.ErrorList
-	for i, c := range extra.Containers {
-		if c.Name == main {
-			errs = append(errs, field.Forbidden(at.Index(i).Child("name"), "the main container has this name; what it is given belongs into mainContainer"))
-		}
-	}
-	return errs
 }
 
 func discoveryBackend(annotations map[string]string, at *field.Path) field.ErrorList {
@@ -126,14 +97,21 @@ func engineOf(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, at *f
 
 func mounts(list []v1alpha1.VolumeMount, engine graph.Engine, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	places := map[string]bool{}
 	for i, m := range list {
 		here := at.Index(i)
+		if m.MountPoint != "" && places[m.MountPoint] {
+			errs = append(errs, field.Duplicate(here.Child("mountPoint"), m.MountPoint))
+		}
+		places[m.MountPoint] = true
 		if m.Name == "" {
 			errs = append(errs, field.Required(here.Child("name"), "names the claim to mount"))
 		} else {
 			errs = append(errs, label(m.Name, here.Child("name"), "as the name of a volume ")...)
 		}
 		switch {
+		case strings.Contains(m.MountPoint, ":"):
+			errs = append(errs, field.Invalid(here.Child("mountPoint"), m.MountPoint, "must not contain a colon"))
 		case m.MountPoint != "":
 		case !m.UseAsCompilationCache:
 			errs = append(errs, field.Required(here.Child("mountPoint"), ""))
@@ -167,8 +145,14 @@ func quantities(item *v1alpha1.ResourceItem, at *field.Path) field.ErrorList {
 	check(item.CPU, at.Child("cpu"))
 	check(item.Memory, at.Child("memory"))
 	check(item.GPU, at.Child("gpu"))
+	if q, err := resource.ParseQuantity(item.GPU); err == nil && q.MilliValue()%1000 != 0 {
+		errs = append(errs, field.Invalid(at.Child("gpu"), item.GPU, "GPUs are given whole"))
+	}
+	errs = append(errs, resourceName(item.GPUType, at.Child("gpuType"))...)
 	for _, name := range slices.Sorted(maps.Keys(item.Custom)) {
-		check(item.Custom[name], at.Child("custom").Key(name))
+		here := at.Child("custom").Key(name)
+		check(item.Custom[name], here)
+		errs = append(errs, resourceName(name, here)...)
 	}
 	return errs
 }
@@ -191,6 +175,8 @@ func picker(s *v1alpha1.SharedSpec, at *field.Path) field.ErrorList {
 		errs = append(errs, field.Forbidden(config, "give config or configMapRef, not both"))
 	case c.ConfigMapRef != nil && c.ConfigMapRef.Name == "":
 		errs = append(errs, field.Required(config.Child("configMapRef", "name"), ""))
+	case c.ConfigMapRef != nil:
+		errs = append(errs, reference(c.ConfigMapRef.Name, config.Child("configMapRef", "name"))...)
 	case c.Config != nil && json.Unmarshal(c.Config.Raw, &map[string]any{}) != nil:
 		errs = append(errs, field.Invalid(config.Child("config"), string(c.Config.Raw), "must be an object"))
 	}

@@ -25,10 +25,17 @@ func GraphDeployment(dgd *v1alpha1.DynamoGraphDeployment) field.ErrorList {
 	return sorted(errs)
 }
 
+// maxServices bounds the objects that one graph can ask for, and what a pass
+// over it costs.
+const maxServices = 25
+
 func services(dgd *v1alpha1.DynamoGraphDeployment, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(dgd.Spec.Services) == 0 {
 		errs = append(errs, field.Required(at, "a graph has at least one service"))
+	}
+	if n := len(dgd.Spec.Services); n > maxServices {
+		errs = append(errs, field.TooMany(at, n, maxServices))
 	}
 	pickers := 0
 	for name, s := range dgd.Spec.SortedServices() {
@@ -87,7 +94,9 @@ func claims(pvcs []v1alpha1.PVC, at *field.Path) field.ErrorList {
 		if pvc.StorageClass == "" {
 			errs = append(errs, field.Required(here.Child("storageClass"), why))
 		}
-		if pvc.Size == nil || pvc.Size.Sign() <= 0 {
+		if pvc.Size != nil && pvc.Size.Sign() < 0 {
+			errs = append(errs, field.Invalid(here.Child("size"), pvc.Size.String(), "must not be negative"))
+		} else if pvc.Size == nil || pvc.Size.IsZero() {
 			errs = append(errs, field.Required(here.Child("size"), why))
 		}
 		switch {

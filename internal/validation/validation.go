@@ -5,7 +5,9 @@ package validation
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -19,11 +21,40 @@ func Fault(errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return fault.New(fault.Invalid, v1alpha1.ReasonValidationFailed, "%v", errs.ToAggregate())
+	return fault.New(fault.Invalid, v1alpha1.ReasonValidationFailed, "%v", Brief(errs).ToAggregate())
 }
 
-// sorted brings violations into the order in which a reader looks for them.
+// maxProblems and maxValue bound what is said about an object: a condition has
+// room for some thousand characters, and whoever writes the object could fill it.
+const (
+	maxProblems = 20
+	maxValue    = 120
+)
+
+// Brief is the beginning of a long list, and how many more there are.
+func Brief(errs field.ErrorList) field.ErrorList {
+	if len(errs) <= maxProblems {
+		return errs
+	}
+	more := field.Invalid(field.NewPath("spec"), "", fmt.Sprintf("and %d more problems", len(errs)-maxProblems))
+	return append(slices.Clone(errs[:maxProblems]), more)
+}
+
+// short cuts a value that is only quoted so that its place is found.
+func short(value any) any {
+	text, ok := value.(string)
+	if !ok || len(text) <= maxValue {
+		return value
+	}
+	return strings.ToValidUTF8(text[:maxValue], "") + "..."
+}
+
+// sorted brings violations into the order in which a reader looks for them, and
+// cuts long values.
 func sorted(errs field.ErrorList) field.ErrorList {
+	for _, e := range errs {
+		e.BadValue = short(e.BadValue)
+	}
 	slices.SortStableFunc(errs, func(a, b *field.Error) int {
 		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Detail, b.Detail))
 	})

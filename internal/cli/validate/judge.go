@@ -57,8 +57,9 @@ func Judge(d input.Document) (Verdict, error) {
 		return v, nil
 	}
 	v.Object = object
-	problems, warnings := rule(object)
-	v.Problems, v.Warnings = unite(v.Problems, problems), warnings
+	// Whether the operator manages a whole cluster is not known here.
+	verdict := rules.Create(object, rules.Scope{ClusterWide: true})
+	v.Problems, v.Warnings = unite(v.Problems, verdict.Problems), verdict.Warnings
 	return v, nil
 }
 
@@ -74,25 +75,6 @@ var types = map[string]func() graph.Object{
 	v1alpha1.KindDynamoGraphDeploymentRequest:        func() graph.Object { return &v1alpha1.DynamoGraphDeploymentRequest{} },
 	v1alpha1.KindDynamoGraphDeploymentScalingAdapter: func() graph.Object { return &v1alpha1.DynamoGraphDeploymentScalingAdapter{} },
 	v1alpha1.KindDynamoWorkerMetadata:                func() graph.Object { return &v1alpha1.DynamoWorkerMetadata{} },
-}
-
-// rule asks the rules about an object of any kind.
-func rule(object graph.Object) (problems field.ErrorList, warnings []string) {
-	switch o := object.(type) {
-	case *v1alpha1.DynamoGraphDeployment:
-		return rules.GraphDeployment(o), rules.GraphDeploymentWarnings(o)
-	case *v1alpha1.DynamoComponentDeployment:
-		return rules.ComponentDeployment(o), rules.ComponentDeploymentWarnings(o)
-	case *v1alpha1.DynamoModel:
-		return rules.Model(o), nil
-	case *v1alpha1.DynamoGraphDeploymentRequest:
-		// Whether the operator manages a whole cluster is not known here.
-		return rules.Request(o, true), rules.RequestWarnings(o)
-	case *v1alpha1.DynamoGraphDeploymentScalingAdapter:
-		return rules.ScalingAdapter(o), nil
-	default:
-		return nil, nil
-	}
 }
 
 // decode reads fields into an object.

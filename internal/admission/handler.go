@@ -1,0 +1,106 @@
+// Package admission lets the API server ask the rules: a thin adapter from
+// admission requests to package validation, the server that takes them, and the
+// registration by which the API server finds it. It has no rule of its own.
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/validation"
+)
+
+// Kind is a kind that is asked about.
+type Kind struct {
+	Name     string
+	Resource string
+	make     func() graph.Object
+}
+
+// Path is where the server is asked about the kind.
+func (k Kind) Path() string {
+	return "/validate-nvidia-com-v1alpha1-" + strings.ToLower(k.Name)
+}
+
+// Kinds are all of our API but the metadata of workers, which is theirs.
+var Kinds = []Kind{
+	{v1alpha1.KindDynamoComponentDeployment, "dynamocomponentdeployments", func() graph.Object { return &v1alpha1.DynamoComponentDeployment{} }},
+	{v1alpha1.KindDynamoGraphDeployment, "dynamographdeployments", func() graph.Object { return &v1alpha1.DynamoGraphDeployment{} }},
+	{v1alpha1.KindDynamoModel, "dynamomodels", func() graph.Object { return &v1alpha1.DynamoModel{} }},
+	{v1alpha1.KindDynamoGraphDeploymentRequest, "dynamographdeploymentrequests", func() graph.Object { return &v1alpha1.DynamoGraphDeploymentRequest{} }},
+	{v1alpha1.KindDynamoGraphDeploymentScalingAdapter, "dynamographdeploymentscalingadapters", func() graph.Object { return &v1alpha1.DynamoGraphDeploymentScalingAdapter{} }},
+}
+
+// Handler answers for one kind.
+type Handler struct {
+	Kind  Kind
+	Scope validation.Scope
+	// Operator is the user that the operator itself is. It is asked the same
+	// rules, but needs no warnings about what it writes.
+	Operator string
+}
+
+// Handle judges one request.
+func (h Handler) Handle(_ context.Context, request ctrladmission.Request) ctrladmission.Response {
+	if request.Operation != admissionv1.Create && request.Operation != admissionv1.Update {
+		return ctrladmission.Allowed("")
+	}
+	object, err := h.decode(request.Object.Raw)
+	if err != nil {
+		return ctrladmission.Errored(http.StatusBadRequest, err)
+	}
+	var v validation.Verdict
+	if request.Operation == admissionv1.Create {
+		v = validation.Create(object, h.Scope)
+	} else {
+		old, err := h.decode(request.OldObject.Raw)
+		if err != nil {
+			// What is stored cannot be read, so whatever replaces it is no worse.
+			old = h.Kind.make()
+		}
+		v = validation.Update(old, object, h.Scope)
+	}
+	response := ctrladmission.Allowed("")
+	if len(v.Problems) > 0 {
+		response = denied(h.Kind, object.GetName(), v.Problems)
+	}
+	if request.UserInfo.Username != h.Operator || h.Operator == "" {
+		response.Warnings = v.Warnings
+	}
+	return response
+}
+
+func (h Handler) decode(raw []byte) (graph.Object, error) {
+	object := h.Kind.make()
+	if err := json.Unmarshal(raw, object); err != nil {
+		return nil, fmt.Errorf("read %s: %w", h.Kind.Name, err)
+	}
+	return object, nil
+}
+
+// denied names every problem in the message, for people, and as a cause, for
+// programs.
+func denied(kind Kind, name string, problems field.ErrorList) ctrladmission.Response {
+	details := &metav1.StatusDetails{Group: v1alpha1.GroupName, Kind: kind.Name, Name: name}
+	var lines []string
+	for _, e := range validation.Brief(problems) {
+		lines = append(lines, e.Error())
+		details.Causes = append(details.Causes, metav1.StatusCause{Type: metav1.CauseType(e.Type), Field: e.Field, Message: e.ErrorBody()})
+	}
+	return ctrladmission.Response{AdmissionResponse: admissionv1.AdmissionResponse{
+		Result: &metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+			Message: strings.Join(lines, "\n"), Details: details,
+		},
+	}}
+}

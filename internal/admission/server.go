@@ -1,0 +1,95 @@
+package admission
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/validation"
+)
+
+// Server answers the API server, on every replica.
+type Server struct {
+	Address string
+	// Certificate is asked for each connection, so a new one needs no restart.
+	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// HTTP2 is off unless asked for: it buys nothing here, and a client could
+	// open streams without end.
+	HTTP2 bool
+	Scope validation.Scope
+	// Operator is the operator's own user.
+	Operator string
+	// Drain is how long requests are taken after the end was announced: so long
+	// does it take until nobody is sent here any more.
+	Drain time.Duration
+	Clock clock.WithTicker
+
+	listening atomic.Pointer[net.TCPAddr]
+}
+
+// NeedLeaderElection is false: every replica serves.
+func (s *Server) NeedLeaderElection() bool { return false }
+
+// Listening is the address that is listened on; nil before.
+func (s *Server) Listening() *net.TCPAddr { return s.listening.Load() }
+
+// Start serves until ctx ends and the last request is answered.
+func (s *Server) Start(ctx context.Context) error {
+	listener, err := net.Listen("tcp", s.Address)
+	if err != nil {
+		return fmt.Errorf("listen for webhooks: %w", err)
+	}
+	if address, ok := listener.Addr().(*net.TCPAddr); ok {
+		s.listening.Store(address)
+	}
+	server := &http.Server{
+		Handler:           s.Mux(),
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       90 * time.Second,
+		MaxHeaderBytes:    64 << 10,
+	}
+	ended := make(chan error, 1)
+	go func() {
+		<-ctx.Done()
+		<-s.Clock.After(s.Drain)
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		ended <- server.Shutdown(last)
+	}()
+	log.FromContext(ctx).Info("serving webhooks", "address", listener.Addr().String())
+	if err := server.Serve(tls.NewListener(listener, s.TLS())); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve webhooks: %w", err)
+	}
+	return <-ended
+}
+
+// TLS is how the server speaks.
+func (s *Server) TLS() *tls.Config {
+	protocols := []string{"http/1.1"}
+	if s.HTTP2 {
+		protocols = []string{"h2", "http/1.1"}
+	}
+	return &tls.Config{GetCertificate: s.Certificate, MinVersion: tls.VersionTLS12, NextProtos: protocols}
+}
+
+// Mux has a path for each kind. Sizes are bounded there: two objects at most,
+// each no larger than the API server takes.
+func (s *Server) Mux() *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, kind := range Kinds {
+		handler := measured(kind, Handler{Kind: kind, Scope: s.Scope, Operator: s.Operator})
+		mux.Handle(kind.Path(), &ctrladmission.Webhook{Handler: handler, RecoverPanic: new(true)})
+	}
+	return mux
+}

@@ -1,0 +1,135 @@
+// Package certificate keeps the certificate of the webhook server: an authority
+// of our own and what it signs, in one Secret that all replicas share, renewed
+// long before it ends. A Secret that somebody else keeps is only read. Nothing
+// is written to files, and a new certificate is served without a restart.
+package certificate
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// Keeper keeps one Secret and serves what it holds.
+type Keeper struct {
+	// Direct reads and writes past the informers: this Secret is in none.
+	Direct interface {
+		client.Reader
+		client.Writer
+	}
+	Secret types.NamespacedName
+	// Names are those by which the server is called.
+	Names []string
+	Life  Life
+	// External leaves the Secret to somebody else.
+	External bool
+	Clock    clock.WithTicker
+	// Publish is told the authorities to trust, after each look at the Secret.
+	Publish func(ctx context.Context, trusted []byte) error
+
+	current atomic.Pointer[tls.Certificate]
+}
+
+// Certificate is for tls.Config: the newest that there is.
+func (k *Keeper) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if c := k.current.Load(); c != nil {
+		return c, nil
+	}
+	return nil, errors.New("there is no certificate yet")
+}
+
+// Held reports whether there is a certificate to serve.
+func (k *Keeper) Held() bool { return k.current.Load() != nil }
+
+// NeedLeaderElection is false: every replica serves.
+func (k *Keeper) NeedLeaderElection() bool { return false }
+
+// Start looks at the Secret until ctx ends. Errors are tried again: what is
+// served goes on being served meanwhile.
+func (k *Keeper) Start(ctx context.Context) error {
+	for {
+		wait := k.interval()
+		if err := k.Look(ctx); err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "keep the webhook's certificate")
+			wait = min(wait, 5*time.Second)
+		}
+		select {
+		case <-k.Clock.After(wait):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// interval is short against the shortest time in which anything has to happen.
+func (k *Keeper) interval() time.Duration {
+	return max(time.Second, min(time.Minute, k.Life.Serving/12, k.Life.Authority/24))
+}
+
+// Look reads the Secret, renews what is due, serves it and has it trusted.
+func (k *Keeper) Look(ctx context.Context) error {
+	secret, err := k.read(ctx)
+	if err != nil {
+		return err
+	}
+	pair, err := tls.X509KeyPair(secret.Data[servingCert], secret.Data[servingKey])
+	if err != nil {
+		return fmt.Errorf("read Secret %s: %w", k.Secret, err)
+	}
+	// Trust comes first: a certificate is not served to those who cannot know it.
+	if k.Publish != nil {
+		err = k.Publish(ctx, secret.Data[trustedCerts])
+	}
+	k.current.Store(&pair)
+	return err
+}
+
+// read is the Secret as it should be, after writing it if it was not. Two
+// replicas may try at once; one of them reads what the other wrote.
+func (k *Keeper) read(ctx context.Context) (*corev1.Secret, error) {
+	for range 5 {
+		secret, err := k.try(ctx)
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			return secret, err
+		}
+	}
+	return nil, fmt.Errorf("write Secret %s: others keep writing it", k.Secret)
+}
+
+func (k *Keeper) try(ctx context.Context) (*corev1.Secret, error) {
+	secret := &corev1.Secret{}
+	err := k.Direct.Get(ctx, k.Secret, secret)
+	missing := apierrors.IsNotFound(err)
+	if err != nil && (!missing || k.External) {
+		return nil, fmt.Errorf("read Secret %s: %w", k.Secret, err)
+	}
+	if k.External {
+		return secret, nil
+	}
+	turned, err := readRing(secret.Data).turn(k.Names, k.Clock.Now(), k.Life)
+	if err != nil {
+		return nil, err
+	}
+	data, err := turned.write()
+	if err != nil || same(data, secret.Data) {
+		return secret, err
+	}
+	secret.Data = data
+	if missing {
+		secret.ObjectMeta = metav1.ObjectMeta{Namespace: k.Secret.Namespace, Name: k.Secret.Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "dynamo-operator"}}
+		secret.Type = corev1.SecretTypeTLS
+		return secret, k.Direct.Create(ctx, secret)
+	}
+	return secret, k.Direct.Update(ctx, secret)
+}
