@@ -9,7 +9,9 @@ const (
 	// current spec.
 	ConditionAvailable = "Available"
 	// ConditionProgressing of a component is false when its workload made no
-	// progress for as long as it is given; otherwise it is absent.
+	// progress for as long as it is given; otherwise it is absent. That of a graph
+	// is false when it does not get on without a person, and its reason is the
+	// stage that the graph is in.
 	ConditionProgressing = "Progressing"
 	// ConditionValid of a component or model is false while its spec breaks a
 	// rule.
@@ -76,11 +78,39 @@ const (
 	ReasonOrchestratorUnavailable = "OrchestratorUnavailable"
 	// ReasonClaimNotFound means a volume claim neither exists nor is created.
 	ReasonClaimNotFound = "ClaimNotFound"
+	// ReasonMigrating means the graph moves to another provider of workloads and
+	// is being taken down where it ran.
+	ReasonMigrating = "Migrating"
 	// ReasonQueueNotFound means the scheduler's queue does not exist.
 	ReasonQueueNotFound = "QueueNotFound"
 	// ReasonNameConflict means a child's name is taken by an object of another
 	// owner.
 	ReasonNameConflict = "NameConflict"
+)
+
+// Stages of a graph: reasons of its Progressing condition.
+//
+//	Initializing -> Deploying -> Complete -> Repairing -> Repaired
+//	     any of them -> Waiting, Retrying, Restarting or Failed, and back
+const (
+	// StageInitializing means that nothing of it exists yet.
+	StageInitializing = "Initializing"
+	// StageWaiting means that somebody else has to do something first.
+	StageWaiting = "Waiting"
+	// StageDeploying means that its current spec is being rolled out.
+	StageDeploying = "Deploying"
+	// StageRestarting means that a requested restart is under way.
+	StageRestarting = "Restarting"
+	// StageComplete means that its current spec runs in full.
+	StageComplete = "Complete"
+	// StageRepairing means that a spec which ran in full does so no more.
+	StageRepairing = "Repairing"
+	// StageRepaired means that it runs in full again.
+	StageRepaired = "Repaired"
+	// StageRetrying means that an error keeps the operator from going on.
+	StageRetrying = "Retrying"
+	// StageFailed means that it does not get on without a person.
+	StageFailed = "Failed"
 )
 
 // Reasons of a component's Available condition, beside the shared ones.

@@ -2,7 +2,6 @@ package status
 
 import (
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,17 +25,18 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.Prov
 	if g != nil {
 		st.Services = map[string]v1alpha1.ServiceReplicaStatus{}
 		st.Restart = restartStatus(restart.Record)
-		var waiting []string
+		var waiting []lack
 		for _, c := range g.Components {
 			service, why := serviceOf(g, c, by, s)
 			st.Services[c.Name] = service
-			if why != "" {
-				waiting = append(waiting, fmt.Sprintf("%s: %s", c.Name, why))
+			if why.message != "" {
+				why.service = c.Name
+				waiting = append(waiting, why)
 			}
 		}
 		v.message = fmt.Sprintf("%d of %d services ready", len(g.Components)-len(waiting), len(g.Components))
 		if len(waiting) > 0 {
-			v = verdict{false, v1alpha1.ReasonServicesNotReady, strings.Join(waiting, "; ")}
+			v = unready(waiting)
 			st.State = v1alpha1.GraphStatePending
 		}
 	}
@@ -45,6 +45,9 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.Prov
 		st.State = failedState(err)
 	}
 	set(&st.Conditions, v1alpha1.ConditionReady, v, dgd.Generation, now)
+	if g != nil || err != nil {
+		set(&st.Conditions, v1alpha1.ConditionProgressing, stage(dgd, g, v, s, restart, err), dgd.Generation, now)
+	}
 	return st
 }
 
@@ -58,7 +61,7 @@ func failedState(err error) v1alpha1.GraphState {
 }
 
 // serviceOf reads one service's progress where its provider shows it.
-func serviceOf(g *graph.Graph, c graph.Component, by workload.Provider, s snapshot.Snapshot) (service v1alpha1.ServiceReplicaStatus, why string) {
+func serviceOf(g *graph.Graph, c graph.Component, by workload.Provider, s snapshot.Snapshot) (service v1alpha1.ServiceReplicaStatus, why lack) {
 	if by != workload.ProviderGrove {
 		return component(c, s)
 	}
@@ -66,14 +69,17 @@ func serviceOf(g *graph.Graph, c graph.Component, by workload.Provider, s snapsh
 	one.Components = []graph.Component{c}
 	p := grove.Builder{}.Progress(&one, s)[0]
 	service = *replicas(p)
-	service.Message = p.Why
-	return service, p.Why
+	if !p.Done {
+		v := lacking(p, v1alpha1.ReasonServicesNotReady)
+		service.Message, why = v.message, lack{reason: v.reason, message: v.message}
+	}
+	return service, why
 }
 
-// component reads one service's progress off its DynamoComponentDeployment. Why
-// is empty when it is ready. A component that was not made yet shows zero
+// component reads one service's progress off its DynamoComponentDeployment. It
+// lacks nothing when it is ready. A component that was not made yet shows zero
 // replicas of the kind that will run it.
-func component(c graph.Component, s snapshot.Snapshot) (service v1alpha1.ServiceReplicaStatus, why string) {
+func component(c graph.Component, s snapshot.Snapshot) (service v1alpha1.ServiceReplicaStatus, why lack) {
 	service = v1alpha1.ServiceReplicaStatus{
 		ComponentKind: v1alpha1.ComponentKindDeployment, ComponentName: c.ObjectName,
 	}
@@ -82,7 +88,7 @@ func component(c graph.Component, s snapshot.Snapshot) (service v1alpha1.Service
 	}
 	dcd, found := snapshot.Find[*v1alpha1.DynamoComponentDeployment](s, c.ObjectName)
 	if !found {
-		return service, "not created yet"
+		return service, lack{message: "not created yet"}
 	}
 	if dcd.Status.Service != nil {
 		service = *dcd.Status.Service
@@ -90,12 +96,12 @@ func component(c graph.Component, s snapshot.Snapshot) (service v1alpha1.Service
 	condition := meta.FindStatusCondition(dcd.Status.Conditions, v1alpha1.ConditionAvailable)
 	switch {
 	case s.Outdated(v1alpha1.KindDynamoComponentDeployment, dcd.Name):
-		return service, "being updated"
+		return service, lack{message: "being updated"}
 	case condition == nil || dcd.Status.ObservedGeneration < dcd.Generation:
-		return service, "not observed yet"
+		return service, lack{message: "not observed yet"}
 	case condition.Status != metav1.ConditionTrue:
-		return service, condition.Message
+		return service, lack{reason: condition.Reason, message: condition.Message}
 	default:
-		return service, ""
+		return service, lack{}
 	}
 }

@@ -3,6 +3,7 @@
 package componentdeployment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller"
+	"github.com/dynamo-operator/dynamo-operator/internal/etcd"
 	"github.com/dynamo-operator/dynamo-operator/internal/event"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
@@ -62,7 +64,9 @@ type Reconciler struct {
 	Client   client.Client
 	Observer *observe.Observer
 	Facts    observe.Facts
+	Pods     *observe.Inspector
 	Applier  *apply.Applier
+	Farewell controller.Farewell
 	Events   events.EventRecorder
 	Clock    clock.PassiveClock
 	Platform render.Platform
@@ -70,8 +74,8 @@ type Reconciler struct {
 
 // Reconcile makes one pass over a component.
 func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment) (reconcile.Result, error) {
-	if err := r.Applier.Release(ctx, dcd, v1alpha1.Finalizer); err != nil || dcd.DeletionTimestamp != nil {
-		return reconcile.Result{}, err // the garbage collector does the rest
+	if dcd.DeletionTimestamp != nil {
+		return r.leave(ctx, dcd)
 	}
 	snap, platform, err := r.observe(ctx, dcd)
 	if err != nil {
@@ -84,6 +88,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 	if err != nil {
 		return r.report(ctx, dcd, workload.Progress{}, err)
 	}
+	if err := r.Farewell.Promise(ctx, dcd, trees(g)); err != nil {
+		return r.report(ctx, dcd, workload.Progress{}, err)
+	}
 	wanted, unrendered := render.Component(g, platform)
 	prunable := snap.Owned
 	if unrendered != nil {
@@ -92,7 +99,37 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 	changes, err := r.Applier.Sync(ctx, dcd, wanted, prunable)
 	event.Applied(r.Events, dcd, changes)
 	snap.Written = changes.Written()
+	if apply.Leaving(err) {
+		return reconcile.Result{}, nil
+	}
 	return r.report(ctx, dcd, render.Progress(g, snap, platform.Capabilities), errors.Join(unrendered, err))
+}
+
+// leave removes what a component has outside the cluster; the garbage collector
+// does the rest. Nothing is validated: what cannot be read has left nothing.
+func (r *Reconciler) leave(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment) (reconcile.Result, error) {
+	var keys []string
+	if g, err := graph.FromComponentDeployment(dcd, r.Platform.Defaults); err == nil {
+		keys = trees(g)
+	}
+	wait, err := r.Farewell.Keep(ctx, dcd, keys)
+	if wait == 0 {
+		return reconcile.Result{}, err
+	}
+	result, err := r.report(ctx, dcd, workload.Progress{}, err)
+	result.RequeueAfter = wait
+	return result, err
+}
+
+// trees are a component's keys in the store that its graph finds itself by.
+func trees(g *graph.Graph) []string {
+	var keys []string
+	for _, c := range g.Components {
+		if c.Discovery == graph.DiscoveryEtcd {
+			keys = append(keys, etcd.Tree(c.DynamoNamespace, c.Name))
+		}
+	}
+	return keys
 }
 
 func (r *Reconciler) observe(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment) (s snapshot.Snapshot, p render.Platform, err error) {
@@ -106,8 +143,22 @@ func (r *Reconciler) observe(ctx context.Context, dcd *v1alpha1.DynamoComponentD
 	if p.Pod.Account, err = r.Facts.Account(ctx, dcd.Namespace); err != nil {
 		return s, p, err
 	}
-	s, err = r.Observer.Children(ctx, dcd, p.Capabilities)
+	if s, err = r.Observer.Children(ctx, dcd, p.Capabilities); err != nil {
+		return s, p, err
+	}
+	s.Evidence, err = r.Pods.Inspect(ctx, dcd.Namespace, cmp.Or(graph.ParentGraph(dcd), dcd.Name), cmp.Or(dcd.Spec.ServiceName, dcd.Name), sets(s)...)
 	return s, p, err
+}
+
+// sets names the LeaderWorkerSets among a component's children.
+func sets(s snapshot.Snapshot) []string {
+	var names []string
+	for _, object := range s.Owned {
+		if set, ok := object.(*lwsv1.LeaderWorkerSet); ok {
+			names = append(names, set.Name)
+		}
+	}
+	return names
 }
 
 // report tells what was seen before the writes; the watch on the children

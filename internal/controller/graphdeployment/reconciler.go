@@ -15,12 +15,14 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller"
+	"github.com/dynamo-operator/dynamo-operator/internal/etcd"
 	"github.com/dynamo-operator/dynamo-operator/internal/event"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload/grove"
 )
 
 // Reconciler brings a graph's children about and says how far they are.
@@ -28,6 +30,7 @@ type Reconciler struct {
 	Client   client.Client
 	World    World
 	Applier  *apply.Applier
+	Farewell controller.Farewell
 	Events   events.EventRecorder
 	Clock    clock.PassiveClock
 	Platform render.Platform
@@ -35,8 +38,8 @@ type Reconciler struct {
 
 // Reconcile makes one pass over a graph.
 func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment) (reconcile.Result, error) {
-	if err := r.Applier.Release(ctx, dgd, v1alpha1.Finalizer); err != nil || dgd.DeletionTimestamp != nil {
-		return reconcile.Result{}, err // the garbage collector does the rest
+	if dgd.DeletionTimestamp != nil {
+		return r.leave(ctx, dgd)
 	}
 	seen, err := r.World.observe(ctx, dgd, r.Platform)
 	if err != nil {
@@ -60,20 +63,82 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	if err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
-	if err := r.record(ctx, dgd, seen.provider); err != nil {
+	if err := errors.Join(r.Farewell.Promise(ctx, dgd, trees(g, seen.provider)), r.record(ctx, dgd, seen.provider)); err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
-	if err := r.mirror(ctx, dgd, scale); err != nil {
-		return r.report(ctx, dgd, g, seen, err)
-	}
-	prunable := seen.Owned
-	if unrendered != nil {
-		prunable = nil // what cannot be rendered any more goes on running
-	}
-	changes, err := r.Applier.Sync(ctx, dgd, wanted, prunable)
+	mirrored := r.mirror(ctx, dgd, scale)
+	changes, err := r.sync(ctx, dgd, wanted, seen, unrendered)
 	event.Applied(r.Events, dgd, changes)
 	seen.Written = changes.Written()
-	return r.report(ctx, dgd, g, seen, errors.Join(unrendered, err))
+	if apply.Leaving(err) {
+		return reconcile.Result{}, nil
+	}
+	return r.report(ctx, dgd, g, seen, errors.Join(unrendered, err, mirrored, r.rescale(ctx, dgd, g, seen)))
+}
+
+// sync writes the children. A graph that moves to another provider is taken down
+// there before it is made here: both would need the same names and the same
+// GPUs.
+func (r *Reconciler) sync(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, wanted []graph.Wanted, seen world, unrendered error) (apply.ChangeSet, error) {
+	moving := seen.moving()
+	switch {
+	case moving != nil && unrendered != nil:
+		return nil, moving // what cannot be rendered here goes on running there
+	case moving != nil:
+		changes, err := r.Applier.Prune(ctx, dgd, wanted, seen.Owned)
+		return changes, errors.Join(moving, err)
+	case unrendered != nil:
+		return r.Applier.Sync(ctx, dgd, wanted, nil) // what cannot be rendered any more goes on running
+	default:
+		return r.Applier.Sync(ctx, dgd, wanted, seen.Owned)
+	}
+}
+
+// rescale sets the replicas of what Grove has made from the graph, for services
+// whose number somebody gave; any other may be an autoscaler's.
+func (r *Reconciler) rescale(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen world) error {
+	if seen.provider != workload.ProviderGrove {
+		return nil
+	}
+	var given []graph.Component
+	for _, c := range g.Components {
+		if service := dgd.Spec.Services[c.Name]; c.Adapted || (service != nil && service.Replicas != nil) {
+			given = append(given, c)
+		}
+	}
+	var errs []error
+	for _, s := range grove.Rescale(given, seen.Snapshot) {
+		errs = append(errs, r.Applier.Scale(ctx, s.Object, s.Replicas))
+	}
+	return errors.Join(errs...)
+}
+
+// leave removes what a graph has outside the cluster; the garbage collector does
+// the rest. Nothing is validated: what cannot be read has left nothing.
+func (r *Reconciler) leave(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment) (reconcile.Result, error) {
+	var keys []string
+	if g, err := graph.FromGraphDeployment(dgd, r.Platform.Defaults); err == nil {
+		keys = trees(g, workload.Provider(dgd.Annotations[v1alpha1.AnnotationWorkloadProvider]))
+	}
+	wait, err := r.Farewell.Keep(ctx, dgd, keys)
+	if wait == 0 {
+		return reconcile.Result{}, err
+	}
+	result, err := r.report(ctx, dgd, nil, world{}, err)
+	result.RequeueAfter = wait
+	return result, err
+}
+
+// trees are the keys of a graph in the store that it finds itself by. Where it
+// has components, they look after their own.
+func trees(g *graph.Graph, by workload.Provider) []string {
+	var keys []string
+	for _, c := range g.Components {
+		if by == workload.ProviderGrove && c.Discovery == graph.DiscoveryEtcd {
+			keys = append(keys, etcd.Tree(c.DynamoNamespace, c.Name))
+		}
+	}
+	return keys
 }
 
 // record writes the choice of provider down, so that it stands whatever is

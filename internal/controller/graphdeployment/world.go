@@ -2,6 +2,7 @@ package graphdeployment
 
 import (
 	"context"
+	"strings"
 
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,7 @@ import (
 // +kubebuilder:rbac:groups=inference.networking.k8s.io,resources=inferencepools,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=grove.io,resources=podcliquesets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=grove.io,resources=podcliques;podcliquescalinggroups,verbs=get;list;watch
+// +kubebuilder:rbac:groups=grove.io,resources=podcliques/scale;podcliquescalinggroups/scale,verbs=patch
 // +kubebuilder:rbac:groups=scheduling.run.ai,resources=queues,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -71,6 +73,7 @@ type World struct {
 	Children *observe.Observer
 	Beneath  *observe.Observer
 	Facts    observe.Facts
+	Pods     *observe.Inspector
 }
 
 // world is what was seen for one pass, and what follows from it.
@@ -105,6 +108,10 @@ func (w World) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment,
 	seen.provider = workload.Choose(dgd.Annotations, p.Capabilities, running(seen.Snapshot))
 	if seen.provider == workload.ProviderGrove {
 		p.Queue = render.Queue(dgd.Annotations, p.Capabilities)
+		// Elsewhere the components look after their pods.
+		if seen.Evidence, err = w.Pods.Inspect(ctx, dgd.Namespace, dgd.Name, ""); err != nil {
+			return seen, err
+		}
 	}
 	seen.platform = p
 	return seen, nil
@@ -122,6 +129,29 @@ func (w World) admitted(ctx context.Context, seen world) error {
 			"the KAI scheduler has no queue %s; make it, or name another in annotation %s", seen.platform.Queue, v1alpha1.AnnotationKaiQueue)
 	}
 	return err
+}
+
+// moving says what runs a graph elsewhere than its provider is to; nil when
+// nothing does.
+func (w world) moving() error {
+	var left []string
+	for _, object := range w.Owned {
+		switch object.(type) {
+		case *grovev1alpha1.PodCliqueSet:
+			if w.provider != workload.ProviderGrove {
+				left = append(left, "PodCliqueSet "+object.GetName())
+			}
+		case *v1alpha1.DynamoComponentDeployment:
+			if w.provider != workload.ProviderComponent {
+				left = append(left, v1alpha1.KindDynamoComponentDeployment+" "+object.GetName())
+			}
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return fault.New(fault.Waiting, v1alpha1.ReasonMigrating,
+		"moves to provider %s once these are gone: %s", w.provider, strings.Join(left, ", "))
 }
 
 // running is the provider that a graph's children show.

@@ -1,0 +1,24 @@
+package app
+
+import (
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/controller"
+	"github.com/dynamo-operator/dynamo-operator/internal/etcd"
+)
+
+// farewell is what removes the keys of graphs that find each other by etcd, if
+// the operator was told where that is.
+func (p *parts) farewell(recorder events.EventRecorder) (controller.Farewell, error) {
+	f := controller.Farewell{Applier: p.applier, Events: recorder, Clock: clock.RealClock{}}
+	if p.config.Endpoints.Etcd == "" {
+		return f, nil
+	}
+	store, err := etcd.New(p.config.Endpoints.Etcd)
+	if err != nil {
+		return f, err
+	}
+	f.Store = store
+	return f, nil
+}
