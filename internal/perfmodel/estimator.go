@@ -1,0 +1,83 @@
+package perfmodel
+
+import (
+	"math"
+	"time"
+)
+
+// Estimate is a time and the band in which nine of ten measurements of the kind
+// were found when the constants were fitted.
+type Estimate struct {
+	Value, Low, High time.Duration
+}
+
+func estimate(seconds, spread float64) Estimate {
+	d := func(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }
+	return Estimate{Value: d(seconds), Low: d(seconds / (1 + spread)), High: d(seconds * (1 + spread))}
+}
+
+// Estimator answers questions about one setup.
+type Estimator struct {
+	c cost
+}
+
+// Estimator checks a setup and binds the constants of its engine.
+func (c Catalog) Estimator(s Setup) (*Estimator, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	k, err := c.constants(s.Engine, s.Model.Mixture())
+	if err != nil {
+		return nil, err
+	}
+	return &Estimator{c: cost{Setup: s.filled(), k: k}}, nil
+}
+
+// With replaces the constants; for fitting them.
+func (e *Estimator) With(k Constants) *Estimator { return &Estimator{c: cost{Setup: e.c.Setup, k: k}} }
+
+// Setup is the setup with its defaults filled in.
+func (e *Estimator) Setup() Setup { return e.c.Setup }
+
+// Constants are those of the setup's engine.
+func (e *Estimator) Constants() Constants { return e.c.k }
+
+func (e *Estimator) spread() Spread { return e.c.k.Error }
+
+// Prefill is the time to compute batch prompts of tokens tokens together, of
+// each of which the first cached are in the cache already. It contains no
+// queueing and not the request's own overhead; see FirstToken.
+func (e *Estimator) Prefill(tokens, batch, cached int) Estimate {
+	fresh := max(0, tokens-cached)
+	return estimate(e.c.prefill(float64(max(1, batch)), float64(fresh), float64(tokens-fresh)), e.spread().FirstP90)
+}
+
+// FirstToken is the time to the first token of a request that finds the engine
+// idle.
+func (e *Estimator) FirstToken(tokens, cached int) Estimate {
+	fresh := max(1, tokens-cached)
+	return estimate(e.c.k.First*1e-6+e.c.prefill(1, float64(fresh), float64(tokens-fresh)), e.spread().FirstP90)
+}
+
+// Decode is the time of one step that gives each of batch sequences of an
+// attention rank a token, at a mean length of context tokens.
+func (e *Estimator) Decode(batch int, context float64) Estimate {
+	return estimate(e.c.decode(float64(max(1, batch)), context), e.spread().TokenP90)
+}
+
+// Chunk is how much longer a step becomes by computing fresh tokens of a prompt
+// whose first before tokens are done, while decoding sequences wait: engines
+// overlap part of it with the step, so it costs less than a prefill on its own.
+func (e *Estimator) Chunk(fresh, before int) Estimate {
+	seconds := e.c.k.Interference * e.c.prefill(1, float64(fresh), float64(before))
+	return estimate(seconds, e.spread().FirstP90)
+}
+
+// Transfer is the time to move a prompt's cache from a prefill engine to this
+// decode engine, over the link between their nodes.
+func (e *Estimator) Transfer(tokens int) Estimate {
+	const share = 0.7 // of the fabric's bandwidth, with many small blocks
+	memory := e.Memory()
+	seconds := float64(tokens)*memory.CachePerToken/(e.c.GPU.Fabric*1e9*share) + 1e-3
+	return estimate(seconds, 0.5)
+}

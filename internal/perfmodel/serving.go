@@ -1,0 +1,142 @@
+package perfmodel
+
+import (
+	"fmt"
+	"math"
+)
+
+// Load is a closed loop of equal requests.
+type Load struct {
+	// Concurrency is how many requests an engine has at once, over all its
+	// attention ranks.
+	Concurrency int
+	Input       int // prompt tokens
+	Output      int // output tokens
+	// Cached is the share of a prompt that is found in the cache, 0 to 1.
+	Cached float64
+}
+
+// Serving is what a load gets.
+type Serving struct {
+	FirstToken Estimate // TTFT
+	PerToken   Estimate // ITL, TPOT
+	// Requests and Tokens are completed per second by the engine, and output
+	// tokens per second and GPU.
+	Requests     float64
+	Tokens       float64
+	TokensPerGPU float64
+}
+
+// CapacityError says that a load does not fit into an engine's cache.
+type CapacityError struct {
+	Concurrency, Most int
+}
+
+func (e *CapacityError) Error() string {
+	return fmt.Sprintf("%d concurrent requests do not fit: the key-value cache holds %d", e.Concurrency, e.Most)
+}
+
+func (l Load) fresh() (fresh, cached float64) {
+	cached = math.Floor(float64(l.Input) * min(1, max(0, l.Cached)))
+	fresh = max(1, float64(l.Input)-cached)
+	return fresh, float64(l.Input) - fresh
+}
+
+// token is the mean time per output token of a rank's batch, in seconds: the
+// step itself, and other requests' prompts computed in between.
+func (c cost) token(batch float64, l Load) float64 {
+	fresh, cached := l.fresh()
+	step := c.decode(batch, float64(l.Input)+float64(l.Output)/2)
+	return step + c.k.Interference*(batch-1)/float64(max(1, l.Output))*c.prefill(1, fresh, cached)
+}
+
+// first is the mean time to the first token in a closed loop, in seconds.
+func (c cost) first(batch float64, l Load) float64 {
+	fresh, cached := l.fresh()
+	return c.k.First*1e-6 + c.prefill(1, fresh, cached)*(1+c.k.Queue*(batch-1))
+}
+
+func (c cost) perRank(concurrency int) float64 {
+	return math.Ceil(float64(max(1, concurrency)) / float64(c.Parallel.DP))
+}
+
+// Aggregated estimates an engine that does both prefill and decode.
+func (e *Estimator) Aggregated(l Load) (Serving, error) {
+	if most := e.MaxConcurrency(l.Input, l.Output); l.Concurrency > most {
+		return Serving{}, &CapacityError{Concurrency: l.Concurrency, Most: most}
+	}
+	batch := e.c.perRank(l.Concurrency)
+	return e.serving(e.c.first(batch, l), e.c.token(batch, l), l), nil
+}
+
+// PerToken is the mean time between output tokens under a load that fits.
+func (e *Estimator) PerToken(l Load) Estimate {
+	return estimate(e.c.token(e.c.perRank(l.Concurrency), l), e.spread().TokenP90)
+}
+
+// First is the mean time to the first token under a load that fits.
+func (e *Estimator) First(l Load) Estimate {
+	return estimate(e.c.first(e.c.perRank(l.Concurrency), l), e.spread().FirstP90)
+}
+
+// Offered estimates an engine to which more requests are offered than fit: what
+// does not fit waits in line.
+func (e *Estimator) Offered(l Load) Serving {
+	batch := e.c.perRank(l.Concurrency)
+	if most := e.MaxConcurrency(l.Input, l.Output) / e.c.Parallel.DP; most > 0 {
+		batch = min(batch, float64(most))
+	}
+	return e.serving(e.c.first(batch, l), e.c.token(batch, l), l)
+}
+
+func (e *Estimator) serving(first, token float64, l Load) Serving {
+	s := Serving{FirstToken: estimate(first, e.spread().FirstP90), PerToken: estimate(token, e.spread().TokenP90)}
+	s.Requests = float64(l.Concurrency) / (first + token*float64(max(0, l.Output-1)))
+	s.Tokens = s.Requests * float64(l.Output)
+	s.TokensPerGPU = s.Tokens / float64(e.c.Parallel.GPUs())
+	return s
+}
+
+// PrefillRate is how many prompts per second an engine that only prefills can
+// compute, all attention ranks together.
+func (e *Estimator) PrefillRate(l Load) float64 {
+	fresh, cached := l.fresh()
+	return float64(e.c.Parallel.DP) / e.c.prefill(1, fresh, cached)
+}
+
+// PrefillOnly estimates the first token of a prefill engine to which requests
+// come at random with rate per second; the decode engine adds the transfer. An
+// overloaded engine has no answer.
+func (e *Estimator) PrefillOnly(l Load, rate float64) (Estimate, error) {
+	fresh, cached := l.fresh()
+	service := e.c.prefill(1, fresh, cached)
+	servers := float64(e.c.Parallel.DP)
+	busy := rate * service / servers
+	if busy >= 1 {
+		return Estimate{}, &OverloadError{Rate: rate, Most: servers / service}
+	}
+	wait := service / 2 * math.Pow(busy, math.Sqrt(2*(servers+1))-1) / (servers * (1 - busy))
+	return estimate(e.c.k.First*1e-6+service+wait, e.spread().FirstP90), nil
+}
+
+// OverloadError says that requests come faster than they can be served.
+type OverloadError struct {
+	Rate, Most float64
+}
+
+func (e *OverloadError) Error() string {
+	return fmt.Sprintf("%.3g requests per second, at most %.3g can be served", e.Rate, e.Most)
+}
+
+// DecodeOnly estimates a decode engine whose prompts are computed elsewhere.
+// FirstToken of the result is the transfer of the prompt's cache alone.
+func (e *Estimator) DecodeOnly(l Load) (Serving, error) {
+	if most := e.MaxConcurrency(l.Input, l.Output); l.Concurrency > most {
+		return Serving{}, &CapacityError{Concurrency: l.Concurrency, Most: most}
+	}
+	batch := e.c.perRank(l.Concurrency)
+	token := e.c.decode(batch, float64(l.Input)+float64(l.Output)/2)
+	s := e.serving(0, token, l)
+	s.FirstToken = e.Transfer(l.Input)
+	return s, nil
+}
