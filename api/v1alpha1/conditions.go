@@ -51,6 +51,9 @@ const (
 	ReasonReconciling = "Reconciling"
 	// ReasonReconcileFailed means an error the operator retries.
 	ReasonReconcileFailed = "ReconcileFailed"
+	// ReasonRetriesExhausted means that an error came back so often that the
+	// object is left alone until something changes.
+	ReasonRetriesExhausted = "RetriesExhausted"
 	// ReasonDeleting means deletion has begun.
 	ReasonDeleting = "Deleting"
 	// ReasonFinalizerFailed means an outside effect could not be undone.

@@ -68,6 +68,10 @@ const (
 	AnnotationRetainPVCs = "nvidia.com/retain-pvcs"
 )
 
+// AnnotationProfilingDeadline on a request is how long profiling may take, as in
+// 30m or 2h; the operator's configuration says how long it is without.
+const AnnotationProfilingDeadline = "dgdr.nvidia.com/profiling-deadline"
+
 // Annotations a user puts on a DynamoGraphDeployment or in the annotations of a
 // component's spec.
 const (
@@ -116,9 +120,15 @@ const (
 	AnnotationRestartAt = "nvidia.com/restartAt"
 	// AnnotationBaseModel holds the name behind LabelBaseModelHash.
 	AnnotationBaseModel = "nvidia.com/dynamo-base-model"
+	// AnnotationLoadedAdapters holds on a model, as JSON, the adapters that engines
+	// may hold on its behalf, so that they are unloaded whatever happens between.
+	AnnotationLoadedAdapters = "nvidia.com/loaded-adapters"
 	// AnnotationAdditionalResources holds the objects that go with a generated
 	// graph, as YAML of at most AdditionalResourcesLimit bytes.
 	AnnotationAdditionalResources = "dgdr.nvidia.com/additional-resources"
+	// AnnotationProfilingAttempt holds on the objects that profile for a request
+	// the generation of the request that they were made for.
+	AnnotationProfilingAttempt = "dgdr.nvidia.com/profiling-attempt"
 	// AnnotationPodGroup names the Volcano PodGroup of a pod.
 	AnnotationPodGroup = "scheduling.k8s.io/group-name"
 	// AnnotationLastAppliedHash and AnnotationLastAppliedGeneration are the

@@ -26,11 +26,17 @@ func claim(owner, live graph.Object, how graph.Tie, id identity) (mine bool, err
 		return live.GetLabels()["app.kubernetes.io/managed-by"] == FieldManager, nil
 	case graph.Joint:
 		mine = live.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy
+	case graph.Labelled:
+		mine = graph.OfRequest(live, owner)
 	default:
 		mine = metav1.IsControlledBy(live, owner)
 	}
 	if mine {
 		return true, nil
+	}
+	if how == graph.Labelled {
+		return false, fault.New(fault.Conflict, v1alpha1.ReasonNameConflict,
+			"%s exists and is not of this request; remove it, or choose another name", id)
 	}
 	by := "nobody"
 	if ref := metav1.GetControllerOf(live); ref != nil {

@@ -36,4 +36,7 @@ const (
 	Joint
 	// Loose serves a namespace and outlives any owner.
 	Loose
+	// Labelled leads back to the request that wants it by labels: it outlives the
+	// request and may be in another namespace, but is nobody else's.
+	Labelled
 )

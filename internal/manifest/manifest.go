@@ -25,7 +25,7 @@ func Of(w graph.Wanted, owner graph.Object, kinds *runtime.Scheme) (map[string]a
 	}
 	fields["apiVersion"], fields["kind"] = kind.ToAPIVersionAndKind()
 	delete(fields, "status")
-	if w.Tie == graph.Loose {
+	if w.Tie == graph.Loose || w.Tie == graph.Labelled {
 		return fields, nil
 	}
 	return fields, tie(fields, w, owner, kinds)

@@ -3,7 +3,9 @@ package validation
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -24,13 +26,55 @@ func Request(dgdr *v1alpha1.DynamoGraphDeploymentRequest, clusterWide bool) fiel
 	if ref := dgdr.Spec.ProfilingConfig.ConfigMapRef; ref != nil && ref.Name == "" {
 		errs = append(errs, field.Required(profiling.Child("configMapRef", "name"), ""))
 	}
-	switch config := dgdr.Spec.ProfilingConfig.Config; {
-	case config == nil || len(config.Raw) == 0:
-		errs = append(errs, field.Required(profiling.Child("config"), ""))
-	case json.Unmarshal(config.Raw, &map[string]any{}) != nil:
-		errs = append(errs, field.Invalid(profiling.Child("config"), string(config.Raw), "must be an object"))
+	errs = append(errs, profilerConfig(dgdr.Spec.ProfilingConfig.Config, clusterWide, profiling.Child("config"))...)
+	errs = append(errs, overrides(dgdr, clusterWide, at.Child("deploymentOverrides"))...)
+	if given, found := dgdr.Annotations[v1alpha1.AnnotationProfilingDeadline]; found {
+		if d, err := time.ParseDuration(given); err != nil || d < time.Second {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(v1alpha1.AnnotationProfilingDeadline), given,
+				"must be a duration of a second or more, such as 30m"))
+		}
 	}
 	return sorted(errs)
+}
+
+// profilerConfig checks what of a profiler's configuration the operator itself
+// reads and completes; the rest is the profiler's.
+func profilerConfig(config *runtime.RawExtension, clusterWide bool, at *field.Path) field.ErrorList {
+	if config == nil || len(config.Raw) == 0 {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	var fields map[string]any
+	if json.Unmarshal(config.Raw, &fields) != nil || fields == nil {
+		return field.ErrorList{field.Invalid(at, string(config.Raw), "must be an object")}
+	}
+	var errs field.ErrorList
+	for _, section := range []string{"deployment", "engine", "hardware", "sweep"} {
+		switch value := fields[section].(type) {
+		case nil, map[string]any:
+		default:
+			errs = append(errs, field.Invalid(at.Child(section), value, "must be an object"))
+		}
+	}
+	hardware, _ := fields["hardware"].(map[string]any)
+	for _, key := range []string{"enableGpuDiscovery", "enable_gpu_discovery"} {
+		if hardware[key] == true && !clusterWide {
+			errs = append(errs, field.Forbidden(at.Child("hardware", key), "this operator manages one namespace and sees no nodes; describe the hardware instead"))
+		}
+	}
+	return errs
+}
+
+// overrides checks where the graph of a request goes.
+func overrides(dgdr *v1alpha1.DynamoGraphDeploymentRequest, clusterWide bool, at *field.Path) field.ErrorList {
+	o := dgdr.Spec.DeploymentOverrides
+	if o == nil {
+		return nil
+	}
+	errs := objectName(o.Name, at.Child("name"))
+	if o.Namespace != "" && o.Namespace != dgdr.Namespace && dgdr.Namespace != "" && !clusterWide {
+		errs = append(errs, field.Forbidden(at.Child("namespace"), "this operator manages one namespace"))
+	}
+	return errs
 }
 
 // RequestWarnings tells what of a request will not be as it is written.

@@ -1,0 +1,118 @@
+// Package collect brings what a profiler of others leaves in files into the
+// ConfigMap of its request. It runs beside that profiler, waits for its end and
+// never longer: a profiler that fails, or that leaves nothing, makes it fail.
+package collect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
+)
+
+// Options say whose files to collect, and where to.
+type Options struct {
+	// From is the folder that the profiler writes to.
+	From string
+	// Pod and Container are the profiler's.
+	Namespace, Pod, Container string
+	// Result is the ConfigMap.
+	Result string
+	// Every is how often the pod is looked at, Patience how long it may be that
+	// it cannot be.
+	Every, Patience time.Duration
+}
+
+// Run waits for the end of a profiler and collects.
+func Run(ctx context.Context, api typedcorev1.CoreV1Interface, o Options) error {
+	code, err := o.wait(ctx, api.Pods(o.Namespace))
+	if err != nil {
+		return err
+	}
+	if code != 0 {
+		return fmt.Errorf("there is nothing to collect: container %s ended with exit code %d", o.Container, code)
+	}
+	data, err := o.read()
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"data": data})
+	if err != nil {
+		return err
+	}
+	if _, err := api.ConfigMaps(o.Namespace).Patch(ctx, o.Result, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("write ConfigMap %s: %w", o.Result, err)
+	}
+	return nil
+}
+
+// wait returns the exit code of the profiler's container.
+func (o Options) wait(ctx context.Context, pods typedcorev1.PodInterface) (int32, error) {
+	tick := time.NewTicker(o.Every)
+	defer tick.Stop()
+	last := time.Now()
+	for {
+		pod, err := pods.Get(ctx, o.Pod, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			last = time.Now()
+			if end := terminated(pod, o.Container); end != nil {
+				return end.ExitCode, nil
+			}
+		case ctx.Err() != nil:
+			return 0, ctx.Err()
+		case time.Since(last) > o.Patience:
+			return 0, fmt.Errorf("look at pod %s: %w", o.Pod, err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+func terminated(pod *corev1.Pod, container string) *corev1.ContainerStateTerminated {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == container {
+			return c.State.Terminated
+		}
+	}
+	return nil
+}
+
+// longest is what fits into a ConfigMap, with room for its metadata.
+const longest = 1000 * 1000
+
+// read takes the graphs out of the folder. The real one must be there, that of
+// mock engines may be.
+func (o Options) read() (map[string]string, error) {
+	data, size := map[string]string{}, 0
+	for _, name := range []string{result.KeyGraph, result.KeyMockerGraph} {
+		text, err := os.ReadFile(filepath.Join(o.From, name))
+		switch {
+		case errors.Is(err, os.ErrNotExist) && name == result.KeyGraph:
+			return nil, fmt.Errorf("the profiler ended without an error but wrote no %s", name)
+		case errors.Is(err, os.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		data[name] = string(text)
+		size += len(text)
+	}
+	if size > longest {
+		return nil, fmt.Errorf("the profiler wrote %d bytes, more than fit into a ConfigMap", size)
+	}
+	return data, nil
+}

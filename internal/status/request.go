@@ -1,0 +1,34 @@
+package status
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/request"
+)
+
+// Request words a step of a request. What it says nothing about stays as it was
+// said.
+func Request(r *v1alpha1.DynamoGraphDeploymentRequest, step request.Step, now metav1.Time) v1alpha1.DynamoGraphDeploymentRequestStatus {
+	s := *r.Status.DeepCopy()
+	if step.Anew {
+		s = v1alpha1.DynamoGraphDeploymentRequestStatus{}
+	}
+	s.State = step.State
+	if step.Accepted {
+		s.ObservedGeneration, s.Backend = r.Generation, r.Spec.Backend
+	}
+	if step.Results != "" {
+		s.ProfilingResults = step.Results
+	}
+	if step.Generated != nil {
+		s.GeneratedDeployment = step.Generated.Raw()
+	}
+	if step.Deployment != nil {
+		s.Deployment = step.Deployment.DeepCopy()
+	}
+	for _, f := range step.Findings {
+		set(&s.Conditions, f.Type, verdict{f.OK, f.Reason, f.Message}, s.ObservedGeneration, now)
+	}
+	return s
+}
