@@ -1,0 +1,163 @@
+// Package installation puts the operator into a cluster and takes it out again:
+// the same objects in the same order for the demo, the tests, the command line
+// and the operator's own init container.
+package installation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Namespace and Deployment say where the operator is installed.
+const (
+	Namespace  = "dynamo-system"
+	Deployment = "dynamo-operator-controller-manager"
+)
+
+// Installer writes what is shipped.
+type Installer struct {
+	Client client.Client
+	// Owner is the field manager under which it writes.
+	Owner string
+}
+
+// Definitions applies the definitions of the API and waits until the server
+// serves them.
+func (i Installer) Definitions(ctx context.Context) error {
+	definitions, err := Definitions()
+	if err != nil {
+		return err
+	}
+	if err := i.Apply(ctx, definitions); err != nil {
+		return err
+	}
+	for _, definition := range definitions {
+		if err := until(ctx, definition.GetName()+" to be served", func(ctx context.Context) error {
+			return i.established(ctx, definition.GetName())
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (i Installer) established(ctx context.Context, name string) error {
+	definition := &unstructured.Unstructured{}
+	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	if err := i.Client.Get(ctx, types.NamespacedName{Name: name}, definition); err != nil {
+		return err
+	}
+	conditions, _, err := unstructured.NestedSlice(definition.Object, "status", "conditions")
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(conditions, func(item any) bool {
+		condition, _ := item.(map[string]any)
+		return condition["type"] == string(apiextensionsv1.Established) && condition["status"] == "True"
+	}) {
+		return fmt.Errorf("%s is not established", name)
+	}
+	return nil
+}
+
+// Operator applies the operator with the rights that it is shipped with.
+func (i Installer) Operator(ctx context.Context) error {
+	objects, err := Operator()
+	if err != nil {
+		return err
+	}
+	return i.Apply(ctx, objects)
+}
+
+// Ready waits until every replica of the operator that is asked for is up.
+func (i Installer) Ready(ctx context.Context) error {
+	return until(ctx, "the operator to be ready", func(ctx context.Context) error {
+		d := &appsv1.Deployment{}
+		if err := i.Client.Get(ctx, types.NamespacedName{Namespace: Namespace, Name: Deployment}, d); err != nil {
+			return err
+		}
+		wanted := int32(1)
+		if d.Spec.Replicas != nil {
+			wanted = *d.Spec.Replicas
+		}
+		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas < wanted || s.AvailableReplicas < wanted {
+			return fmt.Errorf("%d of %d replicas available", d.Status.AvailableReplicas, wanted)
+		}
+		return nil
+	})
+}
+
+// Apply sends objects by server-side apply, in their order. A kind whose
+// definition is new may need a moment until it is known.
+func (i Installer) Apply(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, object := range objects {
+		if err := until(ctx, object.GetKind()+" to be known", func(ctx context.Context) error {
+			err := i.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner(i.Owner), client.ForceOwnership)
+			if err != nil && !meta.IsNoMatchError(err) {
+				return permanent{fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)}
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Delete removes objects against their order and waits until they are gone.
+func (i Installer) Delete(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, object := range slices.Backward(objects) {
+		if err := i.Client.Delete(ctx, object.DeepCopy()); err != nil {
+			if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+				continue
+			}
+			return fmt.Errorf("delete %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		if err := until(ctx, object.GetKind()+" "+object.GetName()+" to go", func(ctx context.Context) error {
+			err := i.Client.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopy())
+			switch {
+			case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
+				return nil
+			case err != nil:
+				return err
+			default:
+				return fmt.Errorf("%s %s is still there", object.GetKind(), object.GetName())
+			}
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// permanent marks an error that trying again does not mend.
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
+// until tries until it works or the context ends, and says what it waited for.
+func until(ctx context.Context, what string, try func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		last = try(ctx)
+		if p, ok := last.(permanent); ok { //nolint:errorlint // marked right here, never wrapped
+			return false, p.error
+		}
+		return last == nil, nil
+	})
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("wait for %s: %w: %w", what, ctx.Err(), last)
+	}
+	return err
+}
