@@ -1,0 +1,99 @@
+// Package metric holds what the operator counts and measures, in one place and
+// under the names that dashboards know. Series of what was deleted go away.
+package metric
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const prefix = "dynamo_operator_"
+
+// Metrics are all that the operator exports beside those of its libraries.
+type Metrics struct {
+	duration *prometheus.HistogramVec
+	passes   *prometheus.CounterVec
+	errors   *prometheus.CounterVec
+	gaveUp   *prometheus.CounterVec
+	writes   *prometheus.CounterVec
+	ready    *prometheus.HistogramVec
+}
+
+// New makes the metrics and registers them.
+func New(registry prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    prefix + "reconcile_duration_seconds",
+			Help:    "Time that a pass over one object took.",
+			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+		}, []string{"resource_type", "namespace", "result"}),
+		passes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: prefix + "reconcile_total",
+			Help: "Passes over objects, by how they ended.",
+		}, []string{"resource_type", "namespace", "result"}),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: prefix + "reconcile_errors_total",
+			Help: "Passes that ended with an error, by its type.",
+		}, []string{"resource_type", "namespace", "error_type"}),
+		gaveUp: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: prefix + "reconcile_retries_exhausted_total",
+			Help: "Objects that are left alone until they change, after too many failures in a row.",
+		}, []string{"resource_type", "namespace"}),
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: prefix + "writes_total",
+			Help: "Mutating requests to the API server, by resource and verb; leases are not counted.",
+		}, []string{"resource", "verb", "code"}),
+		ready: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    prefix + "graph_time_to_ready_seconds",
+			Help:    "Time from a graph's creation, or from when it stopped being ready, to all its services being ready.",
+			Buckets: []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600},
+		}, []string{"namespace"}),
+	}
+	for _, c := range []prometheus.Collector{m.duration, m.passes, m.errors, m.gaveUp, m.writes, m.ready} {
+		if err := registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// Result is how a pass ended.
+type Result string
+
+const (
+	Success Result = "success"
+	Requeue Result = "requeue"
+	Error   Result = "error"
+)
+
+// Pass counts one pass over an object.
+func (m *Metrics) Pass(kind, namespace string, result Result, took time.Duration, err error) {
+	m.duration.WithLabelValues(kind, namespace, string(result)).Observe(took.Seconds())
+	m.passes.WithLabelValues(kind, namespace, string(result)).Inc()
+	if err != nil {
+		m.errors.WithLabelValues(kind, namespace, ErrorType(err)).Inc()
+	}
+}
+
+// GaveUp counts an object that is left alone until it changes.
+func (m *Metrics) GaveUp(kind, namespace string) {
+	m.gaveUp.WithLabelValues(kind, namespace).Inc()
+}
+
+// GraphReady records that a graph became ready.
+func (m *Metrics) GraphReady(namespace string, took time.Duration) {
+	m.ready.WithLabelValues(namespace).Observe(max(took, 0).Seconds())
+}
+
+// forget drops the series of a kind that has no object left in a namespace.
+func (m *Metrics) forget(kind, namespace string) {
+	gone := prometheus.Labels{"resource_type": kind, "namespace": namespace}
+	m.duration.DeletePartialMatch(gone)
+	m.passes.DeletePartialMatch(gone)
+	m.errors.DeletePartialMatch(gone)
+	m.gaveUp.DeletePartialMatch(gone)
+	if kind == kindOfGraphs {
+		m.ready.DeletePartialMatch(prometheus.Labels{"namespace": namespace})
+	}
+}

@@ -1,0 +1,73 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Gather has whom a handler wakes wait a moment, so that several changes that
+// come together cost one pass. The first change sets the time; later ones do
+// not put it off.
+func Gather(h handler.EventHandler, wait time.Duration, causes *Causes) handler.EventHandler {
+	return gathering{h, wait, causes}
+}
+
+type gathering struct {
+	handler.EventHandler
+	wait   time.Duration
+	causes *Causes
+}
+
+func (g gathering) Create(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	g.EventHandler.Create(ctx, e, g.later(q, "created", e.Object))
+}
+
+func (g gathering) Update(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	g.EventHandler.Update(ctx, e, g.later(q, "updated", e.ObjectNew))
+}
+
+func (g gathering) Delete(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	g.EventHandler.Delete(ctx, e, g.later(q, "deleted", e.Object))
+}
+
+func (g gathering) Generic(ctx context.Context, e event.GenericEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	g.EventHandler.Generic(ctx, e, g.later(q, "noticed", e.Object))
+}
+
+func (g gathering) later(q workqueue.TypedRateLimitingInterface[reconcile.Request], verb string, object client.Object) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	inner, ok := q.(priorityqueue.PriorityQueue[reconcile.Request])
+	if !ok {
+		return q
+	}
+	return later{inner, g.wait, func(items []reconcile.Request) {
+		if g.causes != nil {
+			g.causes.note(because(verb, object), items)
+		}
+	}}
+}
+
+// later is a queue whose newcomers wait before they stand in line.
+type later struct {
+	priorityqueue.PriorityQueue[reconcile.Request]
+	wait   time.Duration
+	joined func([]reconcile.Request)
+}
+
+func (q later) Add(item reconcile.Request) {
+	q.AddWithOpts(priorityqueue.AddOpts{}, item)
+}
+
+func (q later) AddWithOpts(o priorityqueue.AddOpts, items ...reconcile.Request) {
+	if o.After == 0 && !o.RateLimited {
+		o.After = q.wait
+	}
+	q.joined(items)
+	q.PriorityQueue.AddWithOpts(o, items...)
+}

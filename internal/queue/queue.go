@@ -1,0 +1,116 @@
+// Package queue is the line in which objects wait for a pass of their
+// controller: what a user just did comes before what is looked at again for no
+// reason, changes of children are gathered, failures wait longer each time, and
+// what stands in line can be worked off before the operator ends.
+package queue
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Lines are the queues of all controllers.
+type Lines struct {
+	mu     sync.Mutex
+	all    []*line
+	closed atomic.Bool
+}
+
+// New makes the queue of one controller.
+func (l *Lines) New(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	made := &line{
+		PriorityQueue: priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter }),
+		closed:        &l.closed,
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, made)
+	return made
+}
+
+// Backoff doubles the wait of an object with each failure in a row.
+func Backoff(base, limit time.Duration) workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](base, limit)
+}
+
+// Drain lets nobody join any more and waits until what stands in line is done,
+// or ctx ends. It returns how many are left.
+func (l *Lines) Drain(ctx context.Context) int {
+	l.closed.Store(true)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	// An object that a worker just took stands nowhere for a moment, hence more
+	// than one look.
+	for quiet := 0; quiet < 3; {
+		left := l.left()
+		if quiet++; left > 0 {
+			quiet = 0
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return left
+		}
+	}
+	return 0
+}
+
+func (l *Lines) left() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	left := 0
+	for _, q := range l.all {
+		left += q.Len() + int(q.busy.Load())
+	}
+	return left
+}
+
+// line is one controller's queue; it can be closed to newcomers.
+type line struct {
+	priorityqueue.PriorityQueue[reconcile.Request]
+	closed *atomic.Bool
+	// busy counts the objects that workers have in hand.
+	busy atomic.Int64
+}
+
+func (q *line) Add(item reconcile.Request) {
+	q.AddWithOpts(priorityqueue.AddOpts{}, item)
+}
+
+func (q *line) AddAfter(item reconcile.Request, after time.Duration) {
+	q.AddWithOpts(priorityqueue.AddOpts{After: after}, item)
+}
+
+func (q *line) AddRateLimited(item reconcile.Request) {
+	q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, item)
+}
+
+func (q *line) AddWithOpts(o priorityqueue.AddOpts, items ...reconcile.Request) {
+	if !q.closed.Load() {
+		q.PriorityQueue.AddWithOpts(o, items...)
+	}
+}
+
+func (q *line) Get() (item reconcile.Request, shutdown bool) {
+	item, _, shutdown = q.GetWithPriority()
+	return item, shutdown
+}
+
+func (q *line) GetWithPriority() (item reconcile.Request, priority int, shutdown bool) {
+	item, priority, shutdown = q.PriorityQueue.GetWithPriority()
+	if !shutdown {
+		q.busy.Add(1)
+	}
+	return item, priority, shutdown
+}
+
+func (q *line) Done(item reconcile.Request) {
+	q.PriorityQueue.Done(item)
+	q.busy.Add(-1)
+}

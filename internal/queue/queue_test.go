@@ -1,0 +1,141 @@
+package queue
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func request(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: name}}
+}
+
+func newLine(t *testing.T, lines *Lines) *line {
+	t.Helper()
+	q := lines.New(t.Name(), Backoff(time.Millisecond, time.Second)).(*line)
+	t.Cleanup(q.ShutDown)
+	return q
+}
+
+// take is the next in line; it fails the test when nobody comes.
+func take(t *testing.T, q *line) reconcile.Request {
+	t.Helper()
+	got := make(chan reconcile.Request, 1)
+	go func() {
+		item, _ := q.Get()
+		got <- item
+	}()
+	select {
+	case item := <-got:
+		return item
+	case <-time.After(time.Minute):
+		t.Fatal("nobody stands in line")
+		return reconcile.Request{}
+	}
+}
+
+func TestWhatStandsInLineIsWorkedOffBeforeTheEnd(t *testing.T) {
+	lines := &Lines{}
+	q := newLine(t, lines)
+	q.Add(request("in hand"))
+	inHand := take(t, q)
+	q.Add(request("queued"))
+
+	drained := make(chan int)
+	go func() { drained <- lines.Drain(context.Background()) }()
+	for !lines.closed.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	q.Add(request("too late"))
+	select {
+	case <-drained:
+		t.Fatal("drained although objects are in hand and in line")
+	case <-time.After(100 * time.Millisecond):
+	}
+	q.Done(inHand)
+	queued := take(t, q)
+	if queued != request("queued") {
+		t.Errorf("next is %v", queued)
+	}
+	q.Done(queued)
+	if left := <-drained; left != 0 {
+		t.Errorf("%d left", left)
+	}
+	if q.Len() != 0 {
+		t.Error("somebody joined a closed line")
+	}
+}
+
+func TestDrainingEndsWithItsLimit(t *testing.T) {
+	lines := &Lines{}
+	newLine(t, lines).Add(request("nobody works on it"))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if left := lines.Drain(ctx); left != 1 {
+		t.Errorf("%d left, want 1", left)
+	}
+}
+
+func TestWhatAUserDidComesBeforeWhatIsOnlyLookedAtAgain(t *testing.T) {
+	q := newLine(t, &Lines{})
+	pod := func(name string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, ResourceVersion: "1"}}
+	}
+	h := &handler.EnqueueRequestForObject{}
+	h.Create(t.Context(), event.CreateEvent{Object: pod("first list"), IsInInitialList: true}, q)
+	h.Update(t.Context(), event.UpdateEvent{ObjectOld: pod("resync"), ObjectNew: pod("resync")}, q)
+	h.Create(t.Context(), event.CreateEvent{Object: pod("new")}, q)
+	h.Delete(t.Context(), event.DeleteEvent{Object: pod("deleted")}, q)
+	var got []string
+	for range 4 {
+		got = append(got, take(t, q).Name)
+	}
+	if got[0] != "new" || got[1] != "deleted" {
+		t.Errorf("order %v", got)
+	}
+}
+
+// recorded is a queue that remembers how somebody joined it.
+type recorded struct {
+	priorityqueue.PriorityQueue[reconcile.Request]
+	joined []priorityqueue.AddOpts
+}
+
+func (r *recorded) AddWithOpts(o priorityqueue.AddOpts, _ ...reconcile.Request) {
+	r.joined = append(r.joined, o)
+}
+
+func TestChangesOfChildrenAreGathered(t *testing.T) {
+	q := &recorded{}
+	causes := &Causes{}
+	h := Gather(&handler.EnqueueRequestForObject{}, time.Minute, causes)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", ResourceVersion: "1"}}
+	h.Create(t.Context(), event.CreateEvent{Object: pod}, q)
+	h.Update(t.Context(), event.UpdateEvent{ObjectOld: pod, ObjectNew: pod}, q)
+	h.Delete(t.Context(), event.DeleteEvent{Object: pod}, q)
+	h.Generic(t.Context(), event.GenericEvent{Object: pod}, q)
+	if len(q.joined) != 4 {
+		t.Fatalf("%d of 4 changes woke somebody", len(q.joined))
+	}
+	for _, o := range q.joined {
+		if o.After != time.Minute {
+			t.Errorf("joined after %s", o.After)
+		}
+	}
+	want := []string{"Pod a created", "Pod a updated", "Pod a deleted", "Pod a noticed"}
+	if diff := cmp.Diff(want, causes.Take(request("a"))); diff != "" {
+		t.Error("causes: -want +got", diff)
+	}
+	if again := causes.Take(request("a")); again != nil {
+		t.Errorf("causes are told twice: %v", again)
+	}
+}
