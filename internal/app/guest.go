@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -26,20 +26,19 @@ import (
 // guests follows the optional APIs: when one appears, its kinds are watched from
 // then on and everybody who may have waited for it is woken. No restart.
 type guests struct {
-	mgr     manager.Manager
-	watched []*watched
+	*parts
 	// known are the kinds that are watched already.
 	known map[client.Object]bool
 }
 
-// watchGuests starts following.
-func watchGuests(mgr manager.Manager, controllers ...*watched) error {
-	g := &guests{mgr: mgr, watched: controllers, known: map[client.Object]bool{}}
+func addGuests(_ context.Context, p *parts) error {
+	g := &guests{parts: p, known: map[client.Object]bool{}}
 	ours := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		return slices.Contains(snapshot.APIs, snapshot.API(o.GetName()))
 	})
-	err := ctrl.NewControllerManagedBy(mgr).Named("guests").
+	err := ctrl.NewControllerManagedBy(p).Named("guests").
 		For(observe.Definition(), builder.OnlyMetadata, builder.WithPredicates(ours)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1}). // known is not shared
 		Complete(g)
 	if err != nil {
 		return fmt.Errorf("watch optional APIs: %w", err)
@@ -50,7 +49,7 @@ func watchGuests(mgr manager.Manager, controllers ...*watched) error {
 // Reconcile looks at one definition that appeared, changed or went away.
 func (g *guests) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	definition := observe.Definition()
-	err := g.mgr.GetClient().Get(ctx, types.NamespacedName{Name: request.Name}, definition)
+	err := g.GetClient().Get(ctx, types.NamespacedName{Name: request.Name}, definition)
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, err
 	}
@@ -72,7 +71,7 @@ func (g *guests) admit(ctx context.Context, api snapshot.API) error {
 	for _, w := range g.watched {
 		for _, c := range w.children {
 			if c.API == api {
-				if err := g.watch(ctx, w, c, ownerHandler(g.mgr, w.kind)); err != nil {
+				if err := g.watch(ctx, w, c, ownerHandler(g, w.kind)); err != nil {
 					return err
 				}
 			}
@@ -86,7 +85,7 @@ func (g *guests) admit(ctx context.Context, api snapshot.API) error {
 		}
 		for _, c := range w.around {
 			if c.API == api {
-				if err := g.watch(ctx, w, c, w.neighbours(g.mgr.GetClient())); err != nil {
+				if err := g.watch(ctx, w, c, w.neighbours(g.GetClient())); err != nil {
 					return err
 				}
 			}
@@ -110,17 +109,17 @@ func (g *guests) watch(ctx context.Context, w *watched, c observe.Child, to hand
 	if g.known[c.Object] {
 		return nil
 	}
-	kind, err := apiutil.GVKForObject(c.Object, g.mgr.GetScheme())
+	kind, err := apiutil.GVKForObject(c.Object, g.GetScheme())
 	if err != nil {
 		return err
 	}
-	if _, err := g.mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
+	if _, err := g.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
 		return fmt.Errorf("%s is defined but not served yet: %w", kind.Kind, err)
 	}
-	if err := observe.Index(ctx, g.mgr.GetFieldIndexer(), c); err != nil {
+	if err := g.index(ctx, c); err != nil {
 		return err
 	}
-	if err := w.controller.Watch(source.Kind(g.mgr.GetCache(), c.Object, to, predicate.ResourceVersionChangedPredicate{})); err != nil {
+	if err := w.controller.Watch(source.Kind(g.GetCache(), c.Object, g.gathered(w.kind, to), predicate.ResourceVersionChangedPredicate{})); err != nil {
 		return fmt.Errorf("watch %s: %w", kind.Kind, err)
 	}
 	g.known[c.Object] = true
@@ -129,7 +128,7 @@ func (g *guests) watch(ctx context.Context, w *watched, c observe.Child, to hand
 
 // wakeAll has every object of a kind looked at again.
 func (g *guests) wakeAll(ctx context.Context, w *watched) error {
-	objects, err := w.list(ctx, g.mgr.GetClient())
+	objects, err := w.list(ctx, g.GetClient())
 	if err != nil {
 		return err
 	}

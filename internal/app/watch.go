@@ -2,28 +2,24 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 
@@ -44,20 +40,20 @@ type watched struct {
 
 // watch starts a reconciler for a kind and wakes it for changes of its children,
 // as far as every cluster serves their kinds.
-func watch(mgr manager.Manager, kind observe.Child, children []observe.Child, r reconcile.Reconciler) (*watched, error) {
+func watch(p *parts, kind observe.Child, children []observe.Child, recorder events.EventRecorder, r reconcile.Reconciler) (*watched, error) {
 	w := &watched{kind: kind.Object, kindList: kind.List, children: children, wake: make(chan event.GenericEvent)}
-	b := ctrl.NewControllerManagedBy(mgr).
-		For(kind.Object, builder.WithPredicates(intent())).
+	b := p.controllerOf(kind.Object).
 		WatchesRawSource(source.Channel(w.wake, &handler.EnqueueRequestForObject{}))
 	// A pull secret that comes or goes concerns every pod of its namespace.
-	b = b.Watches(&corev1.Secret{}, w.neighbours(mgr.GetClient()))
+	b = b.Watches(&corev1.Secret{}, p.gathered(kind.Object, w.neighbours(p.GetClient())))
 	for _, c := range required(children) {
-		b = b.Watches(c.Object, ownerHandler(mgr, kind.Object), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
+		b = b.Watches(c.Object, p.gathered(kind.Object, ownerHandler(p, kind.Object)), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
 	}
 	var err error
-	if w.controller, err = b.Build(r); err != nil {
+	if w.controller, err = b.Build(p.guarded(kind.Object, recorder, r)); err != nil {
 		return nil, fmt.Errorf("watch %T: %w", kind.Object, err)
 	}
+	p.watched = append(p.watched, w)
 	return w, nil
 }
 
@@ -117,19 +113,4 @@ func intent() predicate.Predicate {
 			!reflect.DeepEqual(was.GetAnnotations(), is.GetAnnotations()) ||
 			!reflect.DeepEqual(was.GetLabels(), is.GetLabels())
 	}}
-}
-
-func controllerDefaults(cfg config.Config) ctrlconfig.Controller {
-	return ctrlconfig.Controller{MaxConcurrentReconciles: cfg.Controller.Workers}
-}
-
-// synced is ready once every informer has its first list: from then on what the
-// operator decides is decided on the whole.
-func synced(mgr manager.Manager) healthz.Checker {
-	return func(r *http.Request) error {
-		if !mgr.GetCache().WaitForCacheSync(r.Context()) {
-			return errors.New("caches are not synced yet")
-		}
-		return nil
-	}
 }

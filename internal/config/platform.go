@@ -1,10 +1,72 @@
 package config
 
 import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/render/pod"
 )
+
+// Discovery is how the components of a graph find each other unless the graph
+// says otherwise.
+type Discovery struct {
+	// Backend is kubernetes or etcd.
+	Backend graph.Discovery `json:"backend,omitempty"`
+}
+
+func defaultDiscovery() Discovery { return Discovery{Backend: graph.DiscoveryKubernetes} }
+
+func (d Discovery) validate(at *field.Path) field.ErrorList {
+	known := []graph.Discovery{graph.DiscoveryKubernetes, graph.DiscoveryEtcd}
+	return oneOf(at.Child("backend"), d.Backend, known...)
+}
+
+// Endpoints are services of the platform that every pod is told about.
+type Endpoints struct {
+	NATS         string `json:"nats,omitempty"`
+	Etcd         string `json:"etcd,omitempty"`
+	ModelExpress string `json:"modelExpress,omitempty"`
+	Prometheus   string `json:"prometheus,omitempty"`
+}
+
+// Ingress is how frontends are reached unless a graph says otherwise. With
+// neither class nor gateway they are reached from inside only.
+type Ingress struct {
+	Class      string `json:"class,omitempty"`
+	TLSSecret  string `json:"tlsSecret,omitempty"`
+	HostSuffix string `json:"hostSuffix,omitempty"`
+	// Gateway is an Istio gateway.
+	Gateway string `json:"gateway,omitempty"`
+}
+
+// Roles are ClusterRoles of the installation that accounts of a namespace are
+// bound to; an empty name leaves that to the installation.
+type Roles struct {
+	Planner string `json:"planner,omitempty"`
+	Picker  string `json:"picker,omitempty"`
+}
+
+// Grove tunes graphs that run on Grove.
+type Grove struct {
+	// TerminationDelay is how long a gang may be short of pods.
+	TerminationDelay metav1.Duration `json:"terminationDelay,omitzero"`
+}
+
+func defaultGrove() Grove {
+	return Grove{TerminationDelay: metav1.Duration{Duration: 15 * time.Minute}}
+}
+
+// MPI is about engines that span nodes by MPI.
+type MPI struct {
+	// SSHSecret names the Secret with the key, one in each namespace.
+	SSHSecret string `json:"sshSecret,omitempty"`
+}
+
+func defaultMPI() MPI { return MPI{SSHSecret: "mpi-run-ssh-secret"} }
 
 // Platform is what the configuration says to rendering. Facts of a cluster and
 // a namespace are added where they are known.

@@ -1,0 +1,44 @@
+package app
+
+import (
+	"context"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/controller/componentdeployment"
+	"github.com/dynamo-operator/dynamo-operator/internal/observe"
+)
+
+func addComponents(ctx context.Context, p *parts) error {
+	children := componentdeployment.Children()
+	if err := p.index(ctx, required(children)...); err != nil {
+		return err
+	}
+	pods, err := inspector(ctx, p)
+	if err != nil {
+		return err
+	}
+	recorder := p.GetEventRecorder("dynamocomponentdeployment")
+	farewell, err := p.farewell(recorder)
+	if err != nil {
+		return err
+	}
+	kind := observe.Child{Object: &v1alpha1.DynamoComponentDeployment{}, List: &v1alpha1.DynamoComponentDeploymentList{}}
+	w, err := watch(p, kind, children, reconcile.AsReconciler(p.GetClient(), &componentdeployment.Reconciler{
+		Client:   p.GetClient(),
+		Observer: observe.New(p.GetClient(), children...),
+		Facts:    p.facts,
+		Pods:     pods,
+		Applier:  p.applier,
+		Farewell: farewell,
+		Events:   recorder,
+		Clock:    clock.RealClock{},
+		Platform: p.config.Platform(),
+	}))
+	if err != nil {
+		return err
+	}
+	return watchPods(p, w, componentOfPod)
+}

@@ -1,0 +1,75 @@
+package app
+
+import (
+	"context"
+	"reflect"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/metric"
+	"github.com/dynamo-operator/dynamo-operator/internal/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/queue"
+	"github.com/dynamo-operator/dynamo-operator/internal/tracing"
+)
+
+// controllers are all that the operator runs, a function and a line each. Guests
+// follow optional APIs for those before them.
+var controllers = []func(context.Context, *parts) error{
+	addGraphs,
+	addComponents,
+	addAdapters,
+	addModels,
+	addRequests,
+	addGuests,
+	addInventory,
+}
+
+// parts are what controllers are made from.
+type parts struct {
+	manager.Manager
+	config  config.Config
+	metrics *metric.Metrics
+	tracer  *tracing.Tracer
+	lines   *queue.Lines
+	causes  map[string]*queue.Causes
+	applier *apply.Applier
+	facts   observe.Facts
+	// pods is made for the first controller that needs it.
+	pods *observe.Inspector
+	// watched are the controllers that take on kinds of optional APIs when those
+	// appear.
+	watched []*watched
+	indexed map[reflect.Type]bool
+}
+
+func (p *parts) addControllers(ctx context.Context) (err error) {
+	if p.applier, err = apply.New(p.GetClient(), p.GetAPIReader(), partly()...); err != nil {
+		return err
+	}
+	p.facts = observe.Facts{Cached: p.GetClient(), Direct: p.GetAPIReader()}
+	p.indexed, p.causes = map[reflect.Type]bool{}, map[string]*queue.Causes{}
+	for _, add := range controllers {
+		if err := add(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// index prepares the informers for a controller's children. Several controllers
+// may have children of one kind.
+func (p *parts) index(ctx context.Context, children ...observe.Child) error {
+	for _, c := range children {
+		kind := reflect.TypeOf(c.Object)
+		if c.List == nil || p.indexed[kind] {
+			continue // watched but not listed, or of two controllers
+		}
+		if err := observe.Index(ctx, p.GetFieldIndexer(), c); err != nil {
+			return err
+		}
+		p.indexed[kind] = true
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+package app
+
+import (
+	"crypto/tls"
+
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/config"
+)
+
+// Whether somebody may read metrics is asked of the cluster:
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+
+func metricsServer(cfg config.Config) metricsserver.Options {
+	options := metricsserver.Options{BindAddress: orOff(cfg.Server.MetricsAddress)}
+	if cfg.Server.SecureMetrics {
+		options.SecureServing = true
+		options.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	if !cfg.Server.HTTP2 {
+		options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} })
+	}
+	return options
+}
+
+// orOff spells an address that was left empty the way the servers know.
+func orOff(address string) string {
+	if address == "" {
+		return "0"
+	}
+	return address
+}

@@ -1,0 +1,53 @@
+package app
+
+import (
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/config"
+)
+
+// stores says what the informers hold. Of Secrets, ConfigMaps and Jobs, which
+// may be many and large, only those that concern us.
+func stores(cfg config.Config) cache.Options {
+	options := cache.Options{
+		DefaultTransform: apply.Trim,
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}:             {Field: fields.OneTermEqualSelector("type", string(corev1.SecretTypeDockerConfigJson))},
+			&corev1.ConfigMap{}:          {Label: ofGraphs()},
+			&corev1.Pod{}:                podStore(),
+			&corev1.Event{}:              warningStore(),
+			&discoveryv1.EndpointSlice{}: {Label: servesModel()},
+			&batchv1.Job{}:               {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy})},
+		},
+	}
+	if !cfg.ClusterWide() {
+		options.DefaultNamespaces = map[string]cache.Config{}
+		for _, namespace := range cfg.Namespaces {
+			options.DefaultNamespaces[namespace] = cache.Config{}
+		}
+	}
+	return options
+}
+
+// ofGraphs selects what carries the name of a graph.
+func ofGraphs() labels.Selector {
+	named, err := labels.NewRequirement(v1alpha1.LabelGraphName, selection.Exists, nil)
+	if err != nil {
+		panic(err) // the label's name is a constant
+	}
+	return labels.NewSelector().Add(*named)
+}
+
+// partly are the kinds of which the informers do not hold all objects.
+func partly() []client.Object {
+	return []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}}
+}

@@ -1,0 +1,91 @@
+package config
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+)
+
+// Controller tunes the reconcilers.
+type Controller struct {
+	// Workers is the number of objects of one kind that are worked on at once.
+	Workers int `json:"workers,omitempty"`
+	// WorkersPerKind overrides it for single kinds.
+	WorkersPerKind map[string]int `json:"workersPerKind,omitempty"`
+	// QPS and Burst bound the requests to the API server.
+	QPS   float32 `json:"qps,omitempty"`
+	Burst int     `json:"burst,omitempty"`
+	// Timeout ends a pass over one object that hangs.
+	Timeout metav1.Duration `json:"timeout,omitzero"`
+	// Gather is how long changes of an object's children are gathered before
+	// the object is looked at again.
+	Gather metav1.Duration `json:"gather,omitzero"`
+	// Resync is how often every object is looked at without a reason.
+	Resync metav1.Duration `json:"resync,omitzero"`
+	Queue  Queue           `json:"queue,omitzero"`
+}
+
+// Queue is about objects whose pass failed.
+type Queue struct {
+	// BaseDelay is the wait after the first failure; it doubles up to MaxDelay.
+	BaseDelay metav1.Duration `json:"baseDelay,omitzero"`
+	MaxDelay  metav1.Duration `json:"maxDelay,omitzero"`
+	// MaxRetries is after how many failures in a row an object is left alone
+	// until it changes; 0 means never.
+	MaxRetries int `json:"maxRetries,omitempty"`
+}
+
+func defaultController() Controller {
+	return Controller{
+		Workers: 8, QPS: 1000, Burst: 2000,
+		Timeout: metav1.Duration{Duration: time.Minute},
+		Gather:  metav1.Duration{Duration: 100 * time.Millisecond},
+		Resync:  metav1.Duration{Duration: 10 * time.Hour},
+		Queue:   Queue{BaseDelay: metav1.Duration{Duration: 50 * time.Millisecond}, MaxDelay: metav1.Duration{Duration: 5 * time.Minute}},
+	}
+}
+
+// WorkersOf is the number of objects of a kind that are worked on at once.
+func (c Controller) WorkersOf(kind string) int {
+	return cmp.Or(c.WorkersPerKind[kind], c.Workers)
+}
+
+func (c Controller) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if c.Workers < 1 {
+		errs = append(errs, field.Invalid(at.Child("workers"), c.Workers, "must be at least 1"))
+	}
+	for _, kind := range slices.Sorted(maps.Keys(c.WorkersPerKind)) {
+		perKind := at.Child("workersPerKind")
+		errs = append(errs, oneOf(perKind, kind,
+			v1alpha1.KindDynamoGraphDeployment, v1alpha1.KindDynamoComponentDeployment, v1alpha1.KindDynamoGraphDeploymentScalingAdapter,
+			v1alpha1.KindDynamoGraphDeploymentRequest, v1alpha1.KindDynamoModel)...)
+		if n := c.WorkersPerKind[kind]; n < 1 {
+			errs = append(errs, field.Invalid(perKind.Key(kind), n, "must be at least 1"))
+		}
+	}
+	if c.QPS <= 0 || c.Burst < 1 {
+		errs = append(errs, field.Invalid(at.Child("qps"), c.QPS, "qps and burst must be positive"))
+	}
+	errs = append(errs, atLeast(at.Child("timeout"), c.Timeout, time.Second)...)
+	errs = append(errs, atLeast(at.Child("gather"), c.Gather, 0)...)
+	errs = append(errs, atLeast(at.Child("resync"), c.Resync, time.Minute)...)
+	return append(errs, c.Queue.validate(at.Child("queue"))...)
+}
+
+func (q Queue) validate(at *field.Path) field.ErrorList {
+	errs := atLeast(at.Child("baseDelay"), q.BaseDelay, time.Millisecond)
+	if q.MaxDelay.Duration < q.BaseDelay.Duration {
+		errs = append(errs, field.Invalid(at.Child("maxDelay"), q.MaxDelay.Duration.String(), "must not be less than baseDelay"))
+	}
+	if q.MaxRetries < 0 {
+		errs = append(errs, field.Invalid(at.Child("maxRetries"), q.MaxRetries, "must not be negative"))
+	}
+	return errs
+}

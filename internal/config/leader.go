@@ -1,0 +1,70 @@
+package config
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Leader is about running several replicas of the operator: one works, the
+// others are ready to.
+type Leader struct {
+	Enabled bool `json:"enabled,omitempty"`
+	// ID and Namespace name the lease; without a namespace it is in the
+	// operator's own.
+	ID        string `json:"id,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	// LeaseDuration is how long a leader that died without a word keeps others
+	// waiting.
+	LeaseDuration metav1.Duration `json:"leaseDuration,omitzero"`
+	// RenewDeadline is how long a leader that cannot renew goes on.
+	RenewDeadline metav1.Duration `json:"renewDeadline,omitzero"`
+	// RetryPeriod is how often the lease is looked at.
+	RetryPeriod metav1.Duration `json:"retryPeriod,omitzero"`
+	// ReleaseOnStop gives the lease back at shutdown, so that another takes
+	// over at once.
+	ReleaseOnStop bool `json:"releaseOnStop"`
+}
+
+func defaultLeader() Leader {
+	return Leader{
+		ID:            "dynamo.nvidia.com",
+		LeaseDuration: metav1.Duration{Duration: 15 * time.Second},
+		RenewDeadline: metav1.Duration{Duration: 10 * time.Second},
+		RetryPeriod:   metav1.Duration{Duration: 2 * time.Second},
+		ReleaseOnStop: true,
+	}
+}
+
+func (l Leader) validate(at *field.Path) field.ErrorList {
+	if !l.Enabled {
+		return nil
+	}
+	var errs field.ErrorList
+	if l.ID == "" {
+		errs = append(errs, field.Required(at.Child("id"), "replicas find each other by it"))
+	}
+	if l.LeaseDuration.Duration <= l.RenewDeadline.Duration {
+		errs = append(errs, field.Invalid(at.Child("leaseDuration"), l.LeaseDuration.Duration.String(), "must be more than renewDeadline"))
+	}
+	// The election looks with a jitter of a fifth on top.
+	if l.RetryPeriod.Duration <= 0 || l.RenewDeadline.Duration <= l.RetryPeriod.Duration*6/5 {
+		errs = append(errs, field.Invalid(at.Child("retryPeriod"), l.RetryPeriod.Duration.String(), "must be positive and, with a fifth more, less than renewDeadline"))
+	}
+	return errs
+}
+
+// Shutdown is how the operator ends.
+type Shutdown struct {
+	// Drain is how long what is queued is still worked off.
+	Drain metav1.Duration `json:"drain,omitzero"`
+}
+
+func defaultShutdown() Shutdown {
+	return Shutdown{Drain: metav1.Duration{Duration: 5 * time.Second}}
+}
+
+func (s Shutdown) validate(at *field.Path) field.ErrorList {
+	return atLeast(at.Child("drain"), s.Drain, 0)
+}

@@ -1,0 +1,43 @@
+package config
+
+import (
+	"net/http"
+	"net/url"
+	"os"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Network is how the operator reaches what runs in the cluster.
+type Network struct {
+	// ForwardProxy is an HTTP proxy on the way to pods and Services, for an
+	// operator outside the cluster's network. Proxies that the environment
+	// names are never used for this.
+	ForwardProxy string `json:"forwardProxy,omitempty"`
+}
+
+// defaultNetwork goes straight, except on a local cluster: its pods have
+// addresses that nothing but its proxy can reach, and are told of it.
+func defaultNetwork() Network {
+	return Network{ForwardProxy: os.Getenv("DYNAMO_FORWARD_PROXY")}
+}
+
+func (n Network) validate(at *field.Path) field.ErrorList {
+	if n.ForwardProxy == "" {
+		return nil
+	}
+	if u, err := url.Parse(n.ForwardProxy); err != nil || u.Scheme != "http" || u.Host == "" {
+		return field.ErrorList{field.Invalid(at.Child("forwardProxy"), n.ForwardProxy, "must be http://host:port")}
+	}
+	return nil
+}
+
+// Transport is an HTTP transport to pods and Services.
+func (n Network) Transport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.Proxy = nil
+	if u, err := url.Parse(n.ForwardProxy); err == nil && n.ForwardProxy != "" {
+		t.Proxy = http.ProxyURL(u)
+	}
+	return t
+}

@@ -1,0 +1,25 @@
+package config
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// oneOf is the rule of a value with few spellings.
+func oneOf[T ~string](at *field.Path, value T, known ...T) field.ErrorList {
+	if slices.Contains(known, value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(at, value, known)}
+}
+
+// atLeast is the rule of a time that must not be too short.
+func atLeast(at *field.Path, value metav1.Duration, least time.Duration) field.ErrorList {
+	if value.Duration >= least {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, value.Duration.String(), "must be "+least.String()+" or more")}
+}

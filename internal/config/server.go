@@ -1,0 +1,26 @@
+package config
+
+import "os"
+
+// Server says where the operator listens. An empty address turns a server off.
+type Server struct {
+	MetricsAddress string `json:"metricsAddress,omitempty"`
+	// SecureMetrics serves metrics over TLS to those alone who may get the path
+	// /metrics in the cluster.
+	SecureMetrics bool   `json:"secureMetrics,omitempty"`
+	HealthAddress string `json:"healthAddress,omitempty"`
+	// ProfileAddress is where Go's profiles of the running operator are served.
+	ProfileAddress string `json:"profileAddress,omitempty"`
+	// HTTP2 allows HTTP/2 on servers with TLS.
+	HTTP2 bool `json:"http2,omitempty"`
+}
+
+func defaultServer() Server {
+	return Server{MetricsAddress: listen("8080"), HealthAddress: listen("8081")}
+}
+
+// listen is a port on every address or, where several operators share one
+// network, on the address that the environment names.
+func listen(port string) string {
+	return os.Getenv("DYNAMO_LISTEN_HOST") + ":" + port
+}
