@@ -7,31 +7,17 @@
 #   hack/generate.sh           write the files
 #   hack/generate.sh --check   write nothing, fail if a committed file is stale
 #
-# Generators are pinned here and built once into $TOOLS_DIR.
+# Generators are pinned in hack/tool.sh and built on first use.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export CGO_ENABLED=0
 
-CONTROLLER_GEN_VERSION=v0.23.0
-CRD_REF_DOCS_VERSION=v0.3.0
-TOOLS_DIR=${TOOLS_DIR:-$HOME/.cache/dynamo-operator/tools}
-
-# tool NAME VERSION PACKAGE prints the path of a pinned tool, building it if needed.
-tool() {
-  local dir="$TOOLS_DIR/$1-$2"
-  if [[ ! -x "$dir/$1" ]]; then
-    # From outside the module, so that its go.mod has no say in the tool's build.
-    (cd / && GOBIN="$dir" go install "$3@$2") >&2
-  fi
-  echo "$dir/$1"
-}
-
 # generate ROOT writes all generated files below ROOT.
 generate() {
   local root=$1 controller_gen crd_ref_docs raw
-  controller_gen=$(tool controller-gen "$CONTROLLER_GEN_VERSION" sigs.k8s.io/controller-tools/cmd/controller-gen)
-  crd_ref_docs=$(tool crd-ref-docs "$CRD_REF_DOCS_VERSION" github.com/elastic/crd-ref-docs)
+  controller_gen=$(hack/tool.sh controller-gen)
+  crd_ref_docs=$(hack/tool.sh crd-ref-docs)
   raw=$(mktemp -d)
   mkdir -p "$root/api/v1alpha1" "$root/docs/api"
   "$controller_gen" paths=./api/... object output:object:dir="$root/api/v1alpha1" crd output:crd:dir="$raw"

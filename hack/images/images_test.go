@@ -1,0 +1,170 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var (
+	amd      = platform{os: "linux", arch: "amd64"}
+	arm      = platform{os: "linux", arch: "arm64"}
+	tomorrow = release{version: "v1", commit: "abc", date: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}
+	sample   = []file{{path: "etc/passwd", data: []byte("nonroot")}, {path: "program", data: []byte("code"), executable: true}}
+)
+
+func archive(t *testing.T, files []file) (string, []byte) {
+	t.Helper()
+	var images []image
+	for _, on := range []platform{amd, arm} {
+		one, err := newImage("program", on, files, tomorrow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		images = append(images, one)
+	}
+	path := filepath.Join(t.TempDir(), "program.tar")
+	digest, err := writeArchive(path, "program:v1", images, tomorrow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digest, text
+}
+
+func TestSameFilesGiveTheSameBytes(t *testing.T) {
+	first, one := archive(t, sample)
+	second, two := archive(t, sample)
+	if first != second || !bytes.Equal(one, two) {
+		t.Errorf("two runs differ: %s and %s", first, second)
+	}
+	changed, _ := archive(t, []file{{path: "program", data: []byte("other"), executable: true}})
+	if changed == first {
+		t.Error("another program has the same digest")
+	}
+}
+
+// TestArchiveIsAnOCILayout follows every reference from the index to the files.
+func TestArchiveIsAnOCILayout(t *testing.T) {
+	_, text := archive(t, sample)
+	blobs := map[string][]byte{}
+	for name, data := range untar(t, bytes.NewReader(text)) {
+		blobs[strings.Replace(name, "blobs/sha256/", "sha256:", 1)] = data
+	}
+	read := func(d descriptor, into any) {
+		t.Helper()
+		data, found := blobs[d.Digest]
+		if !found || len(data) != d.Size || (blob{data: data}).digest() != d.Digest {
+			t.Fatalf("%s %s is absent or not what it is called", d.MediaType, d.Digest)
+		}
+		if into != nil {
+			if err := json.Unmarshal(data, into); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	type list struct{ Manifests []descriptor }
+	var top, index list
+	if err := json.Unmarshal(blobs["index.json"], &top); err != nil {
+		t.Fatal(err)
+	}
+	read(top.Manifests[0], &index)
+	var platforms []string
+	for _, d := range index.Manifests {
+		platforms = append(platforms, d.Platform.OS+"/"+d.Platform.Architecture)
+		var manifest struct {
+			Config descriptor
+			Layers []descriptor
+		}
+		read(d, &manifest)
+		var config struct {
+			Config struct {
+				User       string
+				Entrypoint []string
+				Labels     map[string]string
+			}
+			RootFS struct {
+				DiffIDs []string `json:"diff_ids"`
+			}
+		}
+		read(manifest.Config, &config)
+		if config.Config.User != "65532:65532" || !cmp.Equal(config.Config.Entrypoint, []string{"/program"}) {
+			t.Errorf("runs %v as %q", config.Config.Entrypoint, config.Config.User)
+		}
+		if got := config.Config.Labels["org.opencontainers.image.revision"]; got != "abc" {
+			t.Errorf("revision label %q", got)
+		}
+		read(manifest.Layers[0], nil)
+		unpacked, err := gzip.NewReader(bytes.NewReader(blobs[manifest.Layers[0].Digest]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, err := io.ReadAll(unpacked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (blob{data: plain}).digest(); got != config.RootFS.DiffIDs[0] {
+			t.Errorf("the layer is %s, its config says %s", got, config.RootFS.DiffIDs[0])
+		}
+		if got := string(untar(t, bytes.NewReader(plain))["program"]); got != "code" {
+			t.Errorf("the program is %q", got)
+		}
+	}
+	if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64"}, platforms); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func untar(t *testing.T, r io.Reader) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	for archive := tar.NewReader(r); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files[header.Name], err = io.ReadAll(archive); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestBillOfMaterialsNamesEveryModule(t *testing.T) {
+	text, err := billOfMaterials("program", &debug.BuildInfo{
+		GoVersion: "go1.26",
+		Deps:      []*debug.Module{{Path: "example.com/a", Version: "v1.0.0"}, {Path: "example.com/b", Replace: &debug.Module{Path: "example.com/c", Version: "v2.0.0"}}},
+	}, tomorrow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bill struct {
+		Packages []struct{ Name, VersionInfo string }
+	}
+	if err := json.Unmarshal(text, &bill); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, p := range bill.Packages {
+		names = append(names, p.Name+" "+p.VersionInfo)
+	}
+	if diff := cmp.Diff([]string{"program v1", "stdlib go1.26", "example.com/a v1.0.0", "example.com/c v2.0.0"}, names); diff != "" {
+		t.Error(diff)
+	}
+}
