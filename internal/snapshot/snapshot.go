@@ -18,6 +18,9 @@ type Snapshot struct {
 	// Written are children that were written after the snapshot was taken: what
 	// it shows of them is no longer true.
 	Written []graph.Ref
+	// Evidence is what was seen of the pods beneath those children, by those who
+	// look at pods.
+	Evidence Evidence
 }
 
 // Outdated reports whether a child was written after the snapshot was taken.

@@ -3,9 +3,11 @@ package status
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cause"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 )
 
@@ -29,6 +31,11 @@ func Component(dcd *v1alpha1.DynamoComponentDeployment, p workload.Progress, err
 		}
 	}
 	set(&s.Conditions, v1alpha1.ConditionAvailable, v, dcd.Generation, now)
+	if p.Stuck && err == nil {
+		set(&s.Conditions, v1alpha1.ConditionProgressing, verdict{false, v1alpha1.ReasonRolloutStuck, p.Why}, dcd.Generation, now)
+	} else {
+		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionProgressing)
+	}
 	return s
 }
 
@@ -40,10 +47,23 @@ func available(p workload.Progress) verdict {
 	if p.Done {
 		return verdict{true, reasons[1], fmt.Sprintf("%s %s runs %d replicas of the current spec", p.Kind, p.Name, p.Replicas)}
 	}
-	if p.Stuck {
+	return lacking(p, reasons[0])
+}
+
+// lacking says why a workload is not done: the first cause that a person can act
+// on, or else how far it is and what it waits for, under the given reason.
+func lacking(p workload.Progress, reason string) verdict {
+	first, found := cause.First(p.Seen)
+	switch {
+	case found && first.Reason.Fault():
+		return verdict{false, string(first.Reason), first.Message}
+	case p.Stuck:
 		return verdict{false, v1alpha1.ReasonRolloutStuck, p.Why}
+	case found:
+		return verdict{false, reason, p.Why + ": " + first.Message}
+	default:
+		return verdict{false, reason, p.Why}
 	}
-	return verdict{false, reasons[0], p.Why}
 }
 
 func replicas(p workload.Progress) *v1alpha1.ServiceReplicaStatus {

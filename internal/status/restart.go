@@ -21,7 +21,7 @@ func NextRestart(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workloa
 	for _, c := range g.Components {
 		_, why := serviceOf(g, c, by, s)
 		services = append(services, rollout.Service{
-			Name: c.Name, Mark: mark(g, c, by, s), Done: why == "", Failure: stuck(c, s),
+			Name: c.Name, Mark: mark(g, c, by, s), Done: why.message == "", Failure: stuck(c, s),
 		})
 	}
 	return rollout.Next(asked(dgd), recorded(dgd.Status.Restart), services)
@@ -87,7 +87,7 @@ func stuck(c graph.Component, s snapshot.Snapshot) string {
 		return ""
 	}
 	available := meta.FindStatusCondition(dcd.Status.Conditions, v1alpha1.ConditionAvailable)
-	if available == nil || available.Reason != v1alpha1.ReasonRolloutStuck {
+	if available == nil || !meta.IsStatusConditionFalse(dcd.Status.Conditions, v1alpha1.ConditionProgressing) {
 		return ""
 	}
 	return available.Message

@@ -50,4 +50,6 @@ type Progress struct {
 	// Stuck is true when the workload has made no progress for as long as its
 	// orchestrator gives it.
 	Stuck bool
+	// Seen is what is known of the pods, for whoever asks why.
+	Seen snapshot.Evidence
 }

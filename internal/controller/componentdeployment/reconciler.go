@@ -28,6 +28,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/status"
+	"github.com/dynamo-operator/dynamo-operator/internal/tracing"
 	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload/lws"
@@ -69,6 +70,8 @@ type Reconciler struct {
 	Farewell controller.Farewell
 	Events   events.EventRecorder
 	Clock    clock.PassiveClock
+	// Patience puts reports off while children are being written.
+	Patience *controller.Patience
 	Platform render.Platform
 }
 
@@ -96,13 +99,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 	if unrendered != nil {
 		prunable = nil // what cannot be rendered any more goes on running
 	}
+	tracing.Decided(ctx, "wanted", len(wanted), "owned", len(snap.Owned))
 	changes, err := r.Applier.Sync(ctx, dcd, wanted, prunable)
-	event.Applied(r.Events, dcd, changes)
+	if !bornOfGraph(dcd) {
+		event.Applied(r.Events, dcd, changes)
+	}
 	snap.Written = changes.Written()
 	if apply.Leaving(err) {
 		return reconcile.Result{}, nil
 	}
-	return r.report(ctx, dcd, render.Progress(g, snap, platform.Capabilities), errors.Join(unrendered, err))
+	err = errors.Join(unrendered, err)
+	if result, off := r.Patience.PutOff(dcd.UID, err == nil && len(changes) > 0); off {
+		return result, nil
+	}
+	return r.report(ctx, dcd, render.Progress(g, snap, platform.Capabilities), err)
+}
+
+// bornOfGraph reports whether this is the first pass over a component of a graph:
+// that its children are made is no news to those who read that it was.
+func bornOfGraph(dcd *v1alpha1.DynamoComponentDeployment) bool {
+	return dcd.Status.ObservedGeneration == 0 && graph.ParentGraph(dcd) != ""
 }
 
 // leave removes what a component has outside the cluster; the garbage collector

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -20,6 +21,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/status"
+	"github.com/dynamo-operator/dynamo-operator/internal/tracing"
 	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload/grove"
@@ -33,6 +35,8 @@ type Reconciler struct {
 	Farewell controller.Farewell
 	Events   events.EventRecorder
 	Clock    clock.PassiveClock
+	// Patience puts reports off while children are being written.
+	Patience *controller.Patience
 	Platform render.Platform
 }
 
@@ -66,6 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	if err := errors.Join(r.Farewell.Promise(ctx, dgd, trees(g, seen.provider)), r.record(ctx, dgd, seen.provider)); err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
+	tracing.Decided(ctx, "provider", seen.provider, "wanted", len(wanted), "owned", len(seen.Owned), "restart", seen.restart.Marks)
 	mirrored := r.mirror(ctx, dgd, scale)
 	changes, err := r.sync(ctx, dgd, wanted, seen, unrendered)
 	event.Applied(r.Events, dgd, changes)
@@ -172,5 +177,9 @@ func (r *Reconciler) mirror(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploy
 // brings the next truth.
 func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen world, err error) (reconcile.Result, error) {
 	now := status.Graph(dgd, g, seen.provider, seen.Snapshot, seen.restart, err, metav1.NewTime(r.Clock.Now()))
+	resting := len(seen.Written) == 0 || !equality.Semantic.DeepEqual(now.Restart, dgd.Status.Restart)
+	if result, off := r.Patience.PutOff(dgd.UID, err == nil && !resting); off {
+		return result, nil
+	}
 	return controller.Report(ctx, r.Client, dgd, &dgd.Status, now, err)
 }

@@ -81,7 +81,7 @@ func (Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progress
 }
 
 func progress(c graph.Component, s snapshot.Snapshot) workload.Progress {
-	p := workload.Progress{Kind: workload.KindDeployment, Name: c.ObjectName}
+	p := workload.Progress{Kind: workload.KindDeployment, Name: c.ObjectName, Seen: s.Evidence.Of(c.Name)}
 	d, found := snapshot.Find[*appsv1.Deployment](s, c.ObjectName)
 	if !found {
 		p.Why = "Deployment not created yet"
@@ -96,7 +96,19 @@ func progress(c graph.Component, s snapshot.Snapshot) workload.Progress {
 	}
 	p.Done = p.Why == ""
 	p.Stuck = !p.Done && stuck(d)
+	p.Seen.Refused = append(p.Seen.Refused, Refused(d)...)
 	return p
+}
+
+// Refused reads what a Deployment's ReplicaSets were told when they were to make
+// pods.
+func Refused(d *appsv1.Deployment) []snapshot.Refusal {
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue && c.Reason == "FailedCreate" {
+			return []snapshot.Refusal{{By: "Deployment/" + d.Name, Message: c.Message}}
+		}
+	}
+	return nil
 }
 
 // stuck reports whether a Deployment has given its current spec up.

@@ -148,10 +148,28 @@ func (Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progress
 		if c.Multinode() {
 			p = groupProgress(c, s)
 		}
+		p.Seen = s.Evidence.Of(c.Name)
+		p.Seen.Refused = append(p.Seen.Refused, Refused(c.Name, s.Beneath)...)
 		if s.Outdated("PodCliqueSet", g.Name) {
 			p.Done, p.Why = false, "PodCliqueSet is being updated"
 		}
 		all = append(all, p)
+	}
+	return all
+}
+
+// Refused reads what Grove was told when it was to make pods of a service. An
+// error stays in the status of a clique that has recovered from it.
+func Refused(service string, beneath []graph.Object) []snapshot.Refusal {
+	var all []snapshot.Refusal
+	for _, object := range beneath {
+		clique, ok := object.(*grovev1alpha1.PodClique)
+		if !ok || clique.Labels[v1alpha1.LabelComponent] != service || clique.Status.Replicas >= clique.Spec.Replicas {
+			continue
+		}
+		for _, e := range clique.Status.LastErrors {
+			all = append(all, snapshot.Refusal{By: "PodClique/" + clique.Name, Message: e.Description})
+		}
 	}
 	return all
 }

@@ -130,7 +130,9 @@ func (Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progress
 }
 
 func progress(c graph.Component, s snapshot.Snapshot) workload.Progress {
-	p := workload.Progress{Kind: workload.KindLeaderWorkerSet, Name: Name(c, 0), Ready: new(int32(0)), Done: true}
+	p := workload.Progress{
+		Kind: workload.KindLeaderWorkerSet, Name: Name(c, 0), Ready: new(int32(0)), Done: true, Seen: s.Evidence.Of(c.Name),
+	}
 	for i := range c.Replicas {
 		set, found := snapshot.Find[*lwsv1.LeaderWorkerSet](s, Name(c, i))
 		if !found {
