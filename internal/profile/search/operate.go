@@ -1,0 +1,240 @@
+package search
+
+import (
+	"math"
+	"sort"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
+)
+
+// Engines are not planned to be busier than this: arrivals vary, and the two
+// halves of a disaggregated graph never match exactly.
+const (
+	aggregatedShare = 0.90
+	prefillShare    = 0.90
+	decodeShare     = 0.92
+)
+
+// mostSequences bounds one rank's batch, as engines do.
+const mostSequences = 512
+
+// served is an engine at a load.
+type served struct {
+	engine
+	concurrency int
+	ttft, itl   Band
+	requests    float64 // per second
+	// eased remembers the engine at lower rates, as every pair asks for them.
+	eased map[float64]served
+}
+
+func (p Problem) load(concurrency int) perfmodel.Load {
+	return perfmodel.Load{Concurrency: concurrency, Input: p.Goal.ISL, Output: p.Goal.OSL}
+}
+
+// at is an engine with so many requests for each of its ranks.
+func (p Problem) at(e engine, mode config.Mode, perRank int) (served, bool) {
+	concurrency := perRank * e.layout.Ranks()
+	estimate := e.DecodeOnly
+	if mode == config.Aggregated {
+		estimate = e.Aggregated
+	}
+	s, err := estimate(p.load(concurrency))
+	if err != nil {
+		return served{}, false
+	}
+	return served{engine: e, concurrency: concurrency, ttft: band(s.FirstToken), itl: band(s.PerToken), requests: s.Requests, eased: map[float64]served{}}, true
+}
+
+func (e engine) perRank() int { return min(e.most/e.layout.Ranks(), mostSequences) }
+
+// operate finds the highest load at which an engine keeps the targets that
+// depend on it, or the lowest load if it keeps them at none. Times only grow
+// with load, so the boundary is found by halving.
+func (p Problem) operate(e engine, mode config.Mode) (served, bool) {
+	keeps := func(perRank int) bool {
+		s, ok := p.at(e, mode, perRank)
+		return ok && s.itl.Value <= p.Goal.ITL && (mode == config.Disaggregated || s.ttft.Value <= p.Goal.TTFT)
+	}
+	beyond := sort.Search(e.perRank(), func(i int) bool { return !keeps(i + 1) })
+	return p.at(e, mode, max(1, beyond))
+}
+
+// trace adds the engine's points over the whole range of loads.
+func (o *Outcome) trace(e engine, mode config.Mode) {
+	for perRank := 1; ; perRank *= 2 {
+		perRank = min(perRank, e.perRank())
+		if s, ok := o.Problem.at(e, mode, perRank); ok {
+			o.Points = append(o.Points, Point{
+				Mode: mode, Layout: e.layout, Concurrency: s.concurrency, TTFT: s.ttft.Value, ITL: s.itl.Value,
+				TokensPerGPU: s.requests * float64(o.Problem.Goal.OSL) / float64(e.layout.GPUs()),
+			})
+		}
+		if perRank == e.perRank() {
+			return
+		}
+	}
+}
+
+// aggregated adds a candidate for each engine that does both halves.
+func (o *Outcome) aggregated(engines []engine) {
+	p := o.Problem
+	for _, e := range engines {
+		s, ok := p.operate(e, config.Aggregated)
+		if !ok {
+			continue
+		}
+		o.trace(e, config.Aggregated)
+		replicas := 1
+		capacity := s.requests * aggregatedShare
+		switch {
+		case p.Goal.RequestRate > 0:
+			replicas = ceiling(p.Goal.RequestRate / capacity)
+			if p.Budget > 0 {
+				replicas = min(replicas, p.Budget/e.layout.GPUs())
+			}
+			s = p.easier(s, config.Aggregated, p.Goal.RequestRate/float64(replicas))
+		case p.Budget > 0:
+			replicas = p.Budget / e.layout.GPUs()
+		}
+		rate := float64(replicas) * capacity
+		if p.Goal.RequestRate > 0 {
+			rate = min(rate, p.Goal.RequestRate)
+		}
+		o.Candidates = append(o.Candidates, p.judge(Candidate{
+			Name: "agg-" + e.layout.name(), Mode: config.Aggregated,
+			Decode: Worker{Layout: e.layout, Replicas: replicas, Concurrency: s.concurrency, CacheTokens: e.memory.Tokens},
+			TTFT:   s.ttft, ITL: s.itl, Rate: rate,
+			TokensPerGPU: rate * float64(p.Goal.OSL) / float64(replicas*e.layout.GPUs()),
+		}))
+	}
+}
+
+// easier is the same engine at the lowest load that serves a rate: replicas are
+// whole numbers, so each is asked for less than it could do.
+func (p Problem) easier(s served, mode config.Mode, rate float64) served {
+	if known, ok := s.eased[rate]; ok {
+		return known
+	}
+	s.eased[rate] = p.ease(s, mode, rate)
+	return s.eased[rate]
+}
+
+func (p Problem) ease(s served, mode config.Mode, rate float64) served {
+	ranks := s.layout.Ranks()
+	enough := sort.Search(s.concurrency/ranks, func(i int) bool {
+		x, ok := p.at(s.engine, mode, i+1)
+		return ok && x.requests >= rate
+	})
+	if x, ok := p.at(s.engine, mode, min(enough+1, max(1, s.concurrency/ranks))); ok {
+		return x
+	}
+	return s
+}
+
+// disaggregated adds a candidate for each pair of engines.
+func (o *Outcome) disaggregated(engines []engine) {
+	p := o.Problem
+	if p.Budget == 1 {
+		return // two engines need two GPUs
+	}
+	var decoders []served
+	for _, e := range engines {
+		if s, ok := p.operate(e, config.Disaggregated); ok {
+			decoders = append(decoders, s)
+			o.trace(e, config.Disaggregated)
+		}
+	}
+	for _, prefill := range engines {
+		for _, decode := range decoders {
+			if p.Budget > 0 && prefill.layout.GPUs()+decode.layout.GPUs() > p.Budget {
+				continue
+			}
+			if c, ok := p.pair(prefill, decode); ok {
+				o.Candidates = append(o.Candidates, p.judge(c))
+			}
+		}
+	}
+}
+
+// pair joins a prefill and a decode engine and sizes both.
+func (p Problem) pair(prefill engine, decode served) (Candidate, bool) {
+	prompts := prefill.prompts * prefillShare
+	answers := decode.requests * decodeShare
+	np, nd := p.replicas(prefill, decode, prompts, answers)
+	rate := min(float64(np)*prompts, float64(nd)*answers)
+	arrivals := 0.0
+	if p.Goal.RequestRate > 0 {
+		rate = min(rate, p.Goal.RequestRate)
+		arrivals = rate / float64(np)
+		decode = p.easier(decode, config.Disaggregated, rate/float64(nd))
+	}
+	first, err := p.first(prefill, arrivals)
+	if err != nil {
+		return Candidate{}, false // cannot be: the share is below one
+	}
+	gp, gd := prefill.layout.GPUs(), decode.layout.GPUs()
+	c := Candidate{
+		Name: "disagg-" + prefill.layout.name() + "-" + decode.layout.name(), Mode: config.Disaggregated,
+		Prefill: &Worker{Layout: prefill.layout, Replicas: np, Concurrency: prefill.layout.Ranks(), CacheTokens: prefill.memory.Tokens},
+		Decode:  Worker{Layout: decode.layout, Replicas: nd, Concurrency: decode.concurrency, CacheTokens: decode.memory.Tokens},
+		TTFT:    band(first).plus(decode.ttft), ITL: decode.itl, Rate: rate,
+		TokensPerGPU: rate * float64(p.Goal.OSL) / float64(np*gp+nd*gd),
+	}
+	if p.Goal.RequestRate == 0 && p.Budget == 0 {
+		// One of each is a seed that a planner grows: what counts is the rate per
+		// GPU once the halves match.
+		c.TokensPerGPU = float64(p.Goal.OSL) / (float64(gp)/prompts + float64(gd)/answers)
+	}
+	return c, true
+}
+
+// first is the time to the first token of a prefill engine to which prompts come
+// at a rate.
+func (p Problem) first(e engine, rate float64) (perfmodel.Estimate, error) {
+	if known, ok := e.queued[rate]; ok {
+		return known, nil
+	}
+	estimate, err := e.PrefillOnly(p.load(1), rate)
+	if err == nil {
+		e.queued[rate] = estimate
+	}
+	return estimate, err
+}
+
+// replicas sizes both halves for the rate, the budget, or one of each.
+func (p Problem) replicas(prefill engine, decode served, prompts, answers float64) (np, nd int) {
+	gp, gd := prefill.layout.GPUs(), decode.layout.GPUs()
+	np, nd = 1, 1
+	if rate := p.Goal.RequestRate; rate > 0 {
+		np, nd = ceiling(rate/prompts), ceiling(rate/answers)
+		// Prompts queue; more engines shorten the line until the target is met, or
+		// until no line is left.
+		for ; np < 1<<16; np += max(1, np/16) {
+			first, err := p.first(prefill, rate/float64(np))
+			idle := prefill.idle
+			if err == nil && (band(first).Value+decode.ttft.Value <= p.Goal.TTFT || first.Value < idle.Value+idle.Value/50) {
+				break
+			}
+		}
+		if p.Budget == 0 || np*gp+nd*gd <= p.Budget {
+			return np, nd
+		}
+	}
+	if p.Budget == 0 {
+		return np, nd
+	}
+	// As much as the budget gives: the best split of a whole number of engines.
+	best := -1.0
+	for d := 1; d*gd+gp <= p.Budget; d++ {
+		n := (p.Budget - d*gd) / gp
+		if served := min(float64(n)*prompts, float64(d)*answers); served > best {
+			// No more prefill engines than the decode engines can follow.
+			best, np, nd = served, min(n, ceiling(float64(d)*answers/prompts)), d
+		}
+	}
+	return np, nd
+}
+
+func ceiling(x float64) int { return max(1, int(math.Ceil(x-1e-9))) }

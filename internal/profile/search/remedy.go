@@ -1,0 +1,100 @@
+package search
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
+)
+
+// remedies says what would meet a goal that nothing met, the smallest change
+// first. Each line was searched, not supposed.
+func remedies(o *Outcome) []string {
+	p := o.Problem
+	best := o.Best()
+	var all []string
+	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+
+	if ttft, itl := max(p.Goal.TTFT, best.TTFT.Value), max(p.Goal.ITL, best.ITL.Value); ttft > p.Goal.TTFT || itl > p.Goal.ITL {
+		add("targets of ttft %.4g ms and itl %.4g ms would be met by %s", ttft, itl, best)
+	}
+	if rate := p.Goal.RequestRate; rate > 0 && best.Rate < rate {
+		add("%.4g requests a second would be met within the budget", best.Rate)
+		q := p
+		q.Budget = 0
+		if c, ok := meets(q); ok {
+			add("a budget of %d GPUs would meet it, with %s", c.GPUs, c)
+		}
+	}
+	if c, n, ok := largerEngines(p); ok {
+		add("engines of up to %d GPUs would meet it, with %s", n, c)
+	}
+	if isl := shorterPrompt(p, best); isl > 0 {
+		add("prompts of up to %d tokens would meet it with %s", isl, best)
+	}
+	for _, gpu := range p.Catalog.GPUs {
+		if gpu.Name == p.GPU.Name {
+			continue
+		}
+		q := p
+		q.GPU = gpu
+		if c, ok := meets(q); ok {
+			add("%s GPUs would meet it, with %s", gpu.Name, c)
+		}
+	}
+	return all
+}
+
+func meets(p Problem) (Candidate, bool) {
+	o, err := solve(p)
+	if err != nil || !o.Best().Met() {
+		return Candidate{}, false
+	}
+	return o.Best(), true
+}
+
+// largerEngines tries more GPUs for one engine than the request allows, as far
+// as the budget goes.
+func largerEngines(p Problem) (Candidate, int, bool) {
+	for n := p.MaxGPUs * 2; n <= 64 && (p.Budget == 0 || n <= p.Budget); n *= 2 {
+		q := p
+		q.MaxGPUs = n
+		if c, ok := meets(q); ok {
+			return c, n, true
+		}
+	}
+	return Candidate{}, 0, false
+}
+
+// shorterPrompt is the longest prompt with which a candidate's layouts meet the
+// goal; zero if none does.
+func shorterPrompt(p Problem, c Candidate) int {
+	keeps := func(isl int) bool {
+		q := p
+		q.Goal.ISL = isl
+		decode, reason, err := q.engine(c.Decode.Layout)
+		if reason != "" || err != nil {
+			return false
+		}
+		s, ok := q.operate(decode, c.Mode)
+		if !ok {
+			return false
+		}
+		if c.Mode == config.Aggregated {
+			return s.ttft.Value <= p.Goal.TTFT && s.itl.Value <= p.Goal.ITL && p.Goal.RequestRate == 0
+		}
+		prefill, reason, err := q.engine(c.Prefill.Layout)
+		if reason != "" || err != nil {
+			return false
+		}
+		joined, ok := q.pair(prefill, s)
+		return ok && q.judge(joined).Met()
+	}
+	shorter := sort.Search(p.Goal.ISL, func(i int) bool { return keeps(p.Goal.ISL - i) })
+	isl := p.Goal.ISL - shorter
+	// A promise about a handful of tokens helps nobody.
+	if isl < 32 {
+		return 0
+	}
+	return isl
+}

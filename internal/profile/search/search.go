@@ -1,0 +1,349 @@
+// Package search finds the configuration of a graph that meets a goal on given
+// hardware: it lists the layouts an engine can have, asks the performance model
+// about each, sizes replicas, and ranks. It deploys nothing and reads nothing;
+// what cannot run is rejected with the reason.
+//
+//	layouts -> divisible? -> fits memory? -> operating point -> replicas -> rank
+package search
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/price"
+)
+
+// Problem is a goal and what there is to meet it with.
+type Problem struct {
+	Catalog perfmodel.Catalog
+	Model   perfmodel.Model
+	GPU     perfmodel.GPU
+	Engine  perfmodel.Engine
+	Goal    config.SLA
+	// MaxContext caps the model's own context; zero does not.
+	MaxContext int
+	// MinGPUs and MaxGPUs bound one engine, Budget the graph if it is not zero.
+	MinGPUs, MaxGPUs, PerNode, Budget int
+	Modes                             []config.Mode
+	// PricePerHour of a GPU; zero means unknown.
+	PricePerHour float64
+}
+
+// Band is an estimate in milliseconds and where the truth may lie.
+type Band struct{ Value, Low, High float64 }
+
+func band(e perfmodel.Estimate) Band {
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	return Band{ms(e.Value), ms(e.Low), ms(e.High)}
+}
+
+func (b Band) plus(o Band) Band { return Band{b.Value + o.Value, b.Low + o.Low, b.High + o.High} }
+
+func (b Band) times(f float64) Band { return Band{b.Value * f, b.Low * f, b.High * f} }
+
+// Worker is one kind of engine of a graph.
+type Worker struct {
+	Layout   Layout
+	Replicas int
+	// Concurrency is how many requests one engine has at once; a prefill engine
+	// has one for each rank.
+	Concurrency int
+	// CacheTokens is what one engine's cache holds.
+	CacheTokens int
+}
+
+// GPUs of all replicas.
+func (w Worker) GPUs() int { return w.Replicas * w.Layout.GPUs() }
+
+// Candidate is a graph that could run, at the load at which it does best.
+type Candidate struct {
+	Name string
+	Mode config.Mode
+	// Prefill is nil where the same engines do both.
+	Prefill   *Worker
+	Decode    Worker
+	TTFT, ITL Band
+	// Rate is what the whole graph serves, in requests a second.
+	Rate         float64
+	GPUs         int
+	TokensPerGPU float64
+	// CostPerMillion output tokens, in dollars; zero if no price is known.
+	CostPerMillion float64
+	// Misses says by how much which target is missed; none means all are met.
+	Misses []string
+	// Measured is true once TTFT and ITL are corrected by a measurement.
+	Measured bool
+
+	excess float64 // the worst ratio of a missed target
+}
+
+// Met reports whether every target is.
+func (c Candidate) Met() bool { return len(c.Misses) == 0 }
+
+// String is the candidate in a few words.
+func (c Candidate) String() string {
+	if c.Prefill == nil {
+		return fmt.Sprintf("aggregated %d x %s", c.Decode.Replicas, c.Decode.Layout)
+	}
+	return fmt.Sprintf("disaggregated %d x %s prefill, %d x %s decode", c.Prefill.Replicas, c.Prefill.Layout, c.Decode.Replicas, c.Decode.Layout)
+}
+
+// Rejection is a layout that cannot run, and why.
+type Rejection struct {
+	Layout Layout
+	Role   string
+	Reason string
+}
+
+// Outcome is everything that was found.
+type Outcome struct {
+	Problem Problem
+	// Candidates are ranked, the best first. The first one is chosen, whether it
+	// meets the goal or comes closest.
+	Candidates []Candidate
+	// Points are the operating points of every aggregated and decode engine, for
+	// drawing what was traded for what.
+	Points   []Point
+	Rejected []Rejection
+	// Remedies say what would meet the goal, if nothing here does.
+	Remedies []string
+}
+
+// Best is the chosen candidate.
+func (o *Outcome) Best() Candidate { return o.Candidates[0] }
+
+// Point is one engine under one load.
+type Point struct {
+	Mode         config.Mode
+	Layout       Layout
+	Concurrency  int
+	TTFT, ITL    float64
+	TokensPerGPU float64
+}
+
+// InfeasibleError says that nothing can run at all.
+type InfeasibleError struct {
+	Reason   string
+	Rejected []Rejection
+}
+
+func (e *InfeasibleError) Error() string { return e.Reason }
+
+// Solve searches. It fails only if nothing can run; a goal that is missed is an
+// outcome.
+func Solve(p Problem) (*Outcome, error) {
+	outcome, err := solve(p)
+	if err != nil {
+		return nil, err
+	}
+	if !outcome.Best().Met() {
+		outcome.Remedies = remedies(outcome)
+	}
+	return outcome, nil
+}
+
+func solve(p Problem) (*Outcome, error) {
+	context := p.context()
+	if need := p.Goal.ISL + p.Goal.OSL; need > context {
+		return nil, &InfeasibleError{Reason: fmt.Sprintf("isl %d and osl %d make %d tokens, but the context of %s holds %d", p.Goal.ISL, p.Goal.OSL, need, p.Model.Name, context)}
+	}
+	o := &Outcome{Problem: p}
+	engines, err := o.engines()
+	if err != nil {
+		return nil, err
+	}
+	if p.wants(config.Aggregated) {
+		o.aggregated(engines)
+	}
+	if p.wants(config.Disaggregated) {
+		o.disaggregated(engines)
+	}
+	if len(o.Candidates) == 0 {
+		return nil, &InfeasibleError{Reason: o.whyNone(), Rejected: o.Rejected}
+	}
+	o.rank()
+	return o, nil
+}
+
+func (p Problem) context() int {
+	if p.MaxContext > 0 && (p.Model.Context == 0 || p.MaxContext < p.Model.Context) {
+		return p.MaxContext
+	}
+	return p.Model.Context
+}
+
+func (p Problem) wants(mode config.Mode) bool {
+	return len(p.Modes) == 0 || slices.Contains(p.Modes, mode)
+}
+
+// engine is a layout that can run.
+type engine struct {
+	layout Layout
+	*perfmodel.Estimator
+	memory perfmodel.Memory
+	most   int // concurrent requests of the goal's size
+	// What every pair with this engine asks again.
+	prompts float64                        // per second, at most
+	idle    perfmodel.Estimate             // first token without a queue
+	queued  map[float64]perfmodel.Estimate // first token by rate of arrivals
+}
+
+// engines lists what can run, the simplest first, and rejects the rest.
+func (o *Outcome) engines() ([]engine, error) {
+	p := o.Problem
+	var all []Layout
+	for _, n := range counts(p.MinGPUs, p.MaxGPUs) {
+		all = append(all, layouts(n, p.Model, p.Engine)...)
+	}
+	sortLayouts(all)
+	var able []engine
+	for _, l := range all {
+		e, reason, err := p.engine(l)
+		if err != nil {
+			return nil, err
+		}
+		if reason != "" {
+			o.Rejected = append(o.Rejected, Rejection{Layout: l, Role: "any", Reason: reason})
+			continue
+		}
+		able = append(able, e)
+	}
+	if len(able) == 0 {
+		return nil, &InfeasibleError{Reason: o.whyNone(), Rejected: o.Rejected}
+	}
+	return able, nil
+}
+
+// engine estimates a layout, or says why it cannot run.
+func (p Problem) engine(l Layout) (engine, string, error) {
+	if reason := l.placeable(p.PerNode); reason != "" {
+		return engine{}, reason, nil
+	}
+	if p.Budget > 0 && l.GPUs() > p.Budget {
+		return engine{}, fmt.Sprintf("one engine takes %d GPUs, the budget is %d", l.GPUs(), p.Budget), nil
+	}
+	estimator, err := p.Catalog.Estimator(perfmodel.Setup{Model: p.Model, GPU: p.GPU, Engine: p.Engine, Parallel: l.Parallel})
+	if layout, ok := errors.AsType[*perfmodel.LayoutError](err); ok {
+		return engine{}, layout.Reason, nil
+	}
+	if err != nil {
+		return engine{}, "", err
+	}
+	e := engine{layout: l, Estimator: estimator, memory: estimator.Memory(), most: estimator.MaxConcurrency(p.Goal.ISL, p.Goal.OSL)}
+	e.prompts, e.idle, e.queued = e.PrefillRate(p.load(1)), e.FirstToken(p.Goal.ISL, 0), map[float64]perfmodel.Estimate{}
+	const gib = 1 << 30
+	switch {
+	case !e.memory.Fits():
+		return engine{}, fmt.Sprintf("weights of %.1f GiB and %.1f GiB of activations leave no room for a cache in %.1f GiB of a GPU",
+			e.memory.Weights/gib, e.memory.Activations/gib, e.memory.Usable/gib), nil
+	case e.most < l.Ranks():
+		return engine{}, fmt.Sprintf("the cache holds %d tokens in %d ranks, a request needs %d", e.memory.Tokens, l.Ranks(), p.Goal.ISL+p.Goal.OSL), nil
+	}
+	return e, "", nil
+}
+
+// whyNone sums up the rejections by their nearest miss: the last layout is the
+// largest one.
+func (o *Outcome) whyNone() string {
+	if len(o.Rejected) == 0 {
+		return fmt.Sprintf("no number of GPUs between %d and %d is a power of two", o.Problem.MinGPUs, o.Problem.MaxGPUs)
+	}
+	last := o.Rejected[len(o.Rejected)-1]
+	return fmt.Sprintf("%s cannot run on %d to %d %s: %d layouts rejected, the largest, %s: %s",
+		o.Problem.Model.Name, o.Problem.MinGPUs, o.Problem.MaxGPUs, o.Problem.GPU.Name, len(o.Rejected), last.Layout, last.Reason)
+}
+
+// judge fills in what follows from a candidate's times, rate and replicas.
+func (p Problem) judge(c Candidate) Candidate {
+	c.GPUs = c.Decode.GPUs()
+	if c.Prefill != nil {
+		c.GPUs += c.Prefill.GPUs()
+	}
+	if p.PricePerHour > 0 {
+		c.CostPerMillion = price.PerMillion(p.PricePerHour, c.TokensPerGPU)
+	}
+	c.Misses, c.excess = nil, 0
+	miss := func(name, unit string, got, want, ratio float64) {
+		if ratio > 1 {
+			c.Misses = append(c.Misses, fmt.Sprintf("%s %.4g%s of %.4g%s, missed by %.3g%%", name, got, unit, want, unit, 100*math.Abs(got-want)/want))
+			c.excess = max(c.excess, ratio)
+		}
+	}
+	miss("ttft", " ms", c.TTFT.Value, p.Goal.TTFT, c.TTFT.Value/p.Goal.TTFT)
+	miss("itl", " ms", c.ITL.Value, p.Goal.ITL, c.ITL.Value/p.Goal.ITL)
+	if want := p.Goal.RequestRate; want > 0 && c.Rate > 0 {
+		miss("requestRate", "/s", c.Rate, want, want/c.Rate)
+	}
+	return c
+}
+
+// better orders candidates: those that meet the goal before those that come
+// close; then by what the goal leaves open. A fixed rate asks for few GPUs, a
+// fixed number of GPUs for a high rate, and neither for tokens per GPU.
+func (p Problem) better(a, b Candidate) int {
+	if a.Met() != b.Met() {
+		if a.Met() {
+			return -1
+		}
+		return 1
+	}
+	if !a.Met() {
+		if c := cmp.Compare(a.excess, b.excess); c != 0 {
+			return c
+		}
+	}
+	var byGoal int
+	switch {
+	case p.Goal.RequestRate > 0:
+		byGoal = cmp.Compare(a.GPUs, b.GPUs)
+	case p.Budget > 0:
+		byGoal = cmp.Compare(step(b.Rate), step(a.Rate))
+	default:
+		byGoal = cmp.Compare(step(b.TokensPerGPU), step(a.TokensPerGPU))
+	}
+	return cmp.Or(byGoal, cmp.Compare(a.GPUs, b.GPUs), a.parts()-b.parts(), cmp.Compare(p.latency(a), p.latency(b)), cmp.Compare(a.Name, b.Name))
+}
+
+// step counts in steps of 2 %: less than the estimates are good for, so less
+// must not decide against a simpler graph.
+func step(x float64) int {
+	if x <= 0 {
+		return math.MinInt
+	}
+	return int(math.Round(math.Log(x) / math.Log(1.02)))
+}
+
+// parts is how many things of a candidate can be wrong: kinds of parallelism
+// beyond slicing.
+func (c Candidate) parts() int {
+	n := c.Decode.Layout.parts()
+	if c.Prefill != nil {
+		n += c.Prefill.Layout.parts()
+	}
+	return n
+}
+
+// latency of a whole request.
+func (p Problem) latency(c Candidate) float64 {
+	return c.TTFT.Value + c.ITL.Value*float64(p.Goal.OSL)
+}
+
+// rank sorts the candidates. What was measured goes before what was estimated,
+// among those that meet the goal: it is known.
+func (o *Outcome) rank() {
+	slices.SortStableFunc(o.Candidates, func(a, b Candidate) int {
+		if a.Met() && b.Met() && a.Measured != b.Measured {
+			if a.Measured {
+				return -1
+			}
+			return 1
+		}
+		return o.Problem.better(a, b)
+	})
+}
