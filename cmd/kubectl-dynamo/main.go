@@ -10,7 +10,9 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/demo"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/why"
 	"github.com/dynamo-operator/dynamo-operator/internal/version"
 )
 
@@ -22,7 +24,7 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(demo.Command(), render.Command(), validate.Command())
+	root.AddCommand(demo.Command(), render.Command(), status.Command(), validate.Command(), why.Command())
 	if err := root.Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "kubectl-dynamo:", err)
 		os.Exit(1)

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/picture"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/tree"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/playground"
@@ -137,7 +138,7 @@ func (d *demo) deploy(ctx context.Context, cluster *playground.Cluster) (types.N
 
 // watch shows the graph until it is ready.
 func (d *demo) watch(ctx context.Context, cluster *playground.Cluster, key types.NamespacedName) (*v1alpha1.DynamoGraphDeployment, error) {
-	picture := newPicture(d.out)
+	drawing := picture.New(d.out)
 	dgd := &v1alpha1.DynamoGraphDeployment{}
 	err := cluster.Eventually(ctx, "the graph to be ready", func(ctx context.Context) error {
 		if err := cluster.Client.Get(ctx, key, dgd); err != nil {
@@ -147,7 +148,7 @@ func (d *demo) watch(ctx context.Context, cluster *playground.Cluster, key types
 		if err := cluster.Client.List(ctx, &pods, client.InNamespace(key.Namespace)); err != nil {
 			return err
 		}
-		picture.show(tree.Lines(dgd, pods.Items))
+		drawing.Show(tree.Lines(dgd, pods.Items))
 		ready := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionReady)
 		if ready == nil || ready.Status != "True" || dgd.Status.ObservedGeneration != dgd.Generation {
 			return errors.New("not ready")

@@ -1,4 +1,5 @@
-package demo
+// Package picture shows lines of text that change over time.
+package picture
 
 import (
 	"fmt"
@@ -8,16 +9,17 @@ import (
 	"strings"
 )
 
-// picture shows a drawing that changes: in place on a terminal, as the lines
+// Picture shows a drawing that changes: in place on a terminal, as the lines
 // that are new elsewhere.
-type picture struct {
+type Picture struct {
 	w     io.Writer
 	live  bool
 	shown []string
 }
 
-func newPicture(w io.Writer) *picture {
-	return &picture{w: w, live: isTerminal(w)}
+// New makes a picture on w.
+func New(w io.Writer) *Picture {
+	return &Picture{w: w, live: isTerminal(w)}
 }
 
 func isTerminal(w io.Writer) bool {
@@ -29,7 +31,8 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-func (p *picture) show(lines []string) {
+// Show replaces what was shown by these lines.
+func (p *Picture) Show(lines []string) {
 	if slices.Equal(lines, p.shown) {
 		return
 	}

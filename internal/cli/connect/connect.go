@@ -1,0 +1,60 @@
+// Package connect finds the cluster that a verb is about, the way kubectl does.
+package connect
+
+import (
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
+)
+
+// Flags are those by which a user says which cluster and namespace.
+type Flags struct {
+	kubeconfig, context, namespace string
+}
+
+// Add adds the flags to a verb's.
+func (f *Flags) Add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "file that says how to reach the cluster")
+	flags.StringVar(&f.context, "context", "", "context of that file")
+	flags.StringVarP(&f.namespace, "namespace", "n", "", "namespace; that of the context if not given")
+}
+
+// Cluster is a cluster to ask.
+type Cluster struct {
+	client.WithWatch
+	// Pods reads logs.
+	Pods      typedcorev1.PodsGetter
+	Namespace string
+}
+
+// Cluster connects. No request is sent yet.
+func (f *Flags) Cluster() (*Cluster, error) {
+	log.SetLogger(logr.Discard()) // what goes wrong comes back as an error
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context})
+	config, err := loaded.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the cluster: %w", err)
+	}
+	c := &Cluster{Namespace: f.namespace}
+	if c.Namespace == "" {
+		if c.Namespace, _, err = loaded.Namespace(); err != nil {
+			return nil, fmt.Errorf("find the namespace: %w", err)
+		}
+	}
+	if c.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: scheme.New()}); err != nil {
+		return nil, fmt.Errorf("reach the cluster: %w", err)
+	}
+	if c.Pods, err = typedcorev1.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("reach the cluster: %w", err)
+	}
+	return c, nil
+}

@@ -1,0 +1,152 @@
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cause"
+)
+
+// trouble is a service that is not ready, and why.
+type trouble struct {
+	service string
+	status  v1alpha1.ServiceReplicaStatus
+	cause   cause.Cause
+	found   bool
+}
+
+// explain puts a finding into lines: the first cause in full, from the graph
+// down to the container, then a line for each other service that waits.
+func explain(f finding) []string {
+	ready := meta.FindStatusCondition(f.graph.Status.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case ready == nil || f.graph.Status.ObservedGeneration < f.graph.Generation:
+		return []string{
+			fmt.Sprintf("graph %s: the operator has not looked at its latest version yet", f.graph.Name),
+			"what to do: see that the operator runs: kubectl get pods -A -l app.kubernetes.io/name=dynamo-operator",
+		}
+	case ready.Status == metav1.ConditionTrue:
+		return []string{fmt.Sprintf("graph %s is ready: %s", f.graph.Name, ready.Message)}
+	}
+	troubles := f.troubles()
+	if len(troubles) == 0 || !troubles[0].found && !waits(ready.Reason) {
+		return reported(f.graph, ready)
+	}
+	lines := chain(f.graph, troubles[0])
+	for _, t := range troubles[1:] {
+		lines = append(lines, fmt.Sprintf("also not ready: service %s: %s", t.service, t.line()))
+	}
+	return lines
+}
+
+// waits reports whether a reason says no more than that something is not done.
+func waits(reason string) bool {
+	return reason == v1alpha1.ReasonServicesNotReady || slices.Contains(cause.Reasons(), cause.Reason(reason))
+}
+
+// troubles are the services that are not ready, those first that need a person.
+func (f finding) troubles() []trouble {
+	var all []trouble
+	for service := range f.graph.Spec.SortedServices() {
+		t := trouble{service: service, status: f.graph.Status.Services[service]}
+		t.cause, t.found = cause.First(f.seen[service])
+		if t.found || t.status.Message != "" {
+			all = append(all, t)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b trouble) int { return cmp.Compare(a.weight(), b.weight()) })
+	return all
+}
+
+func (t trouble) weight() int {
+	if !t.found {
+		return len(cause.Reasons())
+	}
+	return slices.Index(cause.Reasons(), t.cause.Reason)
+}
+
+func (t trouble) line() string {
+	if t.found {
+		return t.cause.Message
+	}
+	return t.status.Message
+}
+
+// chain is the way from a graph to what ails it.
+func chain(g *v1alpha1.DynamoGraphDeployment, t trouble) []string {
+	var steps []string
+	step := func(format string, args ...any) { steps = append(steps, fmt.Sprintf(format, args...)) }
+	step("graph %s", g.Name)
+	step("service %s  %s", t.service, t.count())
+	if t.status.ComponentName != "" {
+		step("%s %s", t.status.ComponentKind, t.status.ComponentName)
+	}
+	if t.cause.Workload != "" {
+		step("%s cannot make pods", strings.Replace(t.cause.Workload, "/", " ", 1))
+	}
+	if t.cause.Pod != "" {
+		step("pod %s  %s", t.cause.Pod, place(t.cause))
+	}
+	if t.cause.Container != "" {
+		step("container %s", t.cause.Container)
+	}
+	var lines []string
+	for depth, s := range steps {
+		if depth > 0 {
+			s = strings.Repeat("   ", depth-1) + "└─ " + s
+		}
+		lines = append(lines, s)
+	}
+	if !t.found {
+		return append(lines, "cause: "+t.status.Message)
+	}
+	return append(lines, fmt.Sprintf("cause: %s: %s", t.cause.Reason, t.cause.Message), "what to do: "+advice(g, t.cause))
+}
+
+func (t trouble) count() string {
+	ready := int32(0)
+	for _, n := range []*int32{t.status.ReadyReplicas, t.status.AvailableReplicas} {
+		if n != nil {
+			ready = *n
+			break
+		}
+	}
+	return fmt.Sprintf("%d/%d ready", ready, t.status.Replicas)
+}
+
+func place(c cause.Cause) string {
+	if c.Node == "" {
+		return "on no node"
+	}
+	return "on " + c.Node
+}
+
+// advice puts names where the advice leaves them open.
+func advice(g *v1alpha1.DynamoGraphDeployment, c cause.Cause) string {
+	return strings.NewReplacer("POD", "-n "+g.Namespace+" "+c.Pod, "CONTAINER", c.Container).Replace(c.Reason.Advice())
+}
+
+// remedies are for reasons that are not about pods.
+var remedies = map[string]string{
+	v1alpha1.ReasonOrchestratorUnavailable: "install what the message names; the graph goes on by itself",
+	v1alpha1.ReasonValidationFailed:        "mend the graph's spec; kubectl dynamo validate -f FILE checks it beforehand",
+	v1alpha1.ReasonNameConflict:            "rename the service or the graph, or remove the object that has the name",
+	v1alpha1.ReasonQueueNotFound:           "make the queue, or name another",
+	v1alpha1.ReasonRolloutStuck:            "see why the new pods do not come up; the old ones go on running",
+	v1alpha1.ReasonReconcileFailed:         "see the operator's log if it does not go away; it is tried again",
+}
+
+// reported is what the operator says, where the pods say nothing.
+func reported(g *v1alpha1.DynamoGraphDeployment, ready *metav1.Condition) []string {
+	lines := []string{"graph " + g.Name, fmt.Sprintf("cause: %s: %s", ready.Reason, ready.Message)}
+	if todo := cmp.Or(remedies[ready.Reason], cause.Reason(ready.Reason).Advice()); todo != "" {
+		lines = append(lines, "what to do: "+todo)
+	}
+	return lines
+}

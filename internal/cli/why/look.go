@@ -1,0 +1,76 @@
+package why
+
+import (
+	"context"
+	"fmt"
+
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload/deployment"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload/grove"
+)
+
+// finding is a graph and what was seen of each of its services.
+type finding struct {
+	graph *v1alpha1.DynamoGraphDeployment
+	seen  map[string]snapshot.Evidence
+}
+
+func look(ctx context.Context, cluster *connect.Cluster, name string) (finding, error) {
+	f := finding{graph: &v1alpha1.DynamoGraphDeployment{}, seen: map[string]snapshot.Evidence{}}
+	if err := cluster.Get(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: name}, f.graph); err != nil {
+		return f, err
+	}
+	visitor := observe.NewVisitor(cluster, observe.NewLogs(cluster.Pods))
+	for service := range f.graph.Spec.SortedServices() {
+		e, err := visit(ctx, cluster, visitor, f.graph, service)
+		if err != nil {
+			return f, err
+		}
+		f.seen[service] = e
+	}
+	return f, nil
+}
+
+// visit reads what there is to know of one service: its pods, and what the
+// workloads were refused that make them.
+func visit(ctx context.Context, cluster *connect.Cluster, pods *observe.Inspector, dgd *v1alpha1.DynamoGraphDeployment, service string) (snapshot.Evidence, error) {
+	of := []client.ListOption{client.InNamespace(dgd.Namespace), client.MatchingLabels{
+		v1alpha1.LabelGraphName: dgd.Name, v1alpha1.LabelComponent: service,
+	}}
+	var deployments appsv1.DeploymentList
+	var sets lwsv1.LeaderWorkerSetList
+	var cliques grovev1alpha1.PodCliqueList
+	for _, list := range []client.ObjectList{&deployments, &sets, &cliques} {
+		if err := cluster.List(ctx, list, of...); err != nil && !meta.IsNoMatchError(err) {
+			return snapshot.Evidence{}, fmt.Errorf("list workloads of service %s: %w", service, err)
+		}
+	}
+	var names []string
+	for _, set := range sets.Items {
+		names = append(names, set.Name)
+	}
+	e, err := pods.Inspect(ctx, dgd.Namespace, dgd.Name, service, names...)
+	if err != nil {
+		return e, err
+	}
+	for _, d := range deployments.Items {
+		e.Refused = append(e.Refused, deployment.Refused(&d)...)
+	}
+	var beneath []graph.Object
+	for _, c := range cliques.Items {
+		beneath = append(beneath, &c)
+	}
+	e.Refused = append(e.Refused, grove.Refused(service, beneath)...)
+	return e, nil
+}
