@@ -5,6 +5,10 @@ const (
 	// ConditionReady of a graph is true when every service runs the current spec.
 	ConditionReady = "Ready"
 
+	// ConditionManaged is only there if the operator that writes it does not look
+	// after the object: true if another does, false if nobody does.
+	ConditionManaged = "Managed"
+
 	// ConditionAvailable of a component is true when its workload runs the
 	// current spec.
 	ConditionAvailable = "Available"
@@ -66,8 +70,11 @@ const (
 	// ReasonImmutableField means a change was asked for that the child cannot
 	// take, and that it holds what cannot be made again.
 	ReasonImmutableField = "ImmutableField"
-	// ReasonNotManaged means another operator, or none, manages this namespace.
+	// ReasonNotManaged means no operator looks after this namespace.
 	ReasonNotManaged = "NotManaged"
+	// ReasonNamespaceOperator means an operator of its own looks after this
+	// namespace.
+	ReasonNamespaceOperator = "NamespaceOperator"
 )
 
 // Reasons of a graph's Ready condition, beside the shared ones.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -15,10 +13,12 @@ import (
 )
 
 func addAdapters(_ context.Context, p *parts) error {
-	err := ctrl.NewControllerManagedBy(p).
-		For(&v1alpha1.DynamoGraphDeploymentScalingAdapter{}, builder.WithPredicates(intent())).
-		Watches(&v1alpha1.DynamoGraphDeployment{}, handler.EnqueueRequestsFromMapFunc(scalingadapter.OfGraph(p.GetClient()))).
-		Complete(reconcile.AsReconciler(p.GetClient(), &scalingadapter.Reconciler{Client: p.GetClient(), Clock: clock.RealClock{}}))
+	kind := &v1alpha1.DynamoGraphDeploymentScalingAdapter{}
+	ofGraph := handler.EnqueueRequestsFromMapFunc(scalingadapter.OfGraph(p.GetClient()))
+	reconciler := reconcile.AsReconciler(p.GetClient(), &scalingadapter.Reconciler{Client: p.GetClient(), Clock: clock.RealClock{}})
+	err := p.controllerOf(kind).
+		Watches(&v1alpha1.DynamoGraphDeployment{}, p.gathered(kind, ofGraph)).
+		Complete(p.guarded(kind, p.GetEventRecorder("dgdscalingadapter"), reconciler))
 	if err != nil {
 		return fmt.Errorf("watch scaling adapters: %w", err)
 	}

@@ -26,7 +26,7 @@ func addComponents(ctx context.Context, p *parts) error {
 		return err
 	}
 	kind := observe.Child{Object: &v1alpha1.DynamoComponentDeployment{}, List: &v1alpha1.DynamoComponentDeploymentList{}}
-	w, err := watch(p, kind, children, reconcile.AsReconciler(p.GetClient(), &componentdeployment.Reconciler{
+	w, err := watch(p, kind, children, recorder, reconcile.AsReconciler(p.GetClient(), &componentdeployment.Reconciler{
 		Client:   p.GetClient(),
 		Observer: observe.New(p.GetClient(), children...),
 		Facts:    p.facts,
@@ -35,6 +35,7 @@ func addComponents(ctx context.Context, p *parts) error {
 		Farewell: farewell,
 		Events:   recorder,
 		Clock:    clock.RealClock{},
+		Patience: p.patience(),
 		Platform: p.config.Platform(),
 	}))
 	if err != nil {

@@ -33,6 +33,9 @@ type guests struct {
 
 func addGuests(_ context.Context, p *parts) error {
 	g := &guests{parts: p, known: map[client.Object]bool{}}
+	if !p.config.ClusterWide() {
+		return addScout(p, g)
+	}
 	ours := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		return slices.Contains(snapshot.APIs, snapshot.API(o.GetName()))
 	})

@@ -2,6 +2,7 @@ package app
 
 import (
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -29,7 +30,9 @@ func stores(cfg config.Config) cache.Options {
 			&batchv1.Job{}:               {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy})},
 		},
 	}
-	if !cfg.ClusterWide() {
+	if cfg.ClusterWide() {
+		options.ByObject[&coordinationv1.Lease{}] = claimStore()
+	} else {
 		options.DefaultNamespaces = map[string]cache.Config{}
 		for _, namespace := range cfg.Namespaces {
 			options.DefaultNamespaces[namespace] = cache.Config{}

@@ -3,7 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
-	"reflect"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 
@@ -104,13 +105,22 @@ func ownerHandler(mgr manager.Manager, kind client.Object) handler.EventHandler 
 }
 
 // intent lets through what a user can change: spec, labels, annotations and
-// deletion. Our own status writes wake nobody.
+// deletion. What we write ourselves, in the status or as a note of a decision,
+// wakes nobody.
 func intent() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld, e.ObjectNew
 		return was.GetGeneration() != is.GetGeneration() ||
 			!was.GetDeletionTimestamp().Equal(is.GetDeletionTimestamp()) ||
-			!reflect.DeepEqual(was.GetAnnotations(), is.GetAnnotations()) ||
-			!reflect.DeepEqual(was.GetLabels(), is.GetLabels())
+			!maps.Equal(noted(was), noted(is)) ||
+			!maps.Equal(was.GetLabels(), is.GetLabels())
 	}}
+}
+
+// noted are an object's annotations but for the provider, which is ours to write.
+// It is put back by the next pass if somebody takes it away.
+func noted(object client.Object) map[string]string {
+	annotations := maps.Clone(object.GetAnnotations())
+	delete(annotations, v1alpha1.AnnotationWorkloadProvider)
+	return annotations
 }

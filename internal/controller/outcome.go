@@ -1,5 +1,5 @@
 // Package controller holds what the reconcilers of all kinds share: how a pass
-// ends. The reconcilers themselves live in a folder per kind.
+// begins and ends. The reconcilers themselves live in a folder per kind.
 package controller
 
 import (
@@ -16,6 +16,10 @@ import (
 // Report ends a pass: it writes the object's status if that changed, by one
 // patch of the difference, and turns the error of the pass into what the queue
 // does next. status points into object.
+//
+//	transient --> back-off
+//	waiting   --> a watch wakes us, or a time that the fault names
+//	invalid   --> nothing until the user edits the object
 func Report[S any](ctx context.Context, c client.Client, object client.Object, status *S, now S, err error) (reconcile.Result, error) {
 	if !equality.Semantic.DeepEqual(*status, now) {
 		before := object.DeepCopyObject().(client.Object)
@@ -25,8 +29,12 @@ func Report[S any](ctx context.Context, c client.Client, object client.Object, s
 			return reconcile.Result{}, fmt.Errorf("patch status: %w", patchErr)
 		}
 	}
-	if fault.Retry(err) {
+	switch f, known := fault.From(err); {
+	case fault.Retry(err):
 		return reconcile.Result{}, err
+	case known && f.Class == fault.Invalid:
+		return reconcile.Result{}, reconcile.TerminalError(err)
+	default:
+		return reconcile.Result{RequeueAfter: fault.Wait(err)}, nil // said in the status
 	}
-	return reconcile.Result{}, nil // said in the status; a watch will wake us
 }

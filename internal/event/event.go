@@ -3,6 +3,9 @@
 package event
 
 import (
+	"fmt"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
@@ -10,10 +13,46 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 )
 
-// Applied tells about each write of a change set.
+// limit is how long the API lets a note be.
+const limit = 1024
+
+// Applied tells about the writes of a pass: one event for what was created, one
+// for what was updated, one for what was deleted.
 func Applied(r events.EventRecorder, about runtime.Object, changes apply.ChangeSet) {
-	for _, c := range changes {
-		reason := string(c.Action) + c.Kind.Kind
-		r.Eventf(about, nil, corev1.EventTypeNormal, reason, "Reconcile", "%s %s %s", c.Action, c.Kind.Kind, c.Key.Name)
+	for _, action := range []apply.Action{apply.Created, apply.Updated, apply.Deleted} {
+		if what := listed(changes, action); what != "" {
+			r.Eventf(about, nil, corev1.EventTypeNormal, string(action), "Reconcile", "%s", shortened(string(action)+" "+what))
+		}
 	}
+}
+
+// listed names the objects that something happened to, by kind: "Service a, b;
+// Role c".
+func listed(changes apply.ChangeSet, action apply.Action) string {
+	var (
+		kinds []string
+		names = map[string][]string{}
+	)
+	for _, c := range changes {
+		if c.Action != action {
+			continue
+		}
+		kind := c.Kind.Kind
+		if names[kind] == nil {
+			kinds = append(kinds, kind)
+		}
+		names[kind] = append(names[kind], c.Key.Name)
+	}
+	var parts []string
+	for _, kind := range kinds {
+		parts = append(parts, fmt.Sprintf("%s %s", kind, strings.Join(names[kind], ", ")))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func shortened(note string) string {
+	if len(note) <= limit {
+		return note
+	}
+	return note[:limit-4] + " ..."
 }

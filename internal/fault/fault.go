@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Class says what has to happen before a retry can help.
@@ -29,6 +30,9 @@ type Fault struct {
 	Class   Class
 	Reason  string // CamelCase, becomes the condition's reason
 	Message string // one sentence for the person it will wake
+	// After is when a fault that is waited out is looked at again even if no
+	// watch tells of a change; zero leaves it to the watches.
+	After time.Duration
 }
 
 func (f *Fault) Error() string { return f.Message }
@@ -36,6 +40,12 @@ func (f *Fault) Error() string { return f.Message }
 // New makes a Fault; its message follows fmt.Sprintf.
 func New(class Class, reason, format string, args ...any) *Fault {
 	return &Fault{Class: class, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// Again has the fault looked at again after a while, for what no watch can tell.
+func (f *Fault) Again(after time.Duration) *Fault {
+	f.After = after
+	return f
 }
 
 // From finds the Fault in an error chain.
@@ -58,5 +68,28 @@ func Retry(err error) bool {
 		return inner == nil || Retry(inner)
 	default:
 		return true
+	}
+}
+
+// Wait is the soonest time after which a fault in err is to be looked at again;
+// zero when only a change can help.
+func Wait(err error) time.Duration {
+	switch e := err.(type) { //nolint:errorlint // walks the tree itself, branch by branch
+	case nil:
+		return 0
+	case *Fault:
+		return e.After
+	case interface{ Unwrap() []error }:
+		soonest := time.Duration(0)
+		for _, inner := range e.Unwrap() {
+			if w := Wait(inner); w > 0 && (soonest == 0 || w < soonest) {
+				soonest = w
+			}
+		}
+		return soonest
+	case interface{ Unwrap() error }:
+		return Wait(e.Unwrap())
+	default:
+		return 0
 	}
 }

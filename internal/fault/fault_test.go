@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 )
 
 func TestRetry(t *testing.T) {
@@ -27,6 +28,29 @@ func TestRetry(t *testing.T) {
 		t.Run(rule, func(t *testing.T) {
 			if got := Retry(c.err); got != c.want {
 				t.Errorf("Retry(%v) = %v, want %v", c.err, got, c.want)
+			}
+		})
+	}
+}
+
+func TestWait(t *testing.T) {
+	slow := New(Waiting, "Slow", "slow").Again(time.Minute)
+	soon := New(Waiting, "Soon", "soon").Again(time.Second)
+	cases := map[string]struct {
+		err  error
+		want time.Duration
+	}{
+		"nothing happened":                     {nil, 0},
+		"a fault that a watch ends":            {New(Waiting, "Watched", "x"), 0},
+		"a fault that only time ends":          {slow, time.Minute},
+		"wrapping keeps the time":              {fmt.Errorf("model a: %w", slow), time.Minute},
+		"of several the soonest counts":        {errors.Join(slow, soon, errors.New("x")), time.Second},
+		"an unknown error has the queue's own": {errors.New("x"), 0},
+	}
+	for rule, c := range cases {
+		t.Run(rule, func(t *testing.T) {
+			if got := Wait(c.err); got != c.want {
+				t.Errorf("Wait(%v) = %s, want %s", c.err, got, c.want)
 			}
 		})
 	}

@@ -1,0 +1,91 @@
+package app
+
+import (
+	"reflect"
+
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/controller"
+	"github.com/dynamo-operator/dynamo-operator/internal/queue"
+)
+
+// controllerOf begins the controller of one of our kinds: how its objects stand
+// in line is the same for all.
+func (p *parts) controllerOf(kind client.Object) *ctrl.Builder {
+	backoff := p.config.Controller.Queue
+	return ctrl.NewControllerManagedBy(p).
+		For(kind, builder.WithPredicates(intent())).
+		WithOptions(ctrlcontroller.Options{
+			MaxConcurrentReconciles: p.config.Controller.WorkersOf(nameOf(kind)),
+			RateLimiter:             queue.Backoff(backoff.BaseDelay.Duration, backoff.MaxDelay.Duration),
+			NewQueue:                p.lines.New,
+		})
+}
+
+// guarded puts what all passes have in common around a reconciler.
+func (p *parts) guarded(kind client.Object, recorder events.EventRecorder, r reconcile.Reconciler) reconcile.Reconciler {
+	return &controller.Guard{
+		Kind: nameOf(kind), Do: r,
+		Covers:  p.config.Covers,
+		Metrics: p.metrics, Tracer: p.tracer, Causes: p.causesOf(kind),
+		Retries: &controller.Retries{
+			Max: p.config.Controller.Queue.MaxRetries, Object: kind, Condition: wellBeing[nameOf(kind)],
+			Client: p.GetClient(), Events: recorder,
+		},
+	}
+}
+
+// gathered has objects of a kind wait a moment when something around them
+// changed, so that changes which come together cost one pass.
+func (p *parts) gathered(kind client.Object, h handler.EventHandler) handler.EventHandler {
+	return queue.Gather(h, p.config.Controller.Gather.Duration, p.causesOf(kind))
+}
+
+// causesOf remembers what wakes the objects of a kind, if traces tell of it.
+func (p *parts) causesOf(kind client.Object) *queue.Causes {
+	if p.config.Tracing.Endpoint == "" {
+		return nil
+	}
+	name := nameOf(kind)
+	if p.causes[name] == nil {
+		p.causes[name] = &queue.Causes{}
+	}
+	return p.causes[name]
+}
+
+// patience puts reports off for as long as changes are gathered, and a little
+// more, so that children bring the next pass rather than the clock.
+func (p *parts) patience() *controller.Patience {
+	return &controller.Patience{For: p.config.Controller.Gather.Duration * 2}
+}
+
+// nameOf is the name of one of our kinds.
+func nameOf(kind client.Object) string { return reflect.TypeOf(kind).Elem().Name() }
+
+func controllerDefaults(cfg config.Config) ctrlconfig.Controller {
+	return ctrlconfig.Controller{
+		MaxConcurrentReconciles: cfg.Controller.Workers,
+		ReconciliationTimeout:   cfg.Controller.Timeout.Duration,
+		// A replica that does not lead follows the cluster, so that it can take
+		// over at once.
+		EnableWarmup: new(true),
+	}
+}
+
+// wellBeing is the condition of each kind that tells whether an object is well.
+var wellBeing = map[string]string{
+	v1alpha1.KindDynamoGraphDeployment:               v1alpha1.ConditionReady,
+	v1alpha1.KindDynamoComponentDeployment:           v1alpha1.ConditionAvailable,
+	v1alpha1.KindDynamoGraphDeploymentScalingAdapter: v1alpha1.ConditionActive,
+	v1alpha1.KindDynamoModel:                         v1alpha1.ConditionEndpointsReady,
+	v1alpha1.KindDynamoGraphDeploymentRequest:        v1alpha1.ConditionValidation,
+}

@@ -1,0 +1,129 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/observe"
+)
+
+// podStore and warningStore are what the informers hold of pods and of what is
+// said about them: those of graphs, trimmed to what tells how they are.
+func podStore() cache.ByObject {
+	return cache.ByObject{Label: ofGraphs(), Transform: observe.TrimPod}
+}
+
+func warningStore() cache.ByObject {
+	return cache.ByObject{Field: observe.Warnings(), Transform: observe.TrimWarning}
+}
+
+// inspector reads pods for every controller that asks.
+func inspector(ctx context.Context, p *parts) (*observe.Inspector, error) {
+	if p.pods != nil {
+		return p.pods, nil
+	}
+	if err := observe.IndexPods(ctx, p.GetFieldIndexer()); err != nil {
+		return nil, err
+	}
+	var logs *observe.Logs
+	if p.config.Diagnosis.ReadLogs {
+		reader, err := typedcorev1.NewForConfig(p.GetConfig())
+		if err != nil {
+			return nil, fmt.Errorf("set up the reader of logs: %w", err)
+		}
+		logs = observe.NewLogs(reader)
+	}
+	p.pods = observe.NewInspector(p.GetClient(), p.GetAPIReader(), logs)
+	return p.pods, nil
+}
+
+// owner names what a pod is to be reported by.
+type owner func(pod client.Object) []reconcile.Request
+
+// watchPods wakes a controller for changes of pods, and for warnings that a
+// pod's own status does not hold.
+func watchPods(p *parts, w *watched, of owner) error {
+	toOwner := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, pod client.Object) []reconcile.Request { return of(pod) })
+	if err := w.controller.Watch(source.Kind[client.Object](p.GetCache(), &corev1.Pod{}, p.gathered(w.kind, toOwner), told())); err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
+	aboutPods := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, warning client.Object) []reconcile.Request {
+		about := warning.(*corev1.Event).InvolvedObject
+		key := types.NamespacedName{Namespace: warning.GetNamespace(), Name: about.Name}
+		switch about.Kind {
+		case "Pod":
+			pod := &corev1.Pod{}
+			if p.GetClient().Get(ctx, key, pod) != nil {
+				return nil // not of a graph, or gone
+			}
+			return of(pod)
+		case "StatefulSet":
+			// Of a LeaderWorkerSet, which is named after its component.
+			key.Name = groupSuffix.ReplaceAllString(key.Name, "")
+			return []reconcile.Request{{NamespacedName: key}}
+		default:
+			return nil
+		}
+	})
+	if err := w.controller.Watch(source.Kind[client.Object](p.GetCache(), &corev1.Event{}, p.gathered(w.kind, aboutPods), told())); err != nil {
+		return fmt.Errorf("watch warnings: %w", err)
+	}
+	return nil
+}
+
+// groupSuffix is what the StatefulSets of a leader and of its workers add to the
+// name of a component.
+var groupSuffix = regexp.MustCompile(`-\d+(-\d+)?$`)
+
+// told lets through changes of what is kept of an object: a pause that grew or a
+// count that rose was trimmed away.
+func told() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.DeepCopyObject().(client.Object), e.ObjectNew.DeepCopyObject().(client.Object)
+		was.SetResourceVersion("")
+		is.SetResourceVersion("")
+		return !equality.Semantic.DeepEqual(was, is)
+	}}
+}
+
+// componentOfPod leads from a pod to its DynamoComponentDeployment. Pods of a
+// component that stands alone carry its name as their graph's.
+func componentOfPod(pod client.Object) []reconcile.Request {
+	labels := pod.GetLabels()
+	key := types.NamespacedName{Namespace: pod.GetNamespace(), Name: labels[v1alpha1.LabelGraphName]}
+	if service := labels[v1alpha1.LabelComponent]; service != key.Name {
+		key.Name = graph.ComponentName(key.Name, service)
+	}
+	if onGrove(labels) {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: key}}
+}
+
+// graphOfPod leads from a pod that Grove made to its graph. Other graphs hear of
+// their pods from their components.
+func graphOfPod(pod client.Object) []reconcile.Request {
+	if !onGrove(pod.GetLabels()) {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{
+		Namespace: pod.GetNamespace(), Name: pod.GetLabels()[v1alpha1.LabelGraphName],
+	}}}
+}
+
+func onGrove(labels map[string]string) bool { return labels["grove.io/podclique"] != "" }

@@ -1,0 +1,74 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/metric"
+	"github.com/dynamo-operator/dynamo-operator/internal/queue"
+	"github.com/dynamo-operator/dynamo-operator/internal/tracing"
+)
+
+// Guard stands around the reconciler of a kind: it keeps namespaces out that are
+// not ours, turns panics into errors, counts, traces, and gives up on what
+// failed too often.
+type Guard struct {
+	Kind string
+	Do   reconcile.Reconciler
+	// Covers tells which namespaces are ours to look after.
+	Covers  func(namespace string) bool
+	Metrics *metric.Metrics
+	Tracer  *tracing.Tracer
+	Causes  *queue.Causes
+	Retries *Retries
+}
+
+// Reconcile makes one guarded pass.
+func (g *Guard) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if !g.Covers(request.Namespace) {
+		return reconcile.Result{}, nil
+	}
+	begin := time.Now()
+	ctx, span := g.Tracer.Pass(ctx, g.Kind, request.Namespace, request.Name, g.Causes.Take(request))
+	result, err := g.pass(ctx, request)
+	ended := ending(result, err)
+	g.Metrics.Pass(g.Kind, request.Namespace, ended, time.Since(begin), err)
+	tracing.End(span, string(ended), err)
+	if g.Retries.Exhausted(request, err) {
+		g.Metrics.GaveUp(g.Kind, request.Namespace)
+		return reconcile.Result{}, g.Retries.GiveUp(ctx, request, err)
+	}
+	return result, err
+}
+
+// pass makes a pass that cannot take the operator down.
+func (g *Guard) pass(ctx context.Context, request reconcile.Request) (result reconcile.Result, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			log.FromContext(ctx).Error(nil, "a pass panicked", "panic", r, "stack", string(debug.Stack()))
+			result, err = reconcile.Result{}, fmt.Errorf("panic: %v", r)
+		}
+	}()
+	result, err = g.Do.Reconcile(ctx, request)
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	return result, err
+}
+
+func ending(result reconcile.Result, err error) metric.Result {
+	switch {
+	case err != nil:
+		return metric.Error
+	case result.RequeueAfter > 0:
+		return metric.Requeue
+	default:
+		return metric.Success
+	}
+}

@@ -1,0 +1,148 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/metric"
+	"github.com/dynamo-operator/dynamo-operator/internal/tracing"
+)
+
+var request = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "a", Name: "g"}}
+
+func guard(t *testing.T, limit int, do reconcile.Func) (*Guard, *events.FakeRecorder) {
+	t.Helper()
+	kinds := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(kinds); err != nil {
+		t.Fatal(err)
+	}
+	graph := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "g", Generation: 3}}
+	counted, err := metric.New(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder := events.NewFakeRecorder(10)
+	return &Guard{
+		Kind: v1alpha1.KindDynamoGraphDeployment, Do: do,
+		Covers:  func(namespace string) bool { return namespace == "a" },
+		Metrics: counted, Tracer: tracing.Off(),
+		Retries: &Retries{
+			Max: limit, Object: &v1alpha1.DynamoGraphDeployment{}, Condition: v1alpha1.ConditionReady,
+			Client: fake.NewClientBuilder().WithScheme(kinds).WithObjects(graph).WithStatusSubresource(graph).Build(), Events: recorder,
+		},
+	}, recorder
+}
+
+func TestAPanicIsAnErrorOfOnePass(t *testing.T) {
+	g, _ := guard(t, 0, func(context.Context, reconcile.Request) (reconcile.Result, error) { panic("nil map") })
+	if _, err := g.Reconcile(t.Context(), request); err == nil || !strings.Contains(err.Error(), "nil map") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestNamespacesOfOthersAreLeftAlone(t *testing.T) {
+	g, _ := guard(t, 0, func(context.Context, reconcile.Request) (reconcile.Result, error) {
+		t.Error("a pass was made")
+		return reconcile.Result{}, nil
+	})
+	other := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "b", Name: "g"}}
+	if _, err := g.Reconcile(t.Context(), other); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatFailsTooOftenIsLeftAloneAndSaysSo(t *testing.T) {
+	refused := errors.New("connection refused")
+	g, recorder := guard(t, 2, func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, refused })
+	if _, err := g.Reconcile(t.Context(), request); !errors.Is(err, refused) || errors.Is(err, reconcile.TerminalError(nil)) {
+		t.Errorf("first failure: %v, want one that is retried", err)
+	}
+	if _, err := g.Reconcile(t.Context(), request); !errors.Is(err, reconcile.TerminalError(nil)) {
+		t.Errorf("last failure: %v, want a terminal one", err)
+	}
+	select {
+	case event := <-recorder.Events:
+		if !strings.Contains(event, v1alpha1.ReasonRetriesExhausted) {
+			t.Errorf("event %s", event)
+		}
+	default:
+		t.Error("no event")
+	}
+	graph := &v1alpha1.DynamoGraphDeployment{}
+	if err := g.Retries.Client.Get(t.Context(), request.NamespacedName, graph); err != nil {
+		t.Fatal(err)
+	}
+	ready := meta.FindStatusCondition(graph.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Reason != v1alpha1.ReasonRetriesExhausted || !strings.Contains(ready.Message, "connection refused") {
+		t.Errorf("condition %v", ready)
+	}
+	if _, err := g.Reconcile(t.Context(), request); errors.Is(err, reconcile.TerminalError(nil)) {
+		t.Error("a change starts the count anew")
+	}
+}
+
+func TestASuccessForgetsFailures(t *testing.T) {
+	r := &Retries{Max: 2}
+	for i, err := range []error{errors.New("x"), nil, errors.New("x")} {
+		if r.Exhausted(request, err) {
+			t.Errorf("given up after pass %d", i)
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	cases := map[string]struct {
+		err      error
+		after    time.Duration
+		retry    bool
+		terminal bool
+	}{
+		"all is well":                             {},
+		"a transient error backs off":             {err: errors.New("x"), retry: true},
+		"a user's mistake is not tried again":     {err: fault.New(fault.Invalid, "Bad", "x"), terminal: true},
+		"a fault that a watch ends just waits":    {err: fault.New(fault.Waiting, "Later", "x")},
+		"a fault that time ends is looked at":     {err: fault.New(fault.Waiting, "Later", "x").Again(time.Minute), after: time.Minute},
+		"a missing API is told of by its watch":   {err: fault.New(fault.Unsupported, "NoLWS", "x")},
+		"a taken name is looked at with back-off": {err: fault.New(fault.Conflict, "Taken", "x"), retry: true},
+	}
+	for rule, c := range cases {
+		t.Run(rule, func(t *testing.T) {
+			graph := &v1alpha1.DynamoGraphDeployment{}
+			result, err := Report(t.Context(), nil, graph, &graph.Status, graph.Status, c.err)
+			terminal := errors.Is(err, reconcile.TerminalError(nil))
+			if result.RequeueAfter != c.after || terminal != c.terminal || (err != nil && !terminal) != c.retry {
+				t.Errorf("Report = %v, %v", result, err)
+			}
+		})
+	}
+}
+
+func TestPatience(t *testing.T) {
+	p := &Patience{For: time.Second}
+	if _, off := p.PutOff("u", true); !off {
+		t.Error("a pass that wrote is put off")
+	}
+	if _, off := p.PutOff("u", true); off {
+		t.Error("children that never rest are still reported")
+	}
+	if _, off := p.PutOff("u", false); off {
+		t.Error("a pass that wrote nothing is reported")
+	}
+	if _, off := (*Patience)(nil).PutOff("u", true); off {
+		t.Error("without patience every pass is reported")
+	}
+}
