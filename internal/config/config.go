@@ -41,6 +41,7 @@ type Config struct {
 	Shutdown    Shutdown    `json:"shutdown,omitzero"`
 	Webhook     Webhook     `json:"webhook,omitzero"`
 	Certificate Certificate `json:"certificate,omitzero"`
+	Tenancy     Tenancy     `json:"tenancy,omitzero"`
 	Diagnosis   Diagnosis   `json:"diagnosis,omitzero"`
 	Log         Log         `json:"log,omitzero"`
 	Tracing     Tracing     `json:"tracing,omitzero"`
@@ -63,6 +64,7 @@ func Default() Config {
 		Shutdown:    defaultShutdown(),
 		Webhook:     defaultWebhook(),
 		Certificate: defaultCertificate(),
+		Tenancy:     defaultTenancy(),
 		Diagnosis:   defaultDiagnosis(),
 		Log:         defaultLog(),
 		Tracing:     defaultTracing(),
@@ -110,6 +112,7 @@ func (c Config) Validate() error {
 	errs = append(errs, c.Shutdown.validate(field.NewPath("shutdown"))...)
 	errs = append(errs, c.Webhook.validate(field.NewPath("webhook"))...)
 	errs = append(errs, c.Certificate.validate(field.NewPath("certificate"))...)
+	errs = append(errs, c.Tenancy.validate(field.NewPath("tenancy"))...)
 	errs = append(errs, c.Log.validate(field.NewPath("log"))...)
 	errs = append(errs, c.Tracing.validate(field.NewPath("tracing"))...)
 	return errs.ToAggregate()

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -26,6 +27,9 @@ type Facts struct {
 	Cached client.Reader
 	// Direct asks the API server, for what is too rare to be watched.
 	Direct client.Reader
+	// Served, if it holds something, tells which optional APIs there are, to an
+	// operator that may not read their definitions.
+	Served *atomic.Pointer[snapshot.Capabilities]
 }
 
 // Definition is an empty CustomResourceDefinition to watch by metadata alone.
@@ -37,6 +41,11 @@ func Definition() *metav1.PartialObjectMetadata {
 
 // Capabilities reads which optional APIs the cluster serves now.
 func (f Facts) Capabilities(ctx context.Context) (snapshot.Capabilities, error) {
+	if f.Served != nil {
+		if known := f.Served.Load(); known != nil {
+			return *known, nil
+		}
+	}
 	have := snapshot.Capabilities{}
 	for _, api := range snapshot.APIs {
 		d := Definition()
@@ -131,14 +140,19 @@ func (f Facts) QueueExists(ctx context.Context, name string) (bool, error) {
 
 // SecretExists asks for a Secret by name, without reading what it holds.
 func (f Facts) SecretExists(ctx context.Context, namespace, name string) (bool, error) {
-	s := &metav1.PartialObjectMetadata{}
-	s.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	err := f.Direct.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, s)
+	return f.exists(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), namespace, name)
+}
+
+// exists asks the API server for an object by name, without its content.
+func (f Facts) exists(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (bool, error) {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(kind)
+	err := f.Direct.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, object)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look for Secret %s/%s: %w", namespace, name, err)
+		return false, fmt.Errorf("look for %s %s/%s: %w", kind.Kind, namespace, name, err)
 	}
 	return true, nil
 }
