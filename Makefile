@@ -18,7 +18,7 @@ LDFLAGS  := -s -w -X $(MODULE)/internal/version.version=$(VERSION) -X $(MODULE)/
 KUBERNETES    := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' localcluster/go.mod)
 CLUSTER_FLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(KUBERNETES)))
 
-PROGRAMS := dynamo-operator dynamo-mocker kubectl-dynamo
+PROGRAMS := dynamo-operator dynamo-mocker dynamo-profiler kubectl-dynamo
 SOURCES  := $(shell find api cmd config internal -name '*.go' -not -name '*_test.go' -o -path 'config/*' -name '*.yaml') go.mod
 CLUSTER  := $(shell find localcluster -name '*.go' -not -name '*_test.go') localcluster/go.mod
 

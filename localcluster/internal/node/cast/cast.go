@@ -14,8 +14,15 @@ import (
 // Mocker is the binary that plays every Dynamo runtime.
 const Mocker = "dynamo-mocker"
 
+// profiler answers requests for graphs, in the runtime's stead as well: it takes
+// the same arguments and leaves the same files.
+const (
+	profiler       = "dynamo-profiler"
+	profilerModule = "benchmarks.profiler.profile_sla"
+)
+
 // ours are the images whose binary exists here; the binary has the image's name.
-var ours = []string{"dynamo-operator", "kubectl-dynamo", "dynamo-profiler"}
+var ours = []string{"dynamo-operator", "kubectl-dynamo", profiler}
 
 // runtimeImages are the parts of an image's name that betray a Dynamo runtime.
 // A placeholder such as ${IMAGE} stands for one in example manifests.
@@ -49,6 +56,9 @@ func For(image string, command, args []string) Part {
 		return Part{Program: base, Args: slices.Concat(command, args)}
 	}
 	line := slices.Concat(command, args)
+	if i := slices.Index(line, profilerModule); i > 0 && line[i-1] == "-m" {
+		return Part{Program: profiler, Args: append([]string{"profile-sla"}, line[i+1:]...)}
+	}
 	if runtimeCommand.MatchString(strings.Join(line, " ")) || runtimeImage(name) {
 		return Part{Program: Mocker, Args: line}
 	}

@@ -40,6 +40,10 @@ func TestFor(t *testing.T) {
 			image: "python:3.12", command: []string{"sh", "-c"}, args: []string{"cd /x && exec python3 -m dynamo.vllm --model m"},
 			want: Part{Mocker, []string{"sh", "-c", "cd /x && exec python3 -m dynamo.vllm --model m"}},
 		},
+		"the profiler of a runtime is played by ours": {
+			image: "my-registry/vllm-runtime:my-tag", command: []string{"python", "-m", "benchmarks.profiler.profile_sla"}, args: []string{"--profile-config", "{}"},
+			want: Part{"dynamo-profiler", []string{"profile-sla", "--profile-config", "{}"}},
+		},
 		"a foreign image is played by nobody": {
 			image: "busybox:1.36", command: []string{"sleep", "1000"},
 		},
