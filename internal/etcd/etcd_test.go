@@ -1,22 +1,16 @@
 package etcd_test
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"context"
-	"net"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/etcd"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/etcdserver"
 )
 
 func TestAddresses(t *testing.T) {
@@ -80,15 +74,14 @@ func TestATreeIsDeletedFromARealServer(t *testing.T) {
 	if bin == "" {
 		t.Skip("PLAYGROUND_BIN is not set: there is no etcd to run")
 	}
-	socket := serve(t, bin)
-	put := putter(t, socket)
+	server := etcdserver.Start(t, bin)
 	for _, key := range []string{
 		"/ns/components/Frontend", "/ns/components/Frontend/a", "/ns/components/Frontend/b/c",
 		"/ns/components/Frontend2/a", "/ns/components/decode/a", "/other/components/Frontend/a",
 	} {
-		put(key)
+		server.Put(t, key)
 	}
-	store, err := etcd.New("unix://" + socket)
+	store, err := etcd.New(server.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,87 +91,11 @@ func TestATreeIsDeletedFromARealServer(t *testing.T) {
 		}
 	}
 	want := []string{"/ns/components/Frontend2/a", "/ns/components/decode/a", "/other/components/Frontend/a"}
-	if diff := cmp.Diff(want, keys(t, socket)); diff != "" {
+	got, err := server.Keys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-}
-
-// serve runs etcd on a socket; the folder's name is short, as sockets want it.
-func serve(t *testing.T, bin string) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "etcd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	client, peer := "unix://"+filepath.Join(dir, "c"), "unix://p.sock"
-	command := exec.Command(filepath.Join(bin, "localcluster"), "--name=one", "--data-dir="+filepath.Join(dir, "data"),
-		"--listen-client-urls="+client, "--advertise-client-urls="+client,
-		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=one="+peer,
-		"--unsafe-no-fsync", "--log-level=error")
-	command.Args[0] = "etcd" // the binary plays the program that it is called as
-	command.Dir = dir
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-	})
-	socket := filepath.Join(dir, "c")
-	for deadline := time.Now().Add(2 * time.Minute); ; {
-		if connection, err := net.Dial("unix", socket); err == nil {
-			_ = connection.Close()
-			return socket
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("etcd does not listen")
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}
-
-func ask(t *testing.T, socket, path string, question, answer any) {
-	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}}
-	defer client.CloseIdleConnections()
-	body, err := json.Marshal(question)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := client.Post("http://localhost"+path, "application/json", strings.NewReader(string(body)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s", path, response.Status)
-	}
-	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func putter(t *testing.T, socket string) func(key string) {
-	return func(key string) {
-		t.Helper()
-		ask(t, socket, "/v3/kv/put", map[string]any{"key": []byte(key), "value": []byte("x")}, &struct{}{})
-	}
-}
-
-func keys(t *testing.T, socket string) []string {
-	t.Helper()
-	var answer struct {
-		KVs []struct {
-			Key []byte `json:"key"`
-		} `json:"kvs"`
-	}
-	ask(t, socket, "/v3/kv/range", map[string]any{"key": []byte("/"), "range_end": []byte("0")}, &answer)
-	var all []string
-	for _, kv := range answer.KVs {
-		all = append(all, string(kv.Key))
-	}
-	return all
 }

@@ -12,11 +12,7 @@ import (
 // TestGraphsRunOnGrove runs graphs through Grove's API. Grove's own operator
 // cannot be built here; a stand-in makes the pods.
 func TestGraphsRunOnGrove(t *testing.T) {
-	grove, err := start("grove", "grove")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { stop(grove) })
+	grove := need(t, grove)
 	t.Run("graphs", func(t *testing.T) {
 		t.Run("quickstart", func(t *testing.T) {
 			t.Parallel()

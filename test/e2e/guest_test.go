@@ -3,49 +3,14 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 )
-
-// TestAnOptionalAPIThatAppearsIsUsedWithoutARestart starts without any of them.
-func TestAnOptionalAPIThatAppearsIsUsedWithoutARestart(t *testing.T) {
-	bare, err := start("bare", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { stop(bare) })
-	w := newWorldOn(t, bare)
-	w.apply("../../examples/vllm-ray.yaml")
-	w.eventually("the graph to say what is missing", func(ctx context.Context) error {
-		dgd := &v1alpha1.DynamoGraphDeployment{}
-		if err := w.cluster.Client.Get(ctx, w.key("vllm-ray"), dgd); err != nil {
-			return err
-		}
-		ready := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionReady)
-		if ready == nil || !strings.Contains(ready.Message, "decode spans 2 nodes; install LeaderWorkerSet") {
-			return fmt.Errorf("condition %v", ready)
-		}
-		if dgd.Status.State != v1alpha1.GraphStatePending {
-			return fmt.Errorf("state %q", dgd.Status.State)
-		}
-		return nil
-	})
-	for _, definition := range []string{"volcano/volcano-podgroup.yaml", "lws/leaderworkerset.x-k8s.io_leaderworkersets.yaml"} {
-		w.apply(filepath.Join(binDir, "addons", definition))
-	}
-	w.eventually("the LeaderWorkerSet to be made", func(ctx context.Context) error {
-		return w.cluster.Client.Get(ctx, w.key("vllm-ray-decode-0"), &lwsv1.LeaderWorkerSet{})
-	})
-}
 
 // TestAPullSecretThatAppearsReachesThePods needs no change of the graph.
 func TestAPullSecretThatAppearsReachesThePods(t *testing.T) {

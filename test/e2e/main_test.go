@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,29 @@ import (
 // shared is the cluster that most tests use, each in a namespace of its own. It
 // has everything optional but Grove, which would run every graph.
 var shared *playground.Cluster
+
+// grove and bare start further clusters for the first test that needs them: one
+// where Grove runs every graph, and one with nothing optional.
+var (
+	grove = sync.OnceValues(func() (*playground.Cluster, error) { return start("grove", "grove") })
+	bare  = sync.OnceValues(func() (*playground.Cluster, error) { return start("bare", "") })
+)
+
+// need is a cluster, or the end of the test.
+func need(t *testing.T, cluster func() (*playground.Cluster, error)) *playground.Cluster {
+	t.Helper()
+	c, err := cluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// running are all clusters, to be stopped in the end.
+var running struct {
+	sync.Mutex
+	clusters []*playground.Cluster
+}
 
 // binDir holds the programs under test, dir the clusters' data.
 var binDir, dir string
@@ -37,11 +61,11 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+	defer stopAll()
 	if shared, err = start("shared", "lws,volcano,istio,inference"); err != nil {
 		fmt.Println(err)
 		return 1
 	}
-	defer stop(shared)
 	return m.Run()
 }
 
@@ -53,27 +77,36 @@ func start(name, with string) (*playground.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := playground.Options{BinDir: binDir, Dir: filepath.Join(dir, name), Nodes: 12, GPUsPerNode: 8, Log: log}
+	options := playground.Options{BinDir: binDir, Dir: filepath.Join(dir, name), Nodes: 12, GPUsPerNode: 8, Log: log, Args: []string{"--audit-log"}}
 	if with != "" {
-		options.Args = []string{"--with", with}
+		options.Args = append(options.Args, "--with", with)
 	}
 	c, err := playground.Up(ctx, options)
 	if err != nil {
 		return nil, err
 	}
+	running.Lock()
+	running.clusters = append(running.clusters, c)
+	running.Unlock()
 	if err := c.InstallAPI(ctx); err != nil {
-		stop(c)
 		return nil, err
 	}
 	if err := c.InstallOperator(ctx); err != nil {
-		stop(c)
 		return nil, err
 	}
 	return c, nil
 }
 
-func stop(c *playground.Cluster) {
-	if err := c.Down(context.Background()); err != nil {
-		fmt.Println(err)
+func stopAll() {
+	running.Lock()
+	defer running.Unlock()
+	var all sync.WaitGroup
+	for _, c := range running.clusters {
+		all.Go(func() {
+			if err := c.Down(context.Background()); err != nil {
+				fmt.Println(err)
+			}
+		})
 	}
+	all.Wait()
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/playground"
 )
 
 // kill ends a process the hard way, as a crash would.
@@ -23,16 +25,23 @@ func kill(t *testing.T, pid int) {
 // engineOf finds the process that plays a pod's main container.
 func engineOf(t *testing.T, pod corev1.Pod) int {
 	t.Helper()
-	return findProcess(t, "the engine of "+pod.Name, func(_, environ string) bool {
+	return findProcesses(t, "the engine of "+pod.Name, func(_, environ string) bool {
 		return strings.Contains(environ, "\x00POD_UID="+string(pod.UID)+"\x00")
-	})
+	})[0]
 }
 
-// controlPlane finds a process of this test's own cluster.
+// controlPlane finds a process of the cluster that most tests share.
 func controlPlane(t *testing.T, program string) int {
 	t.Helper()
-	dir := filepath.Dir(shared.Kubeconfig)
-	return findProcess(t, program, func(commandLine, _ string) bool {
+	return processesOf(t, shared, program)[0]
+}
+
+// processesOf finds the processes of a cluster that run a program. Other
+// clusters of this machine have the same ones.
+func processesOf(t *testing.T, c *playground.Cluster, program string) []int {
+	t.Helper()
+	dir := filepath.Dir(c.Kubeconfig)
+	return findProcesses(t, program, func(commandLine, _ string) bool {
 		return filepath.Base(firstOf(commandLine)) == program && strings.Contains(commandLine, dir)
 	})
 }
@@ -42,13 +51,15 @@ func firstOf(commandLine string) string {
 	return first
 }
 
-// findProcess looks through our own processes; others cannot be read.
-func findProcess(t *testing.T, what string, matches func(commandLine, environ string) bool) int {
+// findProcesses looks through our own processes; others cannot be read. There
+// is at least one, or the test ends.
+func findProcesses(t *testing.T, what string, matches func(commandLine, environ string) bool) []int {
 	t.Helper()
 	folders, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		t.Fatal(err)
 	}
+	var found []int
 	for _, folder := range folders {
 		commandLine, err := os.ReadFile(folder + "/cmdline")
 		if err != nil || len(commandLine) == 0 {
@@ -63,9 +74,11 @@ func findProcess(t *testing.T, what string, matches func(commandLine, environ st
 			if err != nil {
 				t.Fatal(err)
 			}
-			return pid
+			found = append(found, pid)
 		}
 	}
-	t.Fatalf("no process is %s", what)
-	return 0
+	if len(found) == 0 {
+		t.Fatalf("no process is %s", what)
+	}
+	return found
 }

@@ -57,6 +57,32 @@ func TestARestartReplacesEveryPod(t *testing.T) {
 	}
 }
 
+func TestANewerRestartSupersedesOneThatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(w.restful("g"))
+	w.ready("g")
+	w.patchGraph("g", `{"spec":{"restart":{"id":"1"}}}`)
+	w.eventually("the first restart to begin", func(context.Context) error {
+		if r := w.graph("g").Status.Restart; r == nil || r.ObservedID != "1" {
+			return fmt.Errorf("restart %+v", r)
+		}
+		return nil
+	})
+	w.patchGraph("g", `{"spec":{"restart":{"id":"2"}}}`)
+	w.eventually("the second restart to be completed", func(context.Context) error {
+		if r := w.graph("g").Status.Restart; r == nil || r.Phase != v1alpha1.RestartPhaseCompleted || r.ObservedID != "2" {
+			return fmt.Errorf("restart %+v", r)
+		}
+		return nil
+	})
+	for _, pod := range w.pods(w.ctx) {
+		if got := pod.Annotations[v1alpha1.AnnotationRestartAt]; pod.DeletionTimestamp == nil && got != "2" {
+			t.Errorf("%s carries restart %q", pod.Name, got)
+		}
+	}
+}
+
 // phases follows the phases that a graph's restart goes through.
 func (w world) phases(dgd *v1alpha1.DynamoGraphDeployment) func() map[v1alpha1.RestartPhase]bool {
 	w.Helper()

@@ -1,0 +1,116 @@
+// Package etcdserver runs the control plane's etcd for a test, on a socket of
+// its own, so that no port is taken.
+package etcdserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Server is a running etcd.
+type Server struct {
+	// Address is what clients are told.
+	Address string
+
+	socket string
+	dir    string
+	bin    string
+	ended  *exec.Cmd
+}
+
+// Start runs etcd from the folder of our programs until the test ends.
+func Start(t *testing.T, bin string) *Server {
+	t.Helper()
+	// Names of sockets must be short, which those of a test's folder are not.
+	dir, err := os.MkdirTemp("", "etcd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	s := &Server{socket: filepath.Join(dir, "c"), dir: dir, bin: bin}
+	s.Address = "unix://" + s.socket
+	t.Cleanup(s.Stop)
+	s.Run(t)
+	return s
+}
+
+// Run starts the server, again if it was stopped, and waits until it answers.
+func (s *Server) Run(t *testing.T) {
+	t.Helper()
+	peer := "unix://p.sock" // of this URL etcd uses the host as a path
+	s.ended = exec.Command(filepath.Join(s.bin, "localcluster"), "--name=one", "--data-dir="+filepath.Join(s.dir, "data"),
+		"--listen-client-urls="+s.Address, "--advertise-client-urls="+s.Address,
+		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=one="+peer,
+		"--unsafe-no-fsync", "--log-level=error")
+	s.ended.Args[0] = "etcd" // the binary plays the program that it is called as
+	s.ended.Dir = s.dir
+	if err := s.ended.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		err := s.ask("/v3/kv/range", map[string]any{"key": []byte("/")}, &struct{}{})
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("etcd does not answer: %v", err)
+		}
+	}
+}
+
+// Stop ends the server; its data stays.
+func (s *Server) Stop() {
+	_ = s.ended.Process.Kill()
+	_ = s.ended.Wait()
+	_ = os.Remove(s.socket)
+}
+
+// Put writes a key.
+func (s *Server) Put(t *testing.T, key string) {
+	t.Helper()
+	if err := s.ask("/v3/kv/put", map[string]any{"key": []byte(key), "value": []byte("x")}, &struct{}{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Keys lists all keys below /.
+func (s *Server) Keys() ([]string, error) {
+	var answer struct {
+		KVs []struct {
+			Key []byte `json:"key"`
+		} `json:"kvs"`
+	}
+	err := s.ask("/v3/kv/range", map[string]any{"key": []byte("/"), "range_end": []byte("0")}, &answer)
+	var all []string
+	for _, kv := range answer.KVs {
+		all = append(all, string(kv.Key))
+	}
+	return all, err
+}
+
+func (s *Server) ask(path string, question, answer any) error {
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", s.socket)
+		},
+	}}
+	body, err := json.Marshal(question)
+	if err != nil {
+		return err
+	}
+	response, err := client.Post("http://localhost"+path, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	return json.NewDecoder(response.Body).Decode(answer)
+}

@@ -1,0 +1,136 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+)
+
+// operatorUser is who the operator is to the API server.
+var operatorUser = fmt.Sprintf("system:serviceaccount:%s:%s", playground.OperatorKey.Namespace, playground.OperatorKey.Name)
+
+// write is a mutating request in the API server's audit log, whatever came of
+// it: a patch that changes nothing is there as well.
+type write struct {
+	User struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	Verb string `json:"verb"`
+	Ref  struct {
+		Namespace   string `json:"namespace"`
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+	Status struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+	Received time.Time `json:"requestReceivedTimestamp"`
+}
+
+// String leaves out which of several objects it was: a rule is about kinds.
+func (w write) String() string {
+	resource := w.Ref.Resource
+	if w.Ref.Subresource != "" {
+		resource += "/" + w.Ref.Subresource
+	}
+	return w.Verb + " " + resource
+}
+
+// made reports whether the request made an object: an apply is a patch that may.
+func (w write) made() bool { return w.Status.Code == 201 && w.Ref.Subresource == "" }
+
+// auditLog is where a cluster writes it.
+func (w world) auditLog() string {
+	return filepath.Join(filepath.Dir(w.cluster.Kubeconfig), "logs", "audit.log")
+}
+
+// mark is the end of the audit log now; a request is in the log before it is
+// answered.
+func (w world) mark() int64 {
+	w.Helper()
+	info, err := os.Stat(w.auditLog())
+	if err != nil {
+		w.Fatal(err)
+	}
+	return info.Size()
+}
+
+// since reads the requests of the log after a mark that concern this world.
+func (w world) since(mark int64) []write {
+	w.Helper()
+	file, err := os.Open(w.auditLog())
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.Seek(mark, io.SeekStart); err != nil {
+		w.Fatal(err)
+	}
+	var all []write
+	lines := bufio.NewReader(file)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return all // a last line without an end is still being written
+		}
+		if err != nil {
+			w.Fatal(err)
+		}
+		var one write
+		if err := json.Unmarshal(line, &one); err != nil {
+			w.Fatalf("audit log: %v", err)
+		}
+		if one.Ref.Namespace == w.namespace {
+			all = append(all, one)
+		}
+	}
+}
+
+// byOperator reads what the operator wrote in this world after a mark.
+func (w world) byOperator(mark int64) []write {
+	w.Helper()
+	return slices.DeleteFunc(w.since(mark), func(one write) bool { return one.User.Username != operatorUser })
+}
+
+// settled waits until the operator has written nothing in this world for a
+// while: what it tells about a change may come after the change.
+func (w world) settled() {
+	w.Helper()
+	const quiet = 3 * time.Second
+	mark, from := w.mark(), time.Now()
+	w.eventually("the operator to be done", func(context.Context) error {
+		if n := len(w.byOperator(mark)); n > 0 {
+			mark, from = w.mark(), time.Now()
+			return fmt.Errorf("%d more writes", n)
+		}
+		if left := quiet - time.Since(from); left > 0 {
+			return fmt.Errorf("quiet for %s only", quiet-left)
+		}
+		return nil
+	})
+}
+
+// tally counts requests by what they are, in order.
+func tally(writes []write) string {
+	counts := map[string]int{}
+	for _, one := range writes {
+		counts[one.String()]++
+	}
+	var lines []string
+	for what, n := range counts {
+		lines = append(lines, fmt.Sprintf("%d %s", n, what))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, ", ")
+}

@@ -1,0 +1,196 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/etcd"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/etcdserver"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
+)
+
+// TestOnABareCluster shows what needs a cluster of its own: without optional
+// APIs, with an operator that was away, and with a node that can be spared.
+func TestOnABareCluster(t *testing.T) {
+	t.Parallel()
+	cluster := need(t, bare)
+	store := etcdserver.Start(t, binDir)
+	inherited := newWorldOn(t, cluster)
+	inherited.create(inherited.restful("old"))
+	inherited.ready("old")
+	inherited.settled()
+	inherited.scaleOperator(0)
+	legacy := inherited.bequeath("old")
+	inherited.configureOperator("endpoints: {etcd: \"" + store.Address + "\"}")
+	inherited.scaleOperator(1)
+
+	t.Run("", func(t *testing.T) {
+		t.Run("children of an earlier operator are adopted and nothing restarts", func(t *testing.T) {
+			t.Parallel()
+			inherited := inherited
+			inherited.T = t
+			inherited.adopted(legacy)
+		})
+		t.Run("an optional API that appears is used without a restart", func(t *testing.T) {
+			t.Parallel()
+			newWorldOn(t, cluster).usesLaterAPI()
+		})
+		t.Run("pods of a lost node are replaced elsewhere", func(t *testing.T) {
+			t.Parallel()
+			newWorldOn(t, cluster).survivesNode()
+		})
+		t.Run("keys in etcd go with their component", func(t *testing.T) {
+			t.Parallel()
+			newWorldOn(t, cluster).clearsKeys(store)
+		})
+	})
+}
+
+// scaleOperator has the operator run, or not.
+func (w world) scaleOperator(replicas int32) {
+	w.Helper()
+	d := &appsv1.Deployment{}
+	d.Namespace, d.Name = playground.OperatorKey.Namespace, playground.OperatorKey.Name
+	if err := w.cluster.Client.Patch(w.ctx, d, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))); err != nil {
+		w.Fatal(err)
+	}
+	w.eventually(fmt.Sprintf("%d operators", replicas), func(ctx context.Context) error {
+		if err := w.cluster.Client.Get(ctx, playground.OperatorKey, d); err != nil {
+			return err
+		}
+		if d.Status.ObservedGeneration < d.Generation || d.Status.Replicas != replicas || d.Status.AvailableReplicas != replicas {
+			return fmt.Errorf("status %+v", d.Status)
+		}
+		return nil
+	})
+}
+
+// configureOperator adds lines to the configuration that the operator reads when
+// it starts.
+func (w world) configureOperator(lines string) {
+	w.Helper()
+	var maps corev1.ConfigMapList
+	if err := w.cluster.Client.List(w.ctx, &maps, client.InNamespace(playground.OperatorKey.Namespace)); err != nil {
+		w.Fatal(err)
+	}
+	for i := range maps.Items {
+		config := &maps.Items[i]
+		if text, found := config.Data["config.yaml"]; found {
+			config.Data["config.yaml"] = text + lines + "\n"
+			if err := w.cluster.Client.Update(w.ctx, config); err != nil {
+				w.Fatal(err)
+			}
+			return
+		}
+	}
+	w.Fatal("the operator has no configuration")
+}
+
+// usesLaterAPI deploys a graph that needs an API which is installed only then.
+func (w world) usesLaterAPI() {
+	w.Helper()
+	w.apply("../../examples/vllm-ray.yaml")
+	w.eventually("the graph to say what is missing", func(ctx context.Context) error {
+		dgd := &v1alpha1.DynamoGraphDeployment{}
+		if err := w.cluster.Client.Get(ctx, w.key("vllm-ray"), dgd); err != nil {
+			return err
+		}
+		ready := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionReady)
+		if ready == nil || !strings.Contains(ready.Message, "decode spans 2 nodes; install LeaderWorkerSet") {
+			return fmt.Errorf("condition %v", ready)
+		}
+		if dgd.Status.State != v1alpha1.GraphStatePending {
+			return fmt.Errorf("state %q", dgd.Status.State)
+		}
+		return nil
+	})
+	for _, definition := range []string{"volcano/volcano-podgroup.yaml", "lws/leaderworkerset.x-k8s.io_leaderworkersets.yaml"} {
+		w.apply(filepath.Join(binDir, "addons", definition))
+	}
+	mark := w.mark()
+	w.eventually("the LeaderWorkerSet to be made", func(ctx context.Context) error {
+		return w.cluster.Client.Get(ctx, w.key("vllm-ray-decode-0"), &lwsv1.LeaderWorkerSet{})
+	})
+	w.settled()
+	summary.Line(w.T, "LWS installed later: %s", tally(w.byOperator(mark)))
+}
+
+// survivesNode takes the node of a pod off the network.
+func (w world) survivesNode() {
+	w.Helper()
+	dgd := w.restful("spread")
+	w.create(dgd)
+	w.ready("spread")
+	w.settled()
+	lost := w.podOf("spread", "decode")
+	node := &corev1.Node{}
+	node.Name = lost.Spec.NodeName
+	mark := w.mark()
+	if err := w.cluster.Client.Patch(w.ctx, node, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"localcluster.dynamo/lost":"true"}}}`))); err != nil {
+		w.Fatal(err)
+	}
+	w.eventually("another pod elsewhere", func(ctx context.Context) error {
+		for _, pod := range w.pods(ctx) {
+			if pod.Labels[v1alpha1.LabelComponent] == "decode" && pod.UID != lost.UID && pod.Spec.NodeName != lost.Spec.NodeName && pod.Spec.NodeName != "" {
+				return nil
+			}
+		}
+		return errors.New("none yet")
+	})
+	if err := w.cluster.Client.Patch(w.ctx, node, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"localcluster.dynamo/lost":null}}}`))); err != nil {
+		w.Fatal(err)
+	}
+	w.ready("spread")
+	w.healed("a lost node", mark, "")
+}
+
+// clearsKeys deletes a graph of the etcd backend whose store is away at first.
+func (w world) clearsKeys(store *etcdserver.Server) {
+	w.Helper()
+	dgd := w.restful("keyed")
+	dgd.Annotations = map[string]string{v1alpha1.AnnotationDiscoveryBackend: v1alpha1.DiscoveryBackendEtcd}
+	w.create(dgd)
+	w.ready("keyed")
+	space := graph.DynamoNamespace(w.namespace, "keyed", false)
+	for _, service := range []string{"decode", "decode2"} {
+		store.Put(w.T, etcd.Tree(space, service)+"/generate/1")
+	}
+	store.Stop()
+	if err := w.cluster.Client.Delete(w.ctx, dgd); err != nil {
+		w.Fatal(err)
+	}
+	w.eventually("the component to say what holds it", func(ctx context.Context) error {
+		dcd := &v1alpha1.DynamoComponentDeployment{}
+		if err := w.cluster.Client.Get(ctx, w.key("keyed-decode"), dcd); err != nil {
+			return err
+		}
+		if c := meta.FindStatusCondition(dcd.Status.Conditions, v1alpha1.ConditionAvailable); c == nil || c.Reason != v1alpha1.ReasonFinalizerFailed {
+			return fmt.Errorf("condition %v", c)
+		}
+		return nil
+	})
+	store.Run(w.T)
+	w.empty()
+	keys, err := store.Keys()
+	if err != nil {
+		w.Fatal(err)
+	}
+	if want := []string{etcd.Tree(space, "decode2") + "/generate/1"}; !slices.Equal(keys, want) {
+		w.Errorf("keys %v are left, want %v", keys, want)
+	}
+}
