@@ -7,5 +7,5 @@ import "embed"
 // Operator holds the operator's account, rights and Deployment. The definitions
 // of its API are in package crd beside it.
 //
-//go:embed rbac/*.yaml manager/*.yaml
+//go:embed rbac/*.yaml manager/*.yaml webhook/*.yaml tenancy/*.yaml
 var Operator embed.FS

@@ -3,7 +3,6 @@ package admission
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -17,7 +16,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 )
 
-// Server answers the API server, on every replica.
+// Server answers the API server, on every replica. NewServer makes one to start.
 type Server struct {
 	Address string
 	// Certificate is asked for each connection, so a new one needs no restart.
@@ -34,6 +33,14 @@ type Server struct {
 	Clock clock.WithTicker
 
 	listening atomic.Pointer[net.TCPAddr]
+	leaving   atomic.Bool
+	drained   chan struct{}
+}
+
+// NewServer makes a server that has not started.
+func NewServer(s Server) *Server {
+	s.drained = make(chan struct{})
+	return &s
 }
 
 // NeedLeaderElection is false: every replica serves.
@@ -42,7 +49,8 @@ func (s *Server) NeedLeaderElection() bool { return false }
 // Listening is the address that is listened on; nil before.
 func (s *Server) Listening() *net.TCPAddr { return s.listening.Load() }
 
-// Start serves until ctx ends and the last request is answered.
+// Start serves until ctx ends. Requests are answered for a while after that:
+// nothing else has to wait for it, but the process does, by Wait.
 func (s *Server) Start(ctx context.Context) error {
 	listener, err := net.Listen("tcp", s.Address)
 	if err != nil {
@@ -52,26 +60,53 @@ func (s *Server) Start(ctx context.Context) error {
 		s.listening.Store(address)
 	}
 	server := &http.Server{
-		Handler:           s.Mux(),
+		Handler:           s.farewell(s.Mux()),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       90 * time.Second,
 		MaxHeaderBytes:    64 << 10,
 	}
-	ended := make(chan error, 1)
-	go func() {
-		<-ctx.Done()
-		<-s.Clock.After(s.Drain)
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		ended <- server.Shutdown(last)
-	}()
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(tls.NewListener(listener, s.TLS())) }()
 	log.FromContext(ctx).Info("serving webhooks", "address", listener.Addr().String())
-	if err := server.Serve(tls.NewListener(listener, s.TLS())); !errors.Is(err, http.ErrServerClosed) {
+	select {
+	case err := <-failed:
+		close(s.drained)
 		return fmt.Errorf("serve webhooks: %w", err)
+	case <-ctx.Done():
+		s.leaving.Store(true)
+		go s.drain(context.WithoutCancel(ctx), server)
+		return nil
 	}
-	return <-ended
+}
+
+func (s *Server) drain(ctx context.Context, server *http.Server) {
+	defer close(s.drained)
+	<-s.Clock.After(s.Drain)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		log.FromContext(ctx).Error(err, "end the webhook server")
+	}
+}
+
+// farewell has callers of a server that is about to end call elsewhere next
+// time: a connection that is closed while a request is under way would fail it.
+func (s *Server) farewell(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.leaving.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Wait returns when a server that was started has answered its last request.
+func (s *Server) Wait() {
+	if s.listening.Load() != nil {
+		<-s.drained
+	}
 }
 
 // TLS is how the server speaks.

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"reflect"
+	"sync/atomic"
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/metric"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/queue"
+	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/tracing"
 )
 
@@ -24,6 +26,7 @@ var controllers = []func(context.Context, *parts) error{
 	addRequests,
 	addGuests,
 	addInventory,
+	addTenancy,
 }
 
 // parts are what controllers are made from.
@@ -48,7 +51,7 @@ func (p *parts) addControllers(ctx context.Context) (err error) {
 	if p.applier, err = apply.New(p.GetClient(), p.GetAPIReader(), partly()...); err != nil {
 		return err
 	}
-	p.facts = observe.Facts{Cached: p.GetClient(), Direct: p.GetAPIReader()}
+	p.facts = observe.Facts{Cached: p.GetClient(), Direct: p.GetAPIReader(), Served: &atomic.Pointer[snapshot.Capabilities]{}}
 	p.indexed, p.causes = map[reflect.Type]bool{}, map[string]*queue.Causes{}
 	for _, add := range controllers {
 		if err := add(ctx, p); err != nil {

@@ -33,7 +33,7 @@ func (p *parts) controllerOf(kind client.Object) *ctrl.Builder {
 
 // guarded puts what all passes have in common around a reconciler.
 func (p *parts) guarded(kind client.Object, recorder events.EventRecorder, r reconcile.Reconciler) reconcile.Reconciler {
-	return &controller.Guard{
+	return p.gate(kind, &controller.Guard{
 		Kind: nameOf(kind), Do: r,
 		Covers:  p.config.Covers,
 		Metrics: p.metrics, Tracer: p.tracer, Causes: p.causesOf(kind),
@@ -41,7 +41,7 @@ func (p *parts) guarded(kind client.Object, recorder events.EventRecorder, r rec
 			Max: p.config.Controller.Queue.MaxRetries, Object: kind, Condition: wellBeing[nameOf(kind)],
 			Client: p.GetClient(), Events: recorder,
 		},
-	}
+	})
 }
 
 // gathered has objects of a kind wait a moment when something around them

@@ -45,6 +45,7 @@ func watch(p *parts, kind observe.Child, children []observe.Child, recorder even
 	w := &watched{kind: kind.Object, kindList: kind.List, children: children, wake: make(chan event.GenericEvent)}
 	b := p.controllerOf(kind.Object).
 		WatchesRawSource(source.Channel(w.wake, &handler.EnqueueRequestForObject{}))
+	b = p.followClaims(w, b)
 	// A pull secret that comes or goes concerns every pod of its namespace.
 	b = b.Watches(&corev1.Secret{}, p.gathered(kind.Object, w.neighbours(p.GetClient())))
 	for _, c := range required(children) {

@@ -61,8 +61,8 @@ func (k *Keeper) Start(ctx context.Context) error {
 	for {
 		wait := k.interval()
 		if err := k.Look(ctx); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "keep the webhook's certificate")
-			wait = min(wait, 5*time.Second)
+			log.FromContext(ctx).Info("the webhook's certificate is looked at again", "why", err.Error())
+			wait = min(wait, time.Second)
 		}
 		select {
 		case <-k.Clock.After(wait):

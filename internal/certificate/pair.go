@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"net"
 	"slices"
 	"time"
 )
@@ -61,9 +62,11 @@ func (p pair) serving(names []string, now time.Time, life time.Duration) (pair, 
 	if end.After(p.certificate.NotAfter) {
 		end = p.certificate.NotAfter
 	}
+	hosts, addresses := split(names)
 	return sign(p, &x509.Certificate{
 		Subject:     pkix.Name{CommonName: names[0]},
-		DNSNames:    names,
+		DNSNames:    hosts,
+		IPAddresses: addresses,
 		NotBefore:   now.Add(-Backdate),
 		NotAfter:    end,
 		KeyUsage:    x509.KeyUsageDigitalSignature,
@@ -94,7 +97,23 @@ func sign(by pair, template *x509.Certificate) (pair, error) {
 
 // signed reports whether an authority signed the pair, for these names.
 func (p pair) signed(by pair, names []string) bool {
-	return p.present() && by.present() && p.certificate.CheckSignatureFrom(by.certificate) == nil && slices.Equal(p.certificate.DNSNames, names)
+	if !p.present() || !by.present() || p.certificate.CheckSignatureFrom(by.certificate) != nil {
+		return false
+	}
+	hosts, addresses := split(names)
+	return slices.Equal(p.certificate.DNSNames, hosts) && slices.EqualFunc(p.certificate.IPAddresses, addresses, net.IP.Equal)
+}
+
+// split tells addresses from names: certificates keep them apart.
+func split(names []string) (hosts []string, addresses []net.IP) {
+	for _, name := range names {
+		if ip := net.ParseIP(name); ip != nil {
+			addresses = append(addresses, ip)
+		} else {
+			hosts = append(hosts, name)
+		}
+	}
+	return hosts, addresses
 }
 
 const certificateBlock, keyBlock = "CERTIFICATE", "EC PRIVATE KEY"

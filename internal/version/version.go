@@ -14,3 +14,6 @@ var (
 func String() string {
 	return fmt.Sprintf("%s (commit %s, built %s)", version, commit, date)
 }
+
+// Short is the version alone.
+func Short() string { return version }

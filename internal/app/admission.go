@@ -1,0 +1,108 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/admission"
+	"github.com/dynamo-operator/dynamo-operator/internal/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/certificate"
+	"github.com/dynamo-operator/dynamo-operator/internal/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/validation"
+)
+
+// The webhook's certificate is in a Secret beside the operator.
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=webhook-server-cert,verbs=get;update,namespace=dynamo-system,roleName=dynamo-operator-webhook
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=create,namespace=dynamo-system,roleName=dynamo-operator-webhook
+// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list,namespace=dynamo-system,roleName=dynamo-operator-webhook
+
+// addAdmission serves webhooks on every replica. What it returns waits for the
+// last request to be answered.
+func addAdmission(ctx context.Context, mgr manager.Manager, cfg config.Config) (finish func(), err error) {
+	if !cfg.Webhook.Enabled {
+		return func() {}, nil
+	}
+	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+	if err != nil {
+		return nil, err
+	}
+	keeper := &certificate.Keeper{
+		Direct:   direct,
+		Secret:   types.NamespacedName{Namespace: cfg.Webhook.Namespace, Name: cfg.Certificate.Secret},
+		Names:    certificateNames(cfg),
+		Life:     certificate.Life{Serving: cfg.Certificate.Validity.Duration, Authority: cfg.Certificate.AuthorityValidity.Duration},
+		External: cfg.Certificate.Mode != config.CertificateSelf,
+		Clock:    clock.RealClock{},
+	}
+	server := admission.NewServer(admission.Server{
+		Address:     cfg.Webhook.Address,
+		Certificate: keeper.Certificate,
+		HTTP2:       cfg.Server.HTTP2,
+		Scope:       validation.Scope{ClusterWide: cfg.ClusterWide()},
+		Operator:    whoami(ctx, direct),
+		Drain:       cfg.Webhook.Drain.Duration,
+		Clock:       clock.RealClock{},
+	})
+	runnables := []manager.Runnable{keeper, server}
+	if cfg.Webhook.Register {
+		registrar := &admission.Registrar{Direct: direct, Registration: registration(cfg), FieldManager: apply.FieldManager, Pod: cfg.Webhook.Pod}
+		keeper.Publish = registrar.Publish
+		runnables = append(runnables, registrar)
+	}
+	for _, r := range runnables {
+		if err := mgr.Add(r); err != nil {
+			return nil, err
+		}
+	}
+	return server.Wait, mgr.AddReadyzCheck("webhooks", func(*http.Request) error {
+		if server.Listening() == nil || !keeper.Held() {
+			return errors.New("webhooks are not served yet")
+		}
+		return nil
+	})
+}
+
+func registration(cfg config.Config) admission.Registration {
+	r := admission.Registration{
+		Name:           cfg.Webhook.Configuration,
+		Service:        types.NamespacedName{Namespace: cfg.Webhook.Namespace, Name: cfg.Webhook.Service},
+		URL:            cfg.Webhook.URL,
+		Except:         cfg.Webhook.Except(),
+		FailurePolicy:  admissionregistrationv1.FailurePolicyType(cfg.Webhook.FailurePolicy),
+		TimeoutSeconds: cfg.Webhook.TimeoutSeconds,
+	}
+	if cfg.Certificate.Mode == config.CertificateManager {
+		r.InjectFrom = cfg.Certificate.CertManagerCertificate
+	}
+	return r
+}
+
+// certificateNames are all by which the API server may call.
+func certificateNames(cfg config.Config) []string {
+	name := cfg.Webhook.Service + "." + cfg.Webhook.Namespace + ".svc"
+	names := []string{name, name + "." + cfg.Certificate.ClusterDomain}
+	if u, err := url.Parse(cfg.Webhook.URL); err == nil && u.Hostname() != "" {
+		names = append(names, u.Hostname())
+	}
+	return names
+}
+
+// whoami asks the API server who we are to it; nobody in particular if it does
+// not say.
+func whoami(ctx context.Context, c client.Writer) string {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := c.Create(ctx, review); err != nil {
+		log.FromContext(ctx).Error(err, "ask who we are")
+	}
+	return review.Status.UserInfo.Username
+}
