@@ -94,6 +94,9 @@ func started(was, is *v1alpha1.DynamoGraphDeploymentRequest, at *field.Path) fie
 	if was.Status.ObservedGeneration == 0 || !slices.Contains(underWay, was.Status.State) || equality.Semantic.DeepEqual(was.Spec, is.Spec) {
 		return nil
 	}
+	if was.Generation > was.Status.ObservedGeneration {
+		return nil // an edit slipped in without effect; this may be the way back
+	}
 	return field.ErrorList{field.Forbidden(at, fmt.Sprintf("the request is %s; create a new one for another question", was.Status.State))}
 }
 

@@ -39,6 +39,7 @@ func TestUpdate(t *testing.T) {
 		"a request that waits may change":         {dgdr(""), `{model: m, profilingConfig: {profilerImage: p, config: {}}}`, `{model: n, profilingConfig: {profilerImage: p, config: {}}}`, nil, ""},
 		"one that is worked on may not":           {dgdr(v1alpha1.RequestStateProfiling), `{model: m, profilingConfig: {profilerImage: p, config: {}}}`, `{model: n, profilingConfig: {profilerImage: p, config: {}}}`, []string{"FieldValueForbidden spec"}, ""},
 		"one that failed may":                     {dgdr(v1alpha1.RequestStateFailed), `{model: m, profilingConfig: {profilerImage: p, config: {}}}`, `{model: n, profilingConfig: {profilerImage: p, config: {}}}`, nil, ""},
+		"back from an edit without effect it may": {edited, `{model: m, profilingConfig: {profilerImage: p, config: {}}}`, `{model: n, profilingConfig: {profilerImage: p, config: {}}}`, nil, ""},
 		"replicas under an adapter are no effect": {dgd, `{services: {a: {replicas: 5, scalingAdapter: {enabled: true}}}}`, `{services: {a: {replicas: 1, scalingAdapter: {enabled: true}}}}`, nil, "spec.services[a].replicas: 1 has no effect"},
 		"an old fault is no reason to refuse":     {dgd, `{services: {my_svc: {}, a: {}}}`, `{services: {my_svc: {}, a: {replicas: 2}}}`, nil, ""},
 		"a new fault beside it is":                {dgd, `{services: {my_svc: {}, a: {}}}`, `{services: {my_svc: {}, a: {replicas: -1}}}`, []string{"FieldValueInvalid spec.services[a].replicas"}, ""},
@@ -106,4 +107,11 @@ func dgdr(state v1alpha1.RequestState) func() graph.Object {
 
 func claim(class, size string) string {
 	return `{services: {a: {}}, pvcs: [{name: c, create: true, storageClass: ` + class + `, size: ` + size + `, volumeAccessMode: ReadWriteOnce}]}`
+}
+
+// edited is a request whose spec was changed after it was accepted.
+func edited() graph.Object {
+	r := dgdr(v1alpha1.RequestStateProfiling)().(*v1alpha1.DynamoGraphDeploymentRequest)
+	r.Generation = 2
+	return r
 }
