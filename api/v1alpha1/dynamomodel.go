@@ -31,7 +31,8 @@ type DynamoModel struct {
 // DynamoModelSpec names a model and what it is based on.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.modelType) || self.modelType != 'lora' || has(self.source)",message="a lora needs a source",reason="FieldValueRequired",fieldPath=".source"
-// +kubebuilder:validation:XValidation:rule="!has(self.modelType) || self.modelType != 'lora' || !has(self.source) || self.source.uri.startsWith('s3://') || self.source.uri.startsWith('hf://') || self.source.uri.startsWith('file://')",message="the source of a lora starts with s3://, hf:// or file://",fieldPath=".source.uri"
+// +kubebuilder:validation:XValidation:rule="!has(self.modelType) || self.modelType != 'lora' || !has(self.source) || self.source.uri.matches('^(s3|hf|file)://[^ ]+$')",message="the source of a lora is a place that starts with s3://, hf:// or file://",fieldPath=".source.uri"
+// +kubebuilder:validation:XValidation:rule="!has(self.modelType) || self.modelType != 'lora' || !self.modelName.matches('(^|/)[.]{0,2}(/|$)')",message="the name of a lora has no empty parts, . or .. between slashes: engines take it as part of a path",fieldPath=".modelName"
 type DynamoModelSpec struct {
 	// modelName is the full name of the model.
 	//
@@ -128,6 +129,12 @@ type ModelEndpoint struct {
 	//
 	// +required
 	Ready bool `json:"ready"`
+
+	// error is why the adapter could not be loaded into, or unloaded from, this
+	// pod the last time it was tried.
+	//
+	// +optional
+	Error string `json:"error,omitempty"`
 }
 
 // DynamoModelList is a list of models.

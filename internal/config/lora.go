@@ -1,0 +1,68 @@
+package config
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/lora"
+	"github.com/dynamo-operator/dynamo-operator/internal/model"
+)
+
+// LoRA tunes the calls that load adapters into engines.
+type LoRA struct {
+	// Parallel is how many engines are called at once.
+	Parallel int `json:"parallel,omitempty"`
+	// SlowParallel is how many calls may have taken longer than a second at once;
+	// they do not count among the others.
+	SlowParallel int `json:"slowParallel,omitempty"`
+	// Timeout bounds one call.
+	Timeout metav1.Duration `json:"timeout,omitzero"`
+	// RetryMin and RetryMax are the first and the longest wait after a failure.
+	RetryMin metav1.Duration `json:"retryMin,omitzero"`
+	RetryMax metav1.Duration `json:"retryMax,omitzero"`
+	// UnloadDeadline is how long the deletion of a model waits for engines.
+	UnloadDeadline metav1.Duration `json:"unloadDeadline,omitzero"`
+}
+
+func defaultLoRA() LoRA {
+	return LoRA{
+		Parallel: 10, SlowParallel: 100,
+		Timeout:        metav1.Duration{Duration: 15 * time.Second},
+		RetryMin:       metav1.Duration{Duration: time.Second},
+		RetryMax:       metav1.Duration{Duration: time.Minute},
+		UnloadDeadline: metav1.Duration{Duration: 30 * time.Second},
+	}
+}
+
+func (l LoRA) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, number := range []struct {
+		name  string
+		value int
+	}{{"parallel", l.Parallel}, {"slowParallel", l.SlowParallel}} {
+		if number.value < 1 {
+			errs = append(errs, field.Invalid(at.Child(number.name), number.value, "must be at least 1"))
+		}
+	}
+	for _, wait := range []struct {
+		name  string
+		value metav1.Duration
+	}{{"timeout", l.Timeout}, {"retryMin", l.RetryMin}, {"retryMax", l.RetryMax}, {"unloadDeadline", l.UnloadDeadline}} {
+		if wait.value.Duration <= 0 {
+			errs = append(errs, field.Invalid(at.Child(wait.name), wait.value.Duration.String(), "must be positive"))
+		}
+	}
+	return errs
+}
+
+// Limits are the bounds in the form that calls are made with.
+func (l LoRA) Limits() lora.Limits {
+	return lora.Limits{Quick: l.Parallel, Slow: l.SlowParallel, Patience: time.Second, Timeout: l.Timeout.Duration}
+}
+
+// Backoff is how long an engine that failed is left alone.
+func (l LoRA) Backoff() model.Backoff {
+	return model.Backoff{First: l.RetryMin.Duration, Most: l.RetryMax.Duration}
+}

@@ -1,0 +1,100 @@
+package status
+
+import (
+	"fmt"
+	"net"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/model"
+)
+
+// systemPort is where engines are asked about adapters.
+const systemPort = "9090"
+
+// told is how many endpoints with a problem a condition names; the list of
+// endpoints names them all.
+const told = 3
+
+// Model computes the status of a DynamoModel. A spec that breaks a rule leaves
+// the rest as it was last seen.
+func Model(dm *v1alpha1.DynamoModel, w model.World, p model.Plan, err error, now metav1.Time) v1alpha1.DynamoModelStatus {
+	s := *dm.Status.DeepCopy()
+	s.ObservedGeneration = dm.Generation
+	report := func(kind string, v verdict) { set(&s.Conditions, kind, v, dm.Generation, now) }
+	if f, known := fault.From(err); known && f.Class == fault.Invalid {
+		report(v1alpha1.ConditionValid, failure(err))
+		return s
+	}
+	report(v1alpha1.ConditionValid, verdict{true, v1alpha1.ReasonValidationPassed, "the spec obeys every rule"})
+	lora := dm.Spec.ModelType == v1alpha1.ModelTypeLoRA
+	s.Endpoints, s.ReadyEndpoints, s.TotalEndpoints = nil, 0, int32(len(p.Places))
+	for _, place := range p.Places {
+		ready := place.Loaded || !lora
+		if ready {
+			s.ReadyEndpoints++
+		}
+		s.Endpoints = append(s.Endpoints, v1alpha1.ModelEndpoint{
+			Address: "http://" + net.JoinHostPort(place.Endpoint.Address.String(), systemPort),
+			PodName: place.Endpoint.Pod, Ready: ready, Error: place.Problem,
+		})
+	}
+	report(v1alpha1.ConditionServicesFound, servicesFound(dm, w))
+	switch {
+	case err != nil:
+		report(v1alpha1.ConditionEndpointsReady, failure(err))
+	case dm.DeletionTimestamp != nil:
+		report(v1alpha1.ConditionEndpointsReady, unloading(p))
+	default:
+		report(v1alpha1.ConditionEndpointsReady, endpointsReady(dm, p, s))
+	}
+	return s
+}
+
+func servicesFound(dm *v1alpha1.DynamoModel, w model.World) verdict {
+	if len(w.Services) == 0 {
+		return verdict{false, v1alpha1.ReasonNoServicesFound,
+			fmt.Sprintf("no Service of namespace %s serves %s: a graph's service does with modelRef.name", dm.Namespace, dm.Spec.BaseModelName)}
+	}
+	return verdict{true, v1alpha1.ReasonServicesFound, strings.Join(w.Services, ", ")}
+}
+
+func endpointsReady(dm *v1alpha1.DynamoModel, p model.Plan, s v1alpha1.DynamoModelStatus) verdict {
+	switch {
+	case s.TotalEndpoints == 0:
+		return verdict{false, v1alpha1.ReasonNoEndpoints, fmt.Sprintf("no ready pod serves %s", dm.Spec.BaseModelName)}
+	case dm.Spec.ModelType != v1alpha1.ModelTypeLoRA:
+		return verdict{true, v1alpha1.ReasonEndpointsDiscovered, fmt.Sprintf("%s served by %d endpoints", dm.Spec.BaseModelName, s.TotalEndpoints)}
+	}
+	loaded := fmt.Sprintf("%s loaded on %d of %d endpoints", dm.Spec.ModelName, s.ReadyEndpoints, s.TotalEndpoints)
+	return verdict{
+		s.ReadyEndpoints == s.TotalEndpoints,
+		map[bool]string{true: v1alpha1.ReasonAllEndpointsReady, false: v1alpha1.ReasonEndpointsNotReady}[s.ReadyEndpoints == s.TotalEndpoints],
+		loaded + problems(p.Places),
+	}
+}
+
+func unloading(p model.Plan) verdict {
+	return verdict{false, v1alpha1.ReasonUnloading, fmt.Sprintf("%d endpoints have yet to unload", len(p.Pending)) + problems(p.Pending)}
+}
+
+// problems names the first of the endpoints that have one.
+func problems(places []model.Place) string {
+	var text strings.Builder
+	count := 0
+	for _, place := range places {
+		if place.Problem == "" {
+			continue
+		}
+		if count++; count <= told {
+			fmt.Fprintf(&text, "; %s: %s", place.Endpoint.Pod, place.Problem)
+		}
+	}
+	if count > told {
+		fmt.Fprintf(&text, "; and %d more", count-told)
+	}
+	return text.String()
+}
