@@ -8,14 +8,20 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/app"
+	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/installation"
+	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/version"
 )
 
@@ -31,6 +37,9 @@ func main() {
 }
 
 func run(args []string) error {
+	if slices.Equal(args, []string{"crds", "apply"}) {
+		return applyDefinitions()
+	}
 	flags, err := config.ParseFlags(args, os.Stderr)
 	if err != nil {
 		return err
@@ -53,4 +62,22 @@ func run(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	return app.Run(ctx, cfg, cluster)
+}
+
+// applyDefinitions brings the definitions of the API to this program's version.
+// It is an init container of the operator's own image, so that an upgrade needs
+// no other.
+func applyDefinitions() error {
+	ctrl.SetLogger(logr.Discard()) // what goes wrong comes back as an error
+	cluster, err := ctrl.GetConfig()
+	if err != nil {
+		return err
+	}
+	c, err := client.New(cluster, client.Options{Scheme: scheme.New()})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	return installation.Installer{Client: c, Owner: apply.FieldManager}.Definitions(ctx)
 }

@@ -30,6 +30,8 @@ type Installer struct {
 	Client client.Client
 	// Owner is the field manager under which it writes.
 	Owner string
+	// Image of the operator, instead of the shipped one.
+	Image string
 }
 
 // Definitions applies the definitions of the API and waits until the server
@@ -77,7 +79,39 @@ func (i Installer) Operator(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if i.Image != "" {
+		for _, object := range objects {
+			if err := setImage(object, i.Image); err != nil {
+				return err
+			}
+		}
+	}
 	return i.Apply(ctx, objects)
+}
+
+// setImage gives the containers of a Deployment another image.
+func setImage(object *unstructured.Unstructured, image string) error {
+	if object.GetKind() != "Deployment" {
+		return nil
+	}
+	for _, list := range []string{"initContainers", "containers"} {
+		containers, found, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", list)
+		if err != nil {
+			return err
+		}
+		if !found {
+			continue
+		}
+		for _, container := range containers {
+			if fields, ok := container.(map[string]any); ok {
+				fields["image"] = image
+			}
+		}
+		if err := unstructured.SetNestedSlice(object.Object, containers, "spec", "template", "spec", list); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Ready waits until every replica of the operator that is asked for is up.

@@ -7,6 +7,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -29,6 +30,7 @@ func (f *Flags) Add(flags *pflag.FlagSet) {
 // Cluster is a cluster to ask.
 type Cluster struct {
 	client.WithWatch
+	Config *rest.Config
 	// Pods reads logs.
 	Pods      typedcorev1.PodsGetter
 	Namespace string
@@ -44,7 +46,7 @@ func (f *Flags) Cluster() (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the cluster: %w", err)
 	}
-	c := &Cluster{Namespace: f.namespace}
+	c := &Cluster{Config: config, Namespace: f.namespace}
 	if c.Namespace == "" {
 		if c.Namespace, _, err = loaded.Namespace(); err != nil {
 			return nil, fmt.Errorf("find the namespace: %w", err)

@@ -1,0 +1,254 @@
+package doctor
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/installation"
+)
+
+// definitions compares by a dry run what is installed with what this program
+// would install.
+func definitions(ctx context.Context, p patient) ([]finding, error) {
+	shipped, err := installation.Definitions()
+	if err != nil {
+		return nil, err
+	}
+	var findings []finding
+	for _, definition := range shipped {
+		live := definition.DeepCopy()
+		err := p.Get(ctx, client.ObjectKeyFromObject(definition), live)
+		if apierrors.IsNotFound(err) {
+			findings = append(findings, finding{verdict: wrong, what: definition.GetName() + " is not installed", todo: "kubectl dynamo install"})
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		next := definition.DeepCopy()
+		err = p.Apply(ctx, client.ApplyConfigurationFromUnstructured(next), client.FieldOwner("kubectl-dynamo-doctor"), client.ForceOwnership, client.DryRunAll)
+		if err != nil {
+			return nil, err
+		}
+		if next.GetGeneration() != live.GetGeneration() {
+			findings = append(findings, finding{verdict: wrong, what: definition.GetName() + " is of another version", todo: "kubectl dynamo install, or use the kubectl-dynamo of the installed version"})
+		}
+	}
+	if len(findings) == 0 {
+		findings = append(findings, finding{what: fmt.Sprintf("%d definitions of the API are up to date", len(shipped))})
+	}
+	return findings, nil
+}
+
+// found are the operators that are installed, whatever they are called.
+func found(ctx context.Context, p patient) ([]appsv1.Deployment, error) {
+	var list appsv1.DeploymentList
+	err := p.List(ctx, &list, client.MatchingLabels{"control-plane": "controller-manager", "app.kubernetes.io/name": "dynamo-operator"})
+	return list.Items, err
+}
+
+func operator(ctx context.Context, p patient) ([]finding, error) {
+	deployments, err := found(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if len(deployments) == 0 {
+		return []finding{{verdict: wrong, what: "the operator is not installed", todo: "kubectl dynamo install"}}, nil
+	}
+	var findings []finding
+	for i := range deployments {
+		d := &deployments[i]
+		f := finding{what: fmt.Sprintf("operator %s/%s: %d of %d replicas are ready", d.Namespace, d.Name, d.Status.ReadyReplicas, d.Status.Replicas)}
+		switch {
+		case d.Status.ReadyReplicas == 0:
+			f.verdict, f.todo = wrong, fmt.Sprintf("kubectl -n %s logs deploy/%s", d.Namespace, d.Name)
+		case d.Status.ReadyReplicas < 2:
+			f.verdict, f.todo = note, "with two replicas webhooks are served while a node is away"
+		}
+		findings = append(findings, f)
+	}
+	return findings, nil
+}
+
+// webhooks looks at every registration that judges our kinds: whether somebody
+// serves it and whether that somebody is trusted.
+func webhooks(ctx context.Context, p patient) ([]finding, error) {
+	var list admissionregistrationv1.ValidatingWebhookConfigurationList
+	if err := p.List(ctx, &list); err != nil {
+		return nil, err
+	}
+	var findings []finding
+	for i := range list.Items {
+		at := slices.IndexFunc(list.Items[i].Webhooks, ours)
+		if at < 0 {
+			continue
+		}
+		f, err := served(ctx, p, list.Items[i].Name, list.Items[i].Webhooks[at].ClientConfig)
+		if err != nil {
+			return nil, err
+		}
+		findings = append(findings, f)
+	}
+	if len(findings) == 0 {
+		findings = append(findings, finding{verdict: note, what: "no webhook is registered: what cannot work is told in status, not refused"})
+	}
+	return findings, nil
+}
+
+func ours(webhook admissionregistrationv1.ValidatingWebhook) bool {
+	return slices.ContainsFunc(webhook.Rules, func(rule admissionregistrationv1.RuleWithOperations) bool {
+		return slices.Contains(rule.APIGroups, "nvidia.com")
+	})
+}
+
+func served(ctx context.Context, p patient, name string, to admissionregistrationv1.WebhookClientConfig) (finding, error) {
+	f := finding{what: "webhooks of " + name}
+	expires, err := expiry(to.CABundle)
+	switch {
+	case err != nil:
+		f.verdict, f.what, f.todo = wrong, f.what+": "+err.Error(), "restart the operator, or mend the certificate that it is given"
+		return f, nil
+	case time.Until(expires) < 0:
+		f.verdict, f.what, f.todo = wrong, f.what+" trust a certificate that has expired", "restart the operator, or mend the certificate that it is given"
+		return f, nil
+	}
+	f.what += ", trusted until " + expires.Format(time.DateOnly)
+	if to.Service == nil {
+		return f, nil
+	}
+	var slices discoveryv1.EndpointSliceList
+	if err := p.List(ctx, &slices, client.InNamespace(to.Service.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: to.Service.Name}); err != nil {
+		return f, err
+	}
+	ready := 0
+	for i := range slices.Items {
+		for _, endpoint := range slices.Items[i].Endpoints {
+			if endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready {
+				ready++
+			}
+		}
+	}
+	if ready == 0 {
+		f.verdict, f.what = wrong, f.what+fmt.Sprintf(": nobody serves %s/%s", to.Service.Namespace, to.Service.Name)
+		f.todo = "bring the operator back, or delete the ValidatingWebhookConfiguration " + name
+	}
+	return f, nil
+}
+
+// expiry is when the last authority of a bundle ends.
+func expiry(bundle []byte) (time.Time, error) {
+	var last time.Time
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		authority, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return last, fmt.Errorf("the authority cannot be read: %w", err)
+		}
+		if authority.NotAfter.After(last) {
+			last = authority.NotAfter
+		}
+	}
+	if last.IsZero() {
+		return last, fmt.Errorf("no authority is trusted")
+	}
+	return last, nil
+}
+
+// rights asks the server whether each operator of the whole cluster may do what
+// it is shipped to do.
+func rights(ctx context.Context, p patient) ([]finding, error) {
+	deployments, err := found(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	shipped, err := needed()
+	if err != nil {
+		return nil, err
+	}
+	var findings []finding
+	for i := range deployments {
+		account := fmt.Sprintf("system:serviceaccount:%s:%s", deployments[i].Namespace, deployments[i].Spec.Template.Spec.ServiceAccountName)
+		asked, missing := 0, 0
+		for _, right := range shipped {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: account, ResourceAttributes: &right}}
+			if err := p.Create(ctx, review); err != nil {
+				return nil, fmt.Errorf("ask what %s may do: %w", account, err)
+			}
+			asked++
+			if !review.Status.Allowed {
+				missing++
+				findings = append(findings, finding{verdict: note, what: fmt.Sprintf("%s may not %s %s.%s", account, right.Verb, right.Resource, right.Group), todo: "install the roles of the operator's own version, unless it serves one namespace"})
+			}
+		}
+		if missing == 0 {
+			findings = append(findings, finding{what: fmt.Sprintf("%s has its %d rights", account, asked)})
+		}
+	}
+	return findings, nil
+}
+
+// needed are the rights of the shipped roles of the operator, one by one.
+func needed() ([]authorizationv1.ResourceAttributes, error) {
+	objects, err := installation.Operator()
+	if err != nil {
+		return nil, err
+	}
+	bound := map[string]bool{}
+	var roles []rbacv1.ClusterRole
+	for _, object := range objects {
+		switch object.GetKind() {
+		case "ClusterRoleBinding":
+			name, _, _ := unstructured.NestedString(object.Object, "roleRef", "name") //nolint:errcheck // a binding has one
+			bound[name] = true
+		case "ClusterRole":
+			var role rbacv1.ClusterRole
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role); err != nil {
+				return nil, err
+			}
+			roles = append(roles, role)
+		}
+	}
+	var all []authorizationv1.ResourceAttributes
+	for _, role := range roles {
+		if !bound[role.Name] {
+			continue
+		}
+		for _, rule := range role.Rules {
+			all = append(all, spread(rule)...)
+		}
+	}
+	return all, nil
+}
+
+func spread(rule rbacv1.PolicyRule) []authorizationv1.ResourceAttributes {
+	var all []authorizationv1.ResourceAttributes
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			base, sub, _ := strings.Cut(resource, "/")
+			for _, verb := range rule.Verbs {
+				for _, name := range names {
+					all = append(all, authorizationv1.ResourceAttributes{Group: group, Resource: base, Subresource: sub, Verb: verb, Name: name})
+				}
+			}
+		}
+	}
+	return all
+}
