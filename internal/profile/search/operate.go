@@ -86,7 +86,7 @@ func (o *Outcome) aggregated(engines []engine) {
 			continue
 		}
 		o.trace(e, config.Aggregated)
-		replicas := 1
+		replicas, limit := 1, s.concurrency
 		capacity := s.requests * aggregatedShare
 		switch {
 		case p.Goal.RequestRate > 0:
@@ -104,7 +104,7 @@ func (o *Outcome) aggregated(engines []engine) {
 		}
 		o.Candidates = append(o.Candidates, p.judge(Candidate{
 			Name: "agg-" + e.layout.name(), Mode: config.Aggregated,
-			Decode: Worker{Layout: e.layout, Replicas: replicas, Concurrency: s.concurrency, CacheTokens: e.memory.Tokens},
+			Decode: Worker{Layout: e.layout, Replicas: replicas, Concurrency: s.concurrency, Limit: limit, CacheTokens: e.memory.Tokens},
 			TTFT:   s.ttft, ITL: s.itl, Rate: rate,
 			TokensPerGPU: rate * float64(p.Goal.OSL) / float64(replicas*e.layout.GPUs()),
 		}))
@@ -164,7 +164,7 @@ func (p Problem) pair(prefill engine, decode served) (Candidate, bool) {
 	answers := decode.requests * decodeShare
 	np, nd := p.replicas(prefill, decode, prompts, answers)
 	rate := min(float64(np)*prompts, float64(nd)*answers)
-	arrivals := 0.0
+	arrivals, limit := 0.0, decode.concurrency
 	if p.Goal.RequestRate > 0 {
 		rate = min(rate, p.Goal.RequestRate)
 		arrivals = rate / float64(np)
@@ -178,7 +178,7 @@ func (p Problem) pair(prefill engine, decode served) (Candidate, bool) {
 	c := Candidate{
 		Name: "disagg-" + prefill.layout.name() + "-" + decode.layout.name(), Mode: config.Disaggregated,
 		Prefill: &Worker{Layout: prefill.layout, Replicas: np, Concurrency: prefill.layout.Ranks(), CacheTokens: prefill.memory.Tokens},
-		Decode:  Worker{Layout: decode.layout, Replicas: nd, Concurrency: decode.concurrency, CacheTokens: decode.memory.Tokens},
+		Decode:  Worker{Layout: decode.layout, Replicas: nd, Concurrency: decode.concurrency, Limit: limit, CacheTokens: decode.memory.Tokens},
 		TTFT:    band(first).plus(decode.ttft), ITL: decode.itl, Rate: rate,
 		TokensPerGPU: rate * float64(p.Goal.OSL) / float64(np*gp+nd*gd),
 	}

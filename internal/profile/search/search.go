@@ -54,6 +54,9 @@ type Worker struct {
 	// Concurrency is how many requests one engine has at once; a prefill engine
 	// has one for each rank.
 	Concurrency int
+	// Limit is how many it may have before a target is missed; zero means no
+	// limit is known.
+	Limit int
 	// CacheTokens is what one engine's cache holds.
 	CacheTokens int
 }
