@@ -20,7 +20,8 @@ import (
 // what that owner has, not what the cluster has.
 const ownerUID = "metadata.ownerUID"
 
-// Child is a kind of child: an empty object and an empty list of it.
+// Child is a kind of child: an empty object and an empty list of it. Children of
+// a kind without a list are watched, but not read as the owner's.
 type Child struct {
 	Object client.Object
 	List   client.ObjectList
@@ -69,7 +70,7 @@ func New(reader client.Reader, children ...Child) *Observer {
 func (o *Observer) Children(ctx context.Context, owner client.Object, have snapshot.Capabilities) (snapshot.Snapshot, error) {
 	var s snapshot.Snapshot
 	for _, child := range o.children {
-		if child.API != "" && !have[child.API] {
+		if child.List == nil || (child.API != "" && !have[child.API]) {
 			continue
 		}
 		list := child.List.DeepCopyObject().(client.ObjectList)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cause"
+	"github.com/dynamo-operator/dynamo-operator/internal/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 )
 
@@ -31,12 +32,21 @@ func Component(dcd *v1alpha1.DynamoComponentDeployment, p workload.Progress, err
 		}
 	}
 	set(&s.Conditions, v1alpha1.ConditionAvailable, v, dcd.Generation, now)
+	set(&s.Conditions, v1alpha1.ConditionValid, valid(err), dcd.Generation, now)
 	if p.Stuck && err == nil {
 		set(&s.Conditions, v1alpha1.ConditionProgressing, verdict{false, v1alpha1.ReasonRolloutStuck, p.Why}, dcd.Generation, now)
 	} else {
 		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionProgressing)
 	}
 	return s
+}
+
+// valid tells whether the spec obeys the rules, as far as this pass has looked.
+func valid(err error) verdict {
+	if f, known := fault.From(err); known && f.Reason == v1alpha1.ReasonValidationFailed {
+		return verdict{false, v1alpha1.ReasonValidationFailed, f.Message}
+	}
+	return verdict{true, v1alpha1.ReasonValidationPassed, ""}
 }
 
 func available(p workload.Progress) verdict {

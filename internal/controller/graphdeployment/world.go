@@ -42,14 +42,15 @@ import (
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
 // +kubebuilder:rbac:groups=nvidia.com,resources=dynamoworkermetadatas,verbs=create;get;list;watch;update;patch;delete
 
-// Children are the kinds that a graph owns. Claims are not among them: they hold
-// data and are never pruned.
+// Children are the kinds that a graph owns. Claims have no list: they hold data
+// and are never pruned, but one that was deleted is made again.
 func Children() []observe.Child {
 	return []observe.Child{
 		{Object: &v1alpha1.DynamoComponentDeployment{}, List: &v1alpha1.DynamoComponentDeploymentList{}},
 		{Object: &v1alpha1.DynamoGraphDeploymentScalingAdapter{}, List: &v1alpha1.DynamoGraphDeploymentScalingAdapterList{}},
 		{Object: &corev1.ServiceAccount{}, List: &corev1.ServiceAccountList{}},
 		{Object: &corev1.ConfigMap{}, List: &corev1.ConfigMapList{}},
+		{Object: &corev1.PersistentVolumeClaim{}},
 		{Object: &corev1.Service{}, List: &corev1.ServiceList{}},
 		{Object: &networkingv1.Ingress{}, List: &networkingv1.IngressList{}},
 		{Object: &rbacv1.Role{}, List: &rbacv1.RoleList{}},
