@@ -60,6 +60,9 @@ func overdue(job *batchv1.Job, now time.Time) time.Duration {
 		start = job.Status.StartTime.Time
 	}
 	allowed := time.Duration(*job.Spec.ActiveDeadlineSeconds)*time.Second + patience
+	if start.IsZero() {
+		return allowed
+	}
 	return allowed - now.Sub(start)
 }
 

@@ -1,0 +1,272 @@
+package request
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
+	"github.com/dynamo-operator/dynamo-operator/internal/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/request"
+	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
+	"github.com/dynamo-operator/dynamo-operator/internal/validation"
+)
+
+// world is a reconciler over a cluster in memory.
+type world struct {
+	*testing.T
+	client.Client
+	r      *Reconciler
+	writes int
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{T: t}
+	index := func(object client.Object) []string {
+		var uids []string
+		for _, ref := range object.GetOwnerReferences() {
+			uids = append(uids, string(ref.UID))
+		}
+		return uids
+	}
+	w.Client = fake.NewClientBuilder().WithScheme(scheme.New()).
+		WithStatusSubresource(&v1alpha1.DynamoGraphDeploymentRequest{}, &v1alpha1.DynamoGraphDeployment{}, &batchv1.Job{}).
+		WithIndex(&batchv1.Job{}, "metadata.ownerUID", index).
+		WithIndex(&v1alpha1.DynamoGraphDeployment{}, "metadata.ownerUID", index).
+		WithReturnManagedFields().
+		WithInterceptorFuncs(interceptor.Funcs{
+			Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+				w.writes++
+				return c.Apply(ctx, object, options...)
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+				w.writes++
+				return c.SubResource(sub).Patch(ctx, object, patch, options...)
+			},
+		}).Build()
+	applier, err := apply.New(w.Client, w.Client, &corev1.ConfigMap{}, &batchv1.Job{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.r = &Reconciler{
+		Client: w.Client,
+		World: observe.Requests{
+			Facts: observe.Facts{Cached: w.Client, Direct: w.Client}, Kept: w.Client, Children: observe.New(w.Client, Children()...),
+		},
+		Applier:   applier,
+		Events:    events.NewFakeRecorder(100),
+		Clock:     clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)),
+		Policy:    request.Policy{Image: "ours", Deadline: time.Hour, Scope: validation.Scope{ClusterWide: true}},
+		Profiling: render.Profiling{Image: "ours", Role: "profiler"},
+	}
+	w.make(&v1alpha1.DynamoGraphDeploymentRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "goal", UID: "u1", Generation: 1},
+		Spec: v1alpha1.DynamoGraphDeploymentRequestSpec{
+			Model: "m", Backend: "vllm", AutoApply: true,
+			ProfilingConfig: v1alpha1.ProfilingConfig{ProfilerImage: "ours", Config: &runtime.RawExtension{Raw: []byte(`{"sla":{"ttft":200}}`)}},
+		},
+	})
+	return w
+}
+
+func (w *world) make(object client.Object) {
+	w.Helper()
+	if err := w.Create(w.Context(), object); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) read(object client.Object, name string) {
+	w.Helper()
+	if err := w.Get(w.Context(), types.NamespacedName{Namespace: "team", Name: name}, object); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) request() *v1alpha1.DynamoGraphDeploymentRequest {
+	w.Helper()
+	r := &v1alpha1.DynamoGraphDeploymentRequest{}
+	w.read(r, "goal")
+	return r
+}
+
+// settle passes until nothing is written any more, and returns the states seen.
+func (w *world) settle() []v1alpha1.RequestState {
+	w.Helper()
+	var states []v1alpha1.RequestState
+	for range 20 {
+		before := w.writes
+		if _, err := w.r.Reconcile(w.Context(), w.request()); err != nil {
+			w.Fatal(err)
+		}
+		if w.writes == before {
+			return states
+		}
+		if state := w.request().Status.State; len(states) == 0 || states[len(states)-1] != state {
+			states = append(states, state)
+		}
+	}
+	w.Fatal("it never settles")
+	return nil
+}
+
+func (w *world) expect(when string, want ...v1alpha1.RequestState) {
+	w.Helper()
+	if diff := cmp.Diff(want, w.settle()); diff != "" {
+		w.Errorf("%s: states (-want +got):\n%s\n%+v", when, diff, w.request().Status.Conditions)
+	}
+}
+
+// finish ends the Job with a result.
+func (w *world) finish(kind batchv1.JobConditionType, found result.Result) {
+	w.Helper()
+	output := &corev1.ConfigMap{}
+	w.read(output, "dgdr-output-goal")
+	output.Data = map[string]string{result.KeyResult: found.Text()}
+	if err := w.Update(w.Context(), output); err != nil {
+		w.Fatal(err)
+	}
+	job := &batchv1.Job{}
+	w.read(job, "profile-goal")
+	job.Status.Conditions = []batchv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue}}
+	if err := w.Status().Update(w.Context(), job); err != nil {
+		w.Fatal(err)
+	}
+}
+
+var success = result.Result{
+	State: result.Succeeded, SLAMet: true,
+	GeneratedDeployment: "apiVersion: nvidia.com/v1alpha1\nkind: DynamoGraphDeployment\nmetadata: {name: x}\nspec: {services: {Frontend: {}}}\n",
+}
+
+func TestARequestBecomesAGraphAndFollowsIt(t *testing.T) {
+	w := newWorld(t)
+	w.expect("accepted", "Pending", "Profiling")
+	w.finish(batchv1.JobComplete, success)
+	w.expect("profiled", "Deploying")
+	dgd := &v1alpha1.DynamoGraphDeployment{}
+	w.read(dgd, "goal")
+	dgd.Status.State = v1alpha1.GraphStateSuccessful
+	if err := w.Status().Update(t.Context(), dgd); err != nil {
+		t.Fatal(err)
+	}
+	w.expect("up", "Ready")
+	if err := w.Delete(t.Context(), dgd); err != nil {
+		t.Fatal(err)
+	}
+	w.expect("deleted", "DeploymentDeleted")
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(dgd), dgd); err == nil {
+		t.Error("the graph was made again")
+	}
+}
+
+func TestAFailedRequestBeginsAnewWhenEdited(t *testing.T) {
+	w := newWorld(t)
+	w.expect("accepted", "Pending", "Profiling")
+	w.finish(batchv1.JobFailed, result.Result{State: result.Failed, Reason: result.ReasonUnknownModel, Message: "who is m?"})
+	w.expect("failed", "Failed")
+	profiling := meta.FindStatusCondition(w.request().Status.Conditions, v1alpha1.ConditionProfiling)
+	if profiling == nil || profiling.Reason != "UnknownModel" || profiling.Message != "who is m?" {
+		t.Errorf("the profiler is not quoted: %+v", profiling)
+	}
+	r := w.request()
+	r.Spec.Model, r.Generation = "n", 2
+	if err := w.Update(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	w.expect("edited", "", "Pending", "Profiling")
+	input := &corev1.ConfigMap{}
+	w.read(input, "dgdr-input-goal")
+	record, err := request.ReadRecord("2", input.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if record.Spec.Model != "n" || input.Annotations[v1alpha1.AnnotationProfilingAttempt] != "2" {
+		t.Errorf("the new attempt goes by %+v", record.Spec)
+	}
+}
+
+func TestAnEditHalfWayChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.expect("accepted", "Pending", "Profiling")
+	r := w.request()
+	r.Spec.AutoApply, r.Generation = false, 2
+	if err := w.Update(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if r = w.request(); r.Status.ObservedGeneration != 1 || meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionValidation) {
+		t.Errorf("the edit is not rejected: %+v", r.Status)
+	}
+	w.finish(batchv1.JobComplete, success)
+	w.expect("profiled", "Deploying") // as it was accepted, with autoApply
+	r = w.request()
+	r.Spec.AutoApply, r.Generation = true, 3
+	if err := w.Update(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if r = w.request(); r.Status.ObservedGeneration != 3 || !meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionValidation) {
+		t.Errorf("the edit that was undone is not forgiven: %+v", r.Status)
+	}
+}
+
+func TestAGraphOfSomebodyElseIsNotTaken(t *testing.T) {
+	w := newWorld(t)
+	foreign := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "goal"}}
+	w.make(foreign)
+	w.expect("accepted", "Pending", "Profiling")
+	w.finish(batchv1.JobComplete, success)
+	for range 5 { // a conflict is an error that is tried again
+		_, _ = w.r.Reconcile(t.Context(), w.request())
+	}
+	ready := meta.FindStatusCondition(w.request().Status.Conditions, v1alpha1.ConditionDeploymentReady)
+	if ready == nil || ready.Reason != v1alpha1.ReasonDeploymentNameTaken {
+		t.Fatalf("nothing says that the name is taken: %+v", ready)
+	}
+	w.read(foreign, "goal")
+	if len(foreign.Labels) > 0 || len(foreign.Spec.Services) > 0 {
+		t.Errorf("it was written to: %+v", foreign)
+	}
+	if err := w.Delete(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	w.read(foreign, "goal")
+	if foreign.Labels[v1alpha1.LabelRequestName] != "goal" {
+		t.Error("the name is free and not taken")
+	}
+}
+
+func TestGraphsThatWereTriedOutAreRemoved(t *testing.T) {
+	w := newWorld(t)
+	w.expect("accepted", "Pending", "Profiling")
+	tried := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team", Name: "goal-tp2-ab12",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "nvidia.com/v1alpha1", Kind: "DynamoGraphDeploymentRequest", Name: "goal", UID: "u1"}},
+	}}
+	w.make(tried)
+	w.settle()
+	w.read(tried, tried.Name) // not while somebody may be trying it
+	w.finish(batchv1.JobFailed, result.Result{State: result.Failed, Reason: result.ReasonInterrupted, Message: "killed"})
+	w.expect("failed", "Failed")
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(tried), tried); err == nil {
+		t.Error("it goes on running")
+	}
+}
