@@ -89,6 +89,16 @@ fuzz: ## Fuzz argument parsing, overlays, graphs and admission (FUZZTIME=60s eac
 	@for path in GraphDeployment ComponentDeployment Model Request ScalingAdapter; do \
 	  go test -run '^$$' -fuzz "Fuzz$$path\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/admission; done
 
+MEASUREMENTS ?= ../shared/data/measured-latency.csv
+
+.PHONY: perf-model
+perf-model: ## Fit the performance model on MEASUREMENTS (a table of runs) and report its error
+	go run ./hack/perfmodel -measurements $(MEASUREMENTS) -write internal/perfmodel/data/constants.yaml
+
+.PHONY: closed-loop
+closed-loop: ## Measure the mock engine under load and hold it against the performance model
+	go test -count=1 -v -run ClosedLoop ./internal/mockengine -measure
+
 .PHONY: bench
 bench: build addons ## Benchmarks: rendering, and start-up and memory of the local cluster
 	go test -run '^$$' -bench . ./internal/render

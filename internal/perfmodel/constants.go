@@ -38,6 +38,8 @@ type Constants struct {
 	// together that a new request waits for.
 	Interference float64 `json:"interference"`
 	Queue        float64 `json:"queue"`
+	// QueueGrowth is the power with which that wait grows with their number.
+	QueueGrowth float64 `json:"queueGrowth"`
 
 	// Error is what the fit left over on groups that it had not seen.
 	Error Spread `json:"error"`
@@ -50,7 +52,9 @@ type Spread struct {
 	TokenP90    float64 `json:"tokenP90"`
 	FirstMedian float64 `json:"firstMedian"`
 	FirstP90    float64 `json:"firstP90"`
-	Rows        int     `json:"rows"`
+	// IdleP90 is of the first token at no more than four requests at a time.
+	IdleP90 float64 `json:"idleP90"`
+	Rows    int     `json:"rows"`
 }
 
 // generationOf looks up a fixed time; a generation without a figure of its own

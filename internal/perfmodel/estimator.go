@@ -49,14 +49,14 @@ func (e *Estimator) spread() Spread { return e.c.k.Error }
 // queueing and not the request's own overhead; see FirstToken.
 func (e *Estimator) Prefill(tokens, batch, cached int) Estimate {
 	fresh := max(0, tokens-cached)
-	return estimate(e.c.prefill(float64(max(1, batch)), float64(fresh), float64(tokens-fresh)), e.spread().FirstP90)
+	return estimate(e.c.prefill(float64(max(1, batch)), float64(fresh), float64(tokens-fresh)), e.spread().IdleP90)
 }
 
 // FirstToken is the time to the first token of a request that finds the engine
 // idle.
 func (e *Estimator) FirstToken(tokens, cached int) Estimate {
 	fresh := max(1, tokens-cached)
-	return estimate(e.c.k.First*1e-6+e.c.prefill(1, float64(fresh), float64(tokens-fresh)), e.spread().FirstP90)
+	return estimate(e.c.k.First*1e-6+e.c.prefill(1, float64(fresh), float64(tokens-fresh)), e.spread().IdleP90)
 }
 
 // Decode is the time of one step that gives each of batch sequences of an
@@ -70,7 +70,7 @@ func (e *Estimator) Decode(batch int, context float64) Estimate {
 // overlap part of it with the step, so it costs less than a prefill on its own.
 func (e *Estimator) Chunk(fresh, before int) Estimate {
 	seconds := e.c.k.Interference * e.c.prefill(1, float64(fresh), float64(before))
-	return estimate(seconds, e.spread().FirstP90)
+	return estimate(seconds, e.spread().IdleP90)
 }
 
 // Transfer is the time to move a prompt's cache from a prefill engine to this

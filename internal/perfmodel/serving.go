@@ -53,7 +53,7 @@ func (c cost) token(batch float64, l Load) float64 {
 // first is the mean time to the first token in a closed loop, in seconds.
 func (c cost) first(batch float64, l Load) float64 {
 	fresh, cached := l.fresh()
-	return c.k.First*1e-6 + c.prefill(1, fresh, cached)*(1+c.k.Queue*(batch-1))
+	return c.k.First*1e-6 + c.prefill(1, fresh, cached)*(1+c.k.Queue*math.Pow(batch-1, c.k.QueueGrowth))
 }
 
 func (c cost) perRank(concurrency int) float64 {
