@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -328,6 +329,18 @@ func TestLastLine(t *testing.T) {
 	for text, want := range cases {
 		if got := LastLine(text); got != want {
 			t.Errorf("of %q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestEveryReasonIsInTheGuide(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/guide/troubleshooting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range Reasons() {
+		if !strings.Contains(string(guide), "`"+string(r)+"`") {
+			t.Errorf("the guide does not know %s", r)
 		}
 	}
 }

@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cause"
 	"github.com/dynamo-operator/dynamo-operator/internal/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/rollout"
@@ -100,5 +102,72 @@ func TestAnErrorLeavesTheLastCountsAlone(t *testing.T) {
 	s := Component(dcd, workload.Progress{}, errors.New("apply: timeout"), now)
 	if s.Service == nil || s.Service.Replicas != 3 || s.Service.Message != "apply: timeout" {
 		t.Errorf("service status %+v", s.Service)
+	}
+}
+
+// broken is a component whose first cause is known.
+func broken(name string, reason cause.Reason, message string) *v1alpha1.DynamoComponentDeployment {
+	dcd := &v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	dcd.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Reason: string(reason), Message: message,
+	}}
+	return dcd
+}
+
+func TestTheFirstCauseOfSeveralServices(t *testing.T) {
+	var g graph.Graph
+	for _, name := range []string{"a", "b", "c"} {
+		g.Components = append(g.Components, graph.Component{Name: name, ObjectName: name, Nodes: 1})
+	}
+	starting := broken("a", v1alpha1.ReasonDeploymentNotReady, "0 of 1 replicas available: waits for a node")
+	cases := map[string]struct {
+		owned           []graph.Object
+		reason, message string
+	}{
+		"a fault comes before what takes time": {
+			[]graph.Object{starting, broken("b", cause.ContainerCrashed, "exited"), broken("c", cause.ReadinessProbeFailed, "fails")},
+			"ContainerCrashed", "b: exited; also not ready: a, c",
+		},
+		"of faults the one that a pod meets first": {
+			[]graph.Object{broken("a", cause.ContainerCrashed, "exited"), broken("b", cause.ImageNotFound, "no image"), broken("c", cause.QuotaExceeded, "no room")},
+			"QuotaExceeded", "c: no room; also not ready: a, b",
+		},
+		"what keeps a service from being made comes first": {
+			[]graph.Object{broken("a", cause.QuotaExceeded, "no room"), broken("b", v1alpha1.ReasonOrchestratorUnavailable, "install it"), broken("c", cause.QuotaExceeded, "no room")},
+			"OrchestratorUnavailable", "b: install it; also not ready: a, c",
+		},
+		"what takes time is told of every service": {
+			[]graph.Object{starting, broken("b", v1alpha1.ReasonDeploymentNotReady, "0 of 2 replicas available")},
+			"ServicesNotReady", "a: 0 of 1 replicas available: waits for a node; b: 0 of 2 replicas available; c: not created yet",
+		},
+	}
+	for rule, c := range cases {
+		t.Run(rule, func(t *testing.T) {
+			s := Graph(&v1alpha1.DynamoGraphDeployment{}, &g, workload.ProviderComponent, snapshot.Snapshot{Owned: c.owned}, rollout.Step{}, nil, now)
+			if diff := cmp.Diff([]string{c.reason, c.message}, []string{s.Conditions[0].Reason, s.Conditions[0].Message}); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAWorkloadThatIsStuckSaysWhyAndThatItIs(t *testing.T) {
+	p := workload.Progress{Kind: workload.KindDeployment, Name: "x", Why: "0 of 1 replicas updated", Stuck: true}
+	p.Seen.Refused = []snapshot.Refusal{{Message: `pods "x-1" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1`}}
+	s := Component(&v1alpha1.DynamoComponentDeployment{}, p, nil, now)
+	got := map[string]string{}
+	for _, c := range s.Conditions {
+		got[c.Type] = c.Reason
+	}
+	want := map[string]string{
+		v1alpha1.ConditionAvailable: "QuotaExceeded", v1alpha1.ConditionProgressing: v1alpha1.ReasonRolloutStuck,
+		v1alpha1.ConditionValid: v1alpha1.ReasonValidationPassed,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	p.Stuck = false
+	if s = Component(&v1alpha1.DynamoComponentDeployment{Status: s}, p, nil, now); meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionProgressing) != nil {
+		t.Errorf("conditions of a workload that goes on: %v", s.Conditions)
 	}
 }

@@ -29,7 +29,7 @@ func explain(f finding) []string {
 	case ready == nil || f.graph.Status.ObservedGeneration < f.graph.Generation:
 		return []string{
 			fmt.Sprintf("graph %s: the operator has not looked at its latest version yet", f.graph.Name),
-			"what to do: see that the operator runs: kubectl get pods -A -l app.kubernetes.io/name=dynamo-operator",
+			"what to do: see that the operator runs: kubectl -n dynamo-system get pods",
 		}
 	case ready.Status == metav1.ConditionTrue:
 		return []string{fmt.Sprintf("graph %s is ready: %s", f.graph.Name, ready.Message)}
