@@ -1,0 +1,131 @@
+// Package model runs the operator against many engines that are not there: a
+// real API server holds pods and endpoints on paper, and the operator's way to
+// them is a proxy into this process, where each engine is an HTTP server that
+// can be slow, fail or hang.
+package model
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+)
+
+var (
+	idle = flag.Duration("idle", 10*time.Second, "how long engines must be left alone")
+	slow = flag.Duration("slow", 0, "how long slow engines take; 0 is until the others are loaded")
+)
+
+// cluster is where the operator under test looks, operator what it is.
+var (
+	cluster  *playground.Cluster
+	operator *program
+	network  *fabric
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	programs := os.Getenv("PLAYGROUND_BIN")
+	if programs == "" {
+		fmt.Println("PLAYGROUND_BIN is not set: no programs to run a cluster from, tests are skipped (make test sets it)")
+		return 0
+	}
+	dir, err := os.MkdirTemp("", "model-")
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if err := setUp(dir, programs); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer func() {
+		operator.stop()
+		if err := cluster.Down(context.Background()); err != nil {
+			fmt.Println(err)
+		}
+	}()
+	return m.Run()
+}
+
+func setUp(dir, programs string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	log, err := os.Create(filepath.Join(dir, "cluster.log"))
+	if err != nil {
+		return err
+	}
+	cluster, err = playground.Up(ctx, playground.Options{BinDir: programs, Dir: filepath.Join(dir, "cluster"), Nodes: 1, Log: log})
+	if err != nil {
+		return err
+	}
+	if err := cluster.InstallAPI(ctx); err != nil {
+		return err
+	}
+	network = newFabric()
+	config := filepath.Join(dir, "operator.yaml")
+	text := fmt.Sprintf(configuration, network.url())
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return err
+	}
+	operator = &program{path: filepath.Join(programs, "dynamo-operator"), config: config, kubeconfig: cluster.Kubeconfig, log: filepath.Join(dir, "operator.log")}
+	return operator.start()
+}
+
+// configuration of the operator: short waits, so that what fails is tried again
+// before a test loses patience.
+const configuration = `
+apiVersion: dynamo-operator/v1alpha1
+kind: OperatorConfiguration
+network: {forwardProxy: %q}
+lora: {retryMin: 500ms, retryMax: 3s, unloadDeadline: 5s}
+server: {metricsAddress: "", healthAddress: ""}
+log: {format: text}
+`
+
+// program is the operator as a process, outside the cluster.
+type program struct {
+	path, config, kubeconfig, log string
+	process                       *exec.Cmd
+}
+
+func (p *program) start() error {
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	p.process = exec.Command(p.path, "--config", p.config)
+	p.process.Env = append(os.Environ(), "KUBECONFIG="+p.kubeconfig)
+	p.process.Stdout, p.process.Stderr = log, log
+	return p.process.Start()
+}
+
+// stop ends it the hard way: what it knew is gone.
+func (p *program) stop() {
+	if p.process == nil {
+		return
+	}
+	_ = p.process.Process.Signal(syscall.SIGKILL) // it may have ended by itself
+	_ = p.process.Wait()
+}
+
+// words are what the operator said, for a test that fails.
+func (p *program) words() string {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-4000):])
+}
