@@ -26,25 +26,26 @@ type Config struct {
 
 	Scope `json:",inline"`
 
-	Discovery   Discovery   `json:"discovery,omitzero"`
-	Endpoints   Endpoints   `json:"endpoints,omitzero"`
-	Ingress     Ingress     `json:"ingress,omitzero"`
-	Roles       Roles       `json:"roles,omitzero"`
-	Grove       Grove       `json:"grove,omitzero"`
-	MPI         MPI         `json:"mpi,omitzero"`
-	Profiler    Profiler    `json:"profiler,omitzero"`
-	Network     Network     `json:"network,omitzero"`
-	LoRA        LoRA        `json:"lora,omitzero"`
-	Controller  Controller  `json:"controller,omitzero"`
-	Server      Server      `json:"server,omitzero"`
-	Leader      Leader      `json:"leaderElection,omitzero"`
-	Shutdown    Shutdown    `json:"shutdown,omitzero"`
-	Webhook     Webhook     `json:"webhook,omitzero"`
-	Certificate Certificate `json:"certificate,omitzero"`
-	Tenancy     Tenancy     `json:"tenancy,omitzero"`
-	Diagnosis   Diagnosis   `json:"diagnosis,omitzero"`
-	Log         Log         `json:"log,omitzero"`
-	Tracing     Tracing     `json:"tracing,omitzero"`
+	Discovery     Discovery     `json:"discovery,omitzero"`
+	Endpoints     Endpoints     `json:"endpoints,omitzero"`
+	Ingress       Ingress       `json:"ingress,omitzero"`
+	Roles         Roles         `json:"roles,omitzero"`
+	Grove         Grove         `json:"grove,omitzero"`
+	MPI           MPI           `json:"mpi,omitzero"`
+	Profiler      Profiler      `json:"profiler,omitzero"`
+	Network       Network       `json:"network,omitzero"`
+	LoRA          LoRA          `json:"lora,omitzero"`
+	Controller    Controller    `json:"controller,omitzero"`
+	Server        Server        `json:"server,omitzero"`
+	Leader        Leader        `json:"leaderElection,omitzero"`
+	Shutdown      Shutdown      `json:"shutdown,omitzero"`
+	Webhook       Webhook       `json:"webhook,omitzero"`
+	Certificate   Certificate   `json:"certificate,omitzero"`
+	Tenancy       Tenancy       `json:"tenancy,omitzero"`
+	NetworkPolicy NetworkPolicy `json:"networkPolicy,omitzero"`
+	Diagnosis     Diagnosis     `json:"diagnosis,omitzero"`
+	Log           Log           `json:"log,omitzero"`
+	Tracing       Tracing       `json:"tracing,omitzero"`
 }
 
 // Default is the configuration of an operator that was told nothing.

@@ -86,5 +86,6 @@ func (c Config) Platform() render.Platform {
 		},
 		Roles:                 render.Roles{Planner: c.Roles.Planner, Picker: c.Roles.Picker},
 		GroveTerminationDelay: c.Grove.TerminationDelay.Duration,
+		NetworkPolicy:         c.NetworkPolicy.render(c.Webhook.Namespace),
 	}
 }

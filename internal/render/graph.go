@@ -23,6 +23,7 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, provider workloa
 	wanted = append(wanted, claims(g)...)
 	wanted = append(wanted, adapters(g)...)
 	wanted = append(wanted, controlled(Discovery(g)...)...)
+	wanted = append(wanted, controlled(networkPolicies(g, p.NetworkPolicy)...)...)
 	picker, err := picker(g, p.Capabilities)
 	wanted = append(wanted, controlled(picker...)...)
 	if provider == workload.ProviderGrove {

@@ -19,6 +19,8 @@ type Platform struct {
 	Pod                   pod.Platform
 	Roles                 Roles
 	GroveTerminationDelay time.Duration
+	// NetworkPolicy closes graphs to others; nil leaves that to the cluster.
+	NetworkPolicy *NetworkPolicy
 	// Queue is the KAI queue of the graph; empty without KAI.
 	Queue        string
 	Capabilities snapshot.Capabilities

@@ -29,6 +29,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=dynamo-operator-planner;dynamo-operator-epp,verbs=bind
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=inference.networking.k8s.io,resources=inferencepools,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=grove.io,resources=podcliquesets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=grove.io,resources=podcliques;podcliquescalinggroups,verbs=get;list;watch
@@ -53,6 +54,7 @@ func Children() []observe.Child {
 		{Object: &corev1.PersistentVolumeClaim{}},
 		{Object: &corev1.Service{}, List: &corev1.ServiceList{}},
 		{Object: &networkingv1.Ingress{}, List: &networkingv1.IngressList{}},
+		{Object: &networkingv1.NetworkPolicy{}, List: &networkingv1.NetworkPolicyList{}},
 		{Object: &rbacv1.Role{}, List: &rbacv1.RoleList{}},
 		{Object: &rbacv1.RoleBinding{}, List: &rbacv1.RoleBindingList{}},
 		{Object: &render.VirtualService{}, List: &render.VirtualServiceList{}, API: snapshot.APIIstio},

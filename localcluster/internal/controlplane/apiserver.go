@@ -28,13 +28,16 @@ egressSelections:
         udsName: %q
 `
 
-// The audit log is for counting writes and finding their author; reads would drown them.
+// The audit log is for counting writes and finding their author; reads would drown them. Only those of the operator's
+// accounts are there as well, so that its rights can be held against what it uses.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
 - level: Metadata
   verbs: [create, update, patch, delete, deletecollection]
+- level: Metadata
+  userGroups: ["system:serviceaccounts:dynamo-system"]
 - level: None
 `
 

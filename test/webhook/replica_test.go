@@ -1,0 +1,141 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
+)
+
+// traffic admits objects until it is told to stop.
+type traffic struct {
+	admitted, failed atomic.Int64
+	last             atomic.Pointer[error]
+	stop             context.CancelFunc
+	done             sync.WaitGroup
+}
+
+func newTraffic(t *testing.T, ns string, every time.Duration) *traffic {
+	ctx, stop := context.WithCancel(t.Context())
+	f := &traffic{stop: stop}
+	for worker := range 4 {
+		f.done.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				err := dryRun(ctx, graphOf(ns, fmt.Sprintf("w%d-%d", worker, n), `{services: {a: {}}}`))
+				switch {
+				case ctx.Err() != nil:
+				case err != nil:
+					f.failed.Add(1)
+					f.last.Store(&err)
+				default:
+					f.admitted.Add(1)
+				}
+				select {
+				case <-time.After(every):
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+	return f
+}
+
+// reached waits for a number of admissions.
+func (f *traffic) reached(t *testing.T, n int64) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d admissions", n), func(context.Context) error {
+		if got := f.admitted.Load() + f.failed.Load(); got < n {
+			return fmt.Errorf("%d so far", got)
+		}
+		return nil
+	})
+}
+
+// end stops the traffic; none of it may have failed.
+func (f *traffic) end(t *testing.T) {
+	t.Helper()
+	f.stop()
+	f.done.Wait()
+	if n := f.failed.Load(); n > 0 {
+		t.Errorf("%d of %d admissions failed, at last: %v", n, n+f.admitted.Load(), *f.last.Load())
+	}
+}
+
+func pods(ctx context.Context) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	err := cluster.Client.List(ctx, &list, client.InNamespace(playground.OperatorKey.Namespace), client.MatchingLabels{"control-plane": "controller-manager"})
+	return list.Items, err
+}
+
+// TestReplicasComeAndGo ends each replica, the leader and the other, while
+// objects are admitted. Not parallel: it is about who serves.
+func TestReplicasComeAndGo(t *testing.T) {
+	ns := namespace(t, nil)
+	before, err := pods(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(before) != replicas {
+		t.Fatalf("%d replicas", len(before))
+	}
+	f := newTraffic(t, ns, 20*time.Millisecond)
+	for i, pod := range before {
+		f.reached(t, int64(100*(i+1)))
+		if err := cluster.Client.Delete(t.Context(), &pod); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "another replica in place of "+pod.Name, func(ctx context.Context) error {
+			now, err := pods(ctx)
+			if err != nil {
+				return err
+			}
+			for _, p := range now {
+				if p.Name == pod.Name {
+					return errors.New("it is still there")
+				}
+			}
+			return allReady(ctx)
+		})
+	}
+	f.reached(t, f.admitted.Load()+100)
+	f.end(t)
+	summary.Line(t, "replicas: %d admissions while each of two replicas was replaced, %d failures", f.admitted.Load(), f.failed.Load())
+}
+
+// TestRotation is measured: certificates of a minute, five minutes.
+func TestRotation(t *testing.T) {
+	if !*measure {
+		t.Skip("takes five minutes: run make rotation; package admission turns certificates on a clock of its own")
+	}
+	ns := namespace(t, nil)
+	before := certificates(t)
+	f := newTraffic(t, ns, time.Second)
+	seen := map[string]bool{}
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(2 * time.Second) {
+		seen[certificates(t)] = true
+	}
+	f.end(t)
+	delete(seen, before)
+	summary.Line(t, "rotation: %d admissions in 5 min with certificates of 60 s, %d new certificates, %d failures", f.admitted.Load(), len(seen), f.failed.Load())
+	if f.admitted.Load() < 1000 || len(seen) < 5 {
+		t.Errorf("%d admissions, %d new certificates", f.admitted.Load(), len(seen))
+	}
+}
+
+func certificates(t *testing.T) string {
+	t.Helper()
+	secret := &corev1.Secret{}
+	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: playground.OperatorKey.Namespace, Name: "webhook-server-cert"}, secret); err != nil {
+		t.Fatal(err)
+	}
+	return string(secret.Data[corev1.TLSCertKey])
+}

@@ -1,0 +1,244 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
+	"github.com/dynamo-operator/dynamo-operator/internal/tenancy"
+)
+
+// bind gives a user a ClusterRole in a namespace.
+func bind(t *testing.T, ns, role string, subject rbacv1.Subject) {
+	t.Helper()
+	err := cluster.Client.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "b-"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{subject},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// as is a client in somebody's else name.
+func as(t *testing.T, user string) client.Client {
+	t.Helper()
+	config := rest.CopyConfig(cluster.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	c, err := client.New(config, client.Options{Scheme: scheme.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// mayWriteLeases is a role that no role of ours gives: Leases are everybody's.
+func mayWriteLeases(t *testing.T) string {
+	t.Helper()
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "leases-"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"*"}}},
+	}
+	if err := cluster.Client.Create(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cluster.Client.Delete(context.Background(), role) })
+	return role.Name
+}
+
+func leaseIn(ns string) *coordinationv1.Lease {
+	now := metav1.NewMicroTime(time.Now())
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: tenancy.LeaseName},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("rogue"), RenewTime: &now, LeaseDurationSeconds: new(int32(3600))},
+	}
+}
+
+// TestARogueLeaseIsRefused: neither a tenant who may write Leases nor an account
+// that is called like the operator's can say that the namespace is theirs.
+func TestARogueLeaseIsRefused(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t, nil)
+	leases := mayWriteLeases(t)
+	spoofed := "system:serviceaccount:" + ns + ":" + playground.OperatorKey.Name
+	for _, subject := range []rbacv1.Subject{
+		{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "mallory"},
+		{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: playground.OperatorKey.Name},
+	} {
+		bind(t, ns, "admin", subject)
+		bind(t, ns, leases, subject)
+	}
+	for _, user := range []string{"mallory", spoofed} {
+		mallory := as(t, user)
+		eventually(t, "the rights of "+user, func(ctx context.Context) error {
+			other := leaseIn(ns)
+			other.Name = "anything-else"
+			return mallory.Create(ctx, other, client.DryRunAll)
+		})
+		err := mallory.Create(t.Context(), leaseIn(ns))
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "namespacescopes") {
+			t.Errorf("%s: %v", user, err)
+		}
+		if err := mallory.Create(t.Context(), graphOf(ns, "bad", `{services: {a_b: {}}}`), client.DryRunAll); err == nil || !strings.Contains(err.Error(), "spec.services[a_b]") {
+			t.Errorf("a bad graph of %s: %v", user, err)
+		}
+	}
+	if err := as(t, "mallory").Create(t.Context(), &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "mine"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"nvidia.com"}, Resources: []string{"namespacescopes"}, Verbs: []string{"hold"}}},
+	}); !apierrors.IsForbidden(err) {
+		t.Errorf("a tenant grants themselves the right: %v", err)
+	}
+}
+
+// TestALeaseNeverSwitchesValidationOff: it is written by somebody who may, and
+// what is bad is refused as before.
+func TestALeaseMovesTheWorkAndNothingElse(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t, nil)
+	lease := leaseIn(ns)
+	if err := cluster.Client.Create(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	if err := dryRun(t.Context(), graphOf(ns, "bad", `{services: {a_b: {}}}`)); err == nil {
+		t.Error("a bad graph is admitted")
+	}
+	if err := cluster.Client.Create(t.Context(), graphOf(ns, "g", `{services: {a: {}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the graph to say whose it is", func(ctx context.Context) error {
+		return says(ctx, ns, "g", v1alpha1.ReasonNamespaceOperator)
+	})
+	var components v1alpha1.DynamoComponentDeploymentList
+	if err := cluster.Client.List(t.Context(), &components, client.InNamespace(ns)); err != nil || len(components.Items) > 0 {
+		t.Errorf("%d components were made: %v", len(components.Items), err)
+	}
+	if err := cluster.Client.Delete(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the graph to be taken over", func(ctx context.Context) error {
+		if err := says(ctx, ns, "g", ""); err != nil {
+			return err
+		}
+		return cluster.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: "g-a"}, &appsv1.Deployment{})
+	})
+}
+
+// says compares the reason of a graph's condition Managed; empty for none.
+func says(ctx context.Context, ns, name, reason string) error {
+	dgd := &v1alpha1.DynamoGraphDeployment{}
+	if err := cluster.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: name}, dgd); err != nil {
+		return err
+	}
+	got := ""
+	if c := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionManaged); c != nil {
+		got = c.Reason
+	}
+	if got != reason {
+		return fmt.Errorf("it says %q", got)
+	}
+	return nil
+}
+
+// TestARogueAdapterScalesNothing: an adapter that the operator did not make has
+// no say, whoever's graph it names.
+func TestARogueAdapterScalesNothing(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t, nil)
+	if err := cluster.Client.Create(t.Context(), graphOf(ns, "g", `{services: {a: {replicas: 1}, b: {replicas: 1, scalingAdapter: {enabled: true}}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, service := range []string{"a", "b"} {
+		rogue := &v1alpha1.DynamoGraphDeploymentScalingAdapter{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "rogue-" + service}}
+		rogue.Spec.Replicas, rogue.Spec.DGDRef = 7, v1alpha1.GraphServiceRef{Name: "g", ServiceName: service}
+		if err := cluster.Client.Create(t.Context(), rogue); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "adapter "+rogue.Name+" to say that it is inactive", func(ctx context.Context) error {
+			if err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(rogue), rogue); err != nil {
+				return err
+			}
+			c := meta.FindStatusCondition(rogue.Status.Conditions, v1alpha1.ConditionActive)
+			if c == nil || c.Status != metav1.ConditionFalse || c.Reason == v1alpha1.ReasonGraphNotFound {
+				return fmt.Errorf("condition %v", c)
+			}
+			return nil
+		})
+	}
+	for _, service := range []string{"a", "b"} {
+		eventually(t, "one replica of "+service, func(ctx context.Context) error {
+			d := &appsv1.Deployment{}
+			if err := cluster.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: "g-" + service}, d); err != nil {
+				return err
+			}
+			if *d.Spec.Replicas != 1 {
+				t.Errorf("%d replicas of %s", *d.Spec.Replicas, service)
+			}
+			return nil
+		})
+	}
+}
+
+// TestHostRightsAreForPodSecurityToGive: we neither forbid nor add them. In a
+// namespace that restricts pods, those that ask are not made; where it does not
+// restrict, a graph's own pods ask for nothing that the baseline forbids.
+func TestHostRightsAreForPodSecurityToGive(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t, map[string]string{"pod-security.kubernetes.io/enforce": "baseline"})
+	const image = `mainContainer: {image: "dynamo-mocker:dev", args: ["sleep infinity"]`
+	if err := cluster.Client.Create(t.Context(), graphOf(ns, "greedy",
+		`{services: {a: {extraPodSpec: {hostNetwork: true, hostPID: true, `+image+`, securityContext: {privileged: true}}}}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.Client.Create(t.Context(), graphOf(ns, "modest", `{services: {a: {extraPodSpec: {`+image+`}}}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the greedy pods to be refused, the modest ones made", func(ctx context.Context) error {
+		d := &appsv1.Deployment{}
+		if err := cluster.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: "greedy-a"}, d); err != nil {
+			return err
+		}
+		refused := false
+		for _, c := range d.Status.Conditions {
+			refused = refused || c.Type == appsv1.DeploymentReplicaFailure && strings.Contains(c.Message, "violates PodSecurity")
+		}
+		if !refused {
+			return fmt.Errorf("conditions %v", d.Status.Conditions)
+		}
+		var list corev1.PodList
+		if err := cluster.Client.List(ctx, &list, client.InNamespace(ns)); err != nil {
+			return err
+		}
+		modest := 0
+		for _, pod := range list.Items {
+			if strings.HasPrefix(pod.Name, "greedy-") {
+				t.Errorf("pod %s was made", pod.Name)
+			}
+			if strings.HasPrefix(pod.Name, "modest-") {
+				modest++
+			}
+		}
+		if modest == 0 {
+			return errors.New("no pod of the modest graph")
+		}
+		return nil
+	})
+}
