@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/collect"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/session"
 	"github.com/dynamo-operator/dynamo-operator/internal/version"
 )
 
@@ -24,12 +26,15 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(collect.Command())
+	root.AddCommand(session.Command(), collect.Command())
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	err := root.ExecuteContext(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "dynamo-profiler:", err)
+		if ended, ok := errors.AsType[session.Ended](err); ok {
+			os.Exit(ended.ExitStatus())
+		}
 		os.Exit(1)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/demo"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/doctor"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/install"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/models"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/profile"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
@@ -26,7 +28,7 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(demo.Command(), doctor.Command(), install.Command(), install.Uninstall(), render.Command(), status.Command(), validate.Command(), why.Command())
+	root.AddCommand(demo.Command(), doctor.Command(), install.Command(), install.Uninstall(), models.Command(), profile.Command(), render.Command(), status.Command(), validate.Command(), why.Command())
 	if err := root.Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "kubectl-dynamo:", err)
 		os.Exit(1)

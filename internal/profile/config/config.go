@@ -89,8 +89,9 @@ type Sweep struct {
 	Modes            []Mode
 	// Measured bounds how many candidates are deployed.
 	Measured int
-	// Requests is the number of requests that each measurement is made of.
-	Requests int
+	// Requests is the number of requests that each measurement is made of, and
+	// Concurrency how many at once it has at most.
+	Requests, Concurrency int
 }
 
 // SLA is the goal. Times are in milliseconds.
@@ -174,6 +175,7 @@ func (c *Config) sweep(r *reader) {
 		DryRun:        r.flag("dryRun", false),
 		Measured:      r.whole("maxMeasured", 6),
 		Requests:      r.whole("requests", 50),
+		Concurrency:   r.whole("maxConcurrency", 32),
 	}
 	if system := r.text("aicSystem", ""); system != "" {
 		c.Hardware.GPU = system
@@ -223,7 +225,7 @@ func (c *Config) check() []string {
 	refuse(c.Sweep.PrefillPoints < 3, "sweep.prefillInterpolationGranularity: the planner needs 3 points or more")
 	refuse(c.Sweep.DecodePoints < 2, "sweep.decodeInterpolationGranularity: must be 2 or more")
 	refuse(c.Sweep.Measured < 1, "sweep.maxMeasured: must be 1 or more")
-	refuse(c.Sweep.Requests < 1, "sweep.requests: must be 1 or more")
+	refuse(c.Sweep.Requests < 1 || c.Sweep.Concurrency < 1, "sweep: requests and maxConcurrency must be 1 or more")
 	for _, mode := range c.Sweep.Modes {
 		refuse(mode != Aggregated && mode != Disaggregated, "sweep.modes: %q is neither aggregated nor disaggregated", mode)
 	}

@@ -15,7 +15,7 @@ func defaults(change func(*Config)) *Config {
 			Namespace: "dynamo-sla-profiler", Model: "m", Timeout: 30 * time.Minute, Cache: ModelCache{MountPath: "/opt/model-cache"},
 		},
 		Engine:  Engine{Backend: VLLM},
-		Sweep:   Sweep{PrefillPoints: 16, DecodePoints: 6, Measured: 6, Requests: 50},
+		Sweep:   Sweep{PrefillPoints: 16, DecodePoints: 6, Measured: 6, Requests: 50, Concurrency: 32},
 		SLA:     SLA{ISL: 3000, OSL: 500, TTFT: 50, ITL: 10},
 		Planner: map[string]string{},
 	}

@@ -1,5 +1,7 @@
 package search
 
+import "slices"
+
 // Front picks the candidates that no other one beats in TTFT, ITL and tokens
 // per GPU at once, in rank order.
 func (o *Outcome) Front() []Candidate {
@@ -93,6 +95,7 @@ func (o *Outcome) Correct(name string, m Measurement) {
 		}
 		if m.ModelTTFT > 0 && m.ModelITL > 0 {
 			slower := m.ITL.Value / m.ModelITL
+			c.FirstFactor, c.StepFactor = m.TTFT.Value/m.ModelTTFT, slower
 			c.TTFT = spread(c.TTFT.Value*m.TTFT.Value/m.ModelTTFT, m.TTFT)
 			c.ITL = spread(c.ITL.Value*slower, m.ITL)
 			if slower > 0 {
@@ -105,6 +108,16 @@ func (o *Outcome) Correct(name string, m Measurement) {
 		o.Candidates[i] = o.Problem.judge(c)
 	}
 	o.rank()
+}
+
+// Drop removes a candidate that could not be measured.
+func (o *Outcome) Drop(name, why string) {
+	o.Candidates = slices.DeleteFunc(o.Candidates, func(c Candidate) bool {
+		if c.Name == name {
+			o.Rejected = append(o.Rejected, Rejection{Layout: c.Decode.Layout, Role: c.Name, Reason: "could not be measured: " + why})
+		}
+		return c.Name == name
+	})
 }
 
 // spread puts the relative width of what was measured around a value.

@@ -2,6 +2,7 @@ package search
 
 import (
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
@@ -139,6 +140,8 @@ func (o *Outcome) disaggregated(engines []engine) {
 	if p.Budget == 1 {
 		return // two engines need two GPUs
 	}
+	// Ranks that share nothing are replicas that cannot be scaled one by one.
+	engines = slices.DeleteFunc(slices.Clone(engines), func(e engine) bool { return e.layout.Kind == DP })
 	var decoders []served
 	for _, e := range engines {
 		if s, ok := p.operate(e, config.Disaggregated); ok {

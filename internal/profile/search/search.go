@@ -80,8 +80,10 @@ type Candidate struct {
 	CostPerMillion float64
 	// Misses says by how much which target is missed; none means all are met.
 	Misses []string
-	// Measured is true once TTFT and ITL are corrected by a measurement.
-	Measured bool
+	// Measured is true once TTFT and ITL are corrected by a measurement, by
+	// these factors.
+	Measured                bool
+	FirstFactor, StepFactor float64
 
 	excess float64 // the worst ratio of a missed target
 }

@@ -1,0 +1,246 @@
+// Package profile finds, without a cluster, a graph that meets a goal: from a
+// request's manifest, a profiler's configuration, or flags alone.
+package profile
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/bundle"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/search"
+)
+
+const help = `Find a graph that meets a goal, without a cluster and without a GPU.
+
+The goal is a DynamoGraphDeploymentRequest (-f), or flags, or both: flags go over
+the request. The answer comes from the performance model, with the band that its
+estimates are good for; a model or GPU it has no table for is refused. Add your
+own with --catalog.
+
+What was found is printed as text. With --output the graph, its twin of mock
+engines, the planner's profile and an HTML report are written to a folder; with
+--graph the graph alone is printed, to be piped into kubectl apply.`
+
+const examples = `  kubectl dynamo profile --model Qwen/Qwen3-32B --gpu h200_sxm --isl 3000 --osl 500 --ttft 300 --itl 20
+  kubectl dynamo profile -f request.yaml --output found
+  kubectl dynamo profile --model Qwen/Qwen3-32B --gpu h100_sxm --rate 20 --graph --image my/vllm:1 | kubectl apply -f -`
+
+type options struct {
+	file, catalog, output, name string
+	graph, mocker               bool
+	set                         map[string]any // by path in the configuration
+}
+
+// Command is the verb.
+func Command() *cobra.Command {
+	o := &options{set: map[string]any{}}
+	command := &cobra.Command{
+		Use:     "profile [-f REQUEST] [--model MODEL --gpu GPU ...]",
+		Short:   "Find a graph that meets a goal, without a cluster",
+		Long:    help,
+		Example: examples,
+		Args:    cobra.NoArgs,
+	}
+	flags := command.Flags()
+	flags.StringVarP(&o.file, "filename", "f", "", "request or profiler configuration, - for standard input")
+	flags.StringVar(&o.catalog, "catalog", "", "`file` with more models, GPUs or constants")
+	flags.StringVarP(&o.output, "output", "o", "", "`folder` to write graphs, profile and report to")
+	flags.StringVar(&o.name, "name", "", "name of the graph; that of the request if not given")
+	flags.BoolVar(&o.graph, "graph", false, "print the graph alone")
+	flags.BoolVar(&o.mocker, "mocker", false, "with --graph: print its twin of mock engines")
+	texts, numbers := map[string]*string{}, map[string]*float64{}
+	text := func(path, name, usage string) { texts[path] = flags.String(name, "", usage) }
+	number := func(path, name, usage string) { numbers[path] = flags.Float64(name, 0, usage) }
+	text("deployment.model", "model", "model to serve")
+	text("deployment.dgdImage", "image", "image of the graph's services")
+	text("engine.backend", "backend", "vllm, sglang or trtllm")
+	text("sweep.aicSystem", "gpu", "GPU, such as h200_sxm")
+	text("sweep.modes", "modes", "aggregated, disaggregated or both, by comma")
+	number("sla.isl", "isl", "prompt tokens of a request")
+	number("sla.osl", "osl", "output tokens of a request")
+	number("sla.ttft", "ttft", "target of the time to the first token, in ms")
+	number("sla.itl", "itl", "target of the time between tokens, in ms")
+	number("sla.requestRate", "rate", "requests a second to size replicas for")
+	number("hardware.gpuBudget", "gpus", "most GPUs of the whole graph")
+	number("hardware.maxNumGpusPerEngine", "engine-gpus", "most GPUs of one engine")
+	number("hardware.numGpusPerNode", "gpus-per-node", "GPUs of a node")
+	number("hardware.pricePerGpuHour", "price", "dollars for a GPU and hour")
+	command.RunE = func(cmd *cobra.Command, _ []string) error {
+		for path, value := range texts {
+			if *value != "" {
+				o.set[path] = *value
+			}
+		}
+		for path, value := range numbers {
+			if *value != 0 {
+				o.set[path] = *value
+			}
+		}
+		return o.run(cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+	}
+	return command
+}
+
+func (o *options) run(in io.Reader, out, notes io.Writer) error {
+	text, base, name, err := o.read(in)
+	if err != nil {
+		return err
+	}
+	c, err := config.Parse(text)
+	if err != nil {
+		return err
+	}
+	catalog := perfmodel.Default()
+	if o.catalog != "" {
+		more, err := os.ReadFile(o.catalog)
+		if err != nil {
+			return fmt.Errorf("read catalog: %w", err)
+		}
+		if catalog, err = catalog.With(more); err != nil {
+			return err
+		}
+	}
+	names := bundle.Names{Graph: graph.RequestedGraph(name), ProfileData: graph.RequestedConfigMap(name, "profile-data")}
+	if o.graph {
+		names.ProfileData = "" // a graph on its own mounts nothing that nobody made
+	}
+	problem, made, err := bundle.Problem(c, catalog, base, names)
+	if err != nil {
+		return explain(err)
+	}
+	found, err := search.Solve(problem)
+	if err != nil {
+		return explain(err)
+	}
+	b, err := bundle.Compose(c, made, found)
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.graph && o.mocker:
+		fmt.Fprint(out, b.Result.MockerDeployment)
+	case o.graph:
+		fmt.Fprint(out, b.Result.GeneratedDeployment)
+	default:
+		fmt.Fprint(out, b.Text)
+	}
+	if o.output != "" {
+		if err := write(o.output, b); err != nil {
+			return err
+		}
+		fmt.Fprintf(notes, "wrote %s\n", filepath.Join(o.output, result.KeyReportHTML))
+	}
+	if b.Result.State == result.Failed {
+		return fmt.Errorf("%s", b.Result.Message)
+	}
+	return nil
+}
+
+// explain says what a controller would.
+func explain(err error) error { return fmt.Errorf("%s", bundle.Failure(err).Message) }
+
+// read is the configuration with the flags over it, and the user's graph.
+func (o *options) read(in io.Reader) (text string, base []byte, name string, err error) {
+	fields := map[string]any{}
+	name = "profile"
+	if o.file != "" {
+		documents, err := input.Read([]string{o.file}, in)
+		if err != nil {
+			return "", nil, "", err
+		}
+		for _, d := range documents {
+			switch d.GetKind() {
+			case v1alpha1.KindDynamoGraphDeploymentRequest:
+				if name = d.GetName(); name == "" {
+					name = "profile"
+				}
+				if fields, err = request(d); err != nil {
+					return "", nil, "", err
+				}
+			case v1alpha1.KindDynamoGraphDeployment:
+				if base, err = yaml.Marshal(d.Object); err != nil {
+					return "", nil, "", err
+				}
+			case "":
+				fields = d.Object
+			}
+		}
+	}
+	if o.name != "" {
+		name = o.name
+	}
+	for path, value := range o.set {
+		put(fields, path, value)
+	}
+	// A graph that stands beside the request takes the place of a file.
+	if engine, ok := fields["engine"].(map[string]any); ok && base != nil {
+		delete(engine, "config")
+	}
+	body, err := yaml.Marshal(fields)
+	return string(body), base, name, err
+}
+
+// request is what a controller would make of a request's configuration.
+func request(d input.Document) (map[string]any, error) {
+	body, err := d.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	var r v1alpha1.DynamoGraphDeploymentRequest
+	if err := json.Unmarshal(body, &r); err != nil {
+		return nil, fmt.Errorf("%s: %w", d, err)
+	}
+	fields := map[string]any{}
+	if given := r.Spec.ProfilingConfig.Config; given != nil {
+		if err := json.Unmarshal(given.Raw, &fields); err != nil {
+			return nil, fmt.Errorf("%s: profilingConfig.config: %w", d, err)
+		}
+	}
+	put(fields, "deployment.model", r.Spec.Model)
+	put(fields, "engine.backend", string(r.Spec.Backend))
+	if o := r.Spec.DeploymentOverrides; o != nil && o.WorkersImage != "" {
+		put(fields, "deployment.dgdImage", o.WorkersImage)
+	}
+	return fields, nil
+}
+
+// put sets a value by its path of two keys.
+func put(fields map[string]any, path string, value any) {
+	name, key, _ := strings.Cut(path, ".")
+	inner, ok := fields[name].(map[string]any)
+	if !ok {
+		inner = map[string]any{}
+		fields[name] = inner
+	}
+	inner[key] = value
+}
+
+func write(folder string, b *bundle.Bundle) error {
+	files, err := b.Files()
+	if err != nil {
+		return err
+	}
+	for name, body := range files {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, body, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,267 @@
+// Package bundle is the profiler without the world: from a configuration to the
+// problem that is searched, and from what was found to everything that is handed
+// over. It opens no file and reaches no cluster.
+package bundle
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/blueprint"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/interpolation"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/price"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/report"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/search"
+)
+
+// Names are those of the objects a run leaves.
+type Names struct{ Graph, ProfileData string }
+
+// Problem is what a configuration asks to be searched, and how graphs are made
+// of what is found. base is the user's graph, or empty.
+func Problem(c *config.Config, catalog perfmodel.Catalog, base []byte, names Names) (search.Problem, blueprint.Options, error) {
+	none := func(err error) (search.Problem, blueprint.Options, error) {
+		return search.Problem{}, blueprint.Options{}, err
+	}
+	h := c.Hardware.Defaulted()
+	o := blueprint.Options{
+		Name: names.Graph, Backend: c.Engine.Backend, Model: c.Deployment.Model, Cache: c.Deployment.Cache, Image: c.Deployment.Image,
+		MaxContext: c.Engine.MaxContextLength, PerNode: h.GPUsPerNode, Goal: c.SLA, Budget: h.Budget, ProfileData: names.ProfileData, Planner: c.Planner,
+	}
+	if len(base) > 0 {
+		graph, err := blueprint.Parse(base)
+		if err != nil {
+			return none(config.Invalid{err.Error()})
+		}
+		o.Base = graph
+	}
+	modes, err := o.Modes(c.Sweep.Modes)
+	if err != nil {
+		return none(config.Invalid{err.Error()})
+	}
+	name := c.Deployment.Model
+	if c.Sweep.ModelID != "" {
+		name = c.Sweep.ModelID
+	}
+	if name == "" {
+		return none(config.Invalid{"deployment.model: needed"})
+	}
+	model, err := catalog.Model(name)
+	if err != nil {
+		return none(err)
+	}
+	if h.GPU == "" {
+		return none(&perfmodel.UnknownError{Kind: "gpu", Name: "", Known: gpus(catalog)})
+	}
+	gpu, err := catalog.GPU(h.GPU)
+	if err != nil {
+		return none(err)
+	}
+	hour := h.PricePerGPUHour
+	if hour == 0 {
+		hour, _ = price.Hour(gpu.Name)
+	}
+	return search.Problem{
+		Catalog: catalog, Model: model, GPU: gpu, Engine: perfmodel.Engine(c.Engine.Backend), Goal: c.SLA, MaxContext: c.Engine.MaxContextLength,
+		MinGPUs: h.MinGPUsPerEngine, MaxGPUs: h.MaxGPUsPerEngine, PerNode: h.GPUsPerNode, Budget: h.Budget, Modes: modes, PricePerHour: hour,
+	}, o, nil
+}
+
+func gpus(c perfmodel.Catalog) []string {
+	var all []string
+	for _, g := range c.GPUs {
+		all = append(all, g.Name)
+	}
+	return all
+}
+
+// Bundle is everything that a run hands over.
+type Bundle struct {
+	Result     result.Result
+	HTML, Text string
+	Figures    []report.Figure
+	Data       interpolation.Data
+}
+
+// Compose makes graphs, profile and report of what was found.
+func Compose(c *config.Config, o blueprint.Options, found *search.Outcome) (*Bundle, error) {
+	best, p := found.Best(), found.Problem
+	b := &Bundle{}
+	var err error
+	if b.Data, err = profile(c, p, best); err != nil {
+		return nil, err
+	}
+	graph, err := blueprint.Graph(best, o)
+	if err != nil {
+		return nil, config.Invalid{err.Error()}
+	}
+	r := result.Result{
+		State: result.Succeeded, Reason: result.ReasonTargetsMet, SLAMet: best.Met(), TTFTMs: best.TTFT.Value, ITLMs: best.ITL.Value,
+		Targets: targets(p, best), Remedy: strings.Join(found.Remedies, "; "), Chosen: best.String(), GPUs: best.GPUs, ProfileData: o.ProfileData,
+		TokensPerGPU: best.TokensPerGPU, CostPerMillion: best.CostPerMillion, RequestRate: best.Rate, Measured: best.Measured,
+	}
+	if r.GeneratedDeployment, err = blueprint.YAML(graph); err != nil {
+		return nil, err
+	}
+	if r.MockerDeployment, err = blueprint.YAML(blueprint.Mocker(best, o)); err != nil {
+		return nil, err
+	}
+	r.Message = fmt.Sprintf("%s meets the goal: ttft %.4g ms, itl %.4g ms, %.0f tokens a second and GPU", best, best.TTFT.Value, best.ITL.Value, best.TokensPerGPU)
+	if !best.Met() {
+		r.Reason = result.ReasonTargetsMissed
+		r.Message = fmt.Sprintf("no configuration meets the goal; the closest, %s: %s", best, strings.Join(best.Misses, "; "))
+		if len(found.Remedies) > 0 {
+			r.Message += "; what would: " + found.Remedies[0]
+		}
+		if c.SLA.Strict {
+			r.State = result.Failed
+		}
+	}
+	b.Result = r
+	return b, b.report(c, found)
+}
+
+func (b *Bundle) report(c *config.Config, found *search.Outcome) error {
+	p := found.Problem
+	r := report.Report{
+		Title: "SLA profile of " + p.Model.Name, Model: p.Model.Name, GPU: p.GPU.Name, Engine: string(p.Engine), Goal: c.SLA, Outcome: found, Warnings: c.Warnings,
+		Source: "estimates of the performance model, with the band that nine of ten measurements fell in",
+		Price:  fmt.Sprintf("at $%.2f for a GPU and hour, by the built-in table", p.PricePerHour),
+	}
+	if found.Best().Measured {
+		r.Source = "measured on deployed engines where marked, otherwise estimates of the performance model with their band"
+	}
+	if c.Hardware.PricePerGPUHour > 0 {
+		r.Price = fmt.Sprintf("at the given $%.2f for a GPU and hour", p.PricePerHour)
+	}
+	if c.Deployment.Image == "" {
+		r.Warnings = append(r.Warnings, "no image was given (deployment.dgdImage): graphs made from a template name a placeholder")
+	}
+	b.Text, b.Figures = r.Text(), r.Figures()
+	var err error
+	b.HTML, err = r.HTML()
+	return err
+}
+
+func targets(p search.Problem, c search.Candidate) []result.Target {
+	all := []result.Target{
+		{Name: "ttft", Unit: " ms", Want: p.Goal.TTFT, Got: c.TTFT.Value, Low: c.TTFT.Low, High: c.TTFT.High, Met: c.TTFT.Value <= p.Goal.TTFT},
+		{Name: "itl", Unit: " ms", Want: p.Goal.ITL, Got: c.ITL.Value, Low: c.ITL.Low, High: c.ITL.High, Met: c.ITL.Value <= p.Goal.ITL},
+	}
+	if want := p.Goal.RequestRate; want > 0 {
+		all = append(all, result.Target{Name: "requestRate", Unit: "/s", Want: want, Got: c.Rate, Low: c.Rate, High: c.Rate, Met: c.Rate >= want})
+	}
+	return all
+}
+
+// profile tabulates the chosen engines for planner and mock engine.
+func profile(c *config.Config, p search.Problem, best search.Candidate) (interpolation.Data, error) {
+	of := func(w search.Worker) (*perfmodel.Estimator, error) {
+		return p.Catalog.Estimator(perfmodel.Setup{Model: p.Model, GPU: p.GPU, Engine: p.Engine, Parallel: w.Layout.Parallel})
+	}
+	first := best.Decode
+	if best.Prefill != nil {
+		first = *best.Prefill
+	}
+	prefill, err := of(first)
+	if err != nil {
+		return interpolation.Data{}, err
+	}
+	decode, err := of(best.Decode)
+	if err != nil {
+		return interpolation.Data{}, err
+	}
+	factor := func(f float64) float64 {
+		if f > 0 {
+			return f
+		}
+		return 1
+	}
+	context := p.Model.Context
+	if p.MaxContext > 0 {
+		context = min(context, p.MaxContext)
+	}
+	ranks := best.Decode.Layout.Ranks()
+	return interpolation.Tabulate(interpolation.Timer{
+		Prefill: func(n int) float64 { return factor(best.FirstFactor) * milliseconds(prefill.FirstToken(n, 0).Value) },
+		Decode: func(sequences, context int) float64 {
+			return factor(best.StepFactor) * milliseconds(decode.Decode(max(1, sequences/ranks), float64(context)).Value)
+		},
+		PrefillGPUs: first.Layout.GPUs(), PrefillRanks: first.Layout.Ranks(),
+		DecodeGPUs: best.Decode.Layout.GPUs(), DecodeRanks: ranks,
+		MaxTokens: decode.Memory().Tokens, Context: context,
+	}, c.Sweep.PrefillPoints, c.Sweep.DecodePoints)
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// ConfigMap holds the profile in the form that graphs mount.
+func (b *Bundle) ConfigMap(name string) (*corev1.ConfigMap, error) {
+	prefill, decode, err := b.Data.JSON()
+	if err != nil {
+		return nil, err
+	}
+	return &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: name},
+		Data: map[string]string{result.KeyPrefillData: prefill, result.KeyDecodeData: decode},
+	}, nil
+}
+
+// Files are the bundle as a folder, by path.
+func (b *Bundle) Files() (map[string][]byte, error) {
+	profile, err := b.ConfigMap(b.Result.ProfileData)
+	if err != nil {
+		return nil, err
+	}
+	document, err := yaml.Marshal(profile)
+	if err != nil {
+		return nil, fmt.Errorf("write profile data: %w", err)
+	}
+	prefill, decode, err := b.Data.NPZ()
+	if err != nil {
+		return nil, err
+	}
+	with := func(graph string) []byte { return fmt.Appendf(nil, "%s---\n%s", document, graph) }
+	files := map[string][]byte{
+		result.KeyGraph: with(b.Result.GeneratedDeployment), result.KeyMockerGraph: with(b.Result.MockerDeployment),
+		result.KeyReportHTML: []byte(b.HTML), result.KeyReportText: []byte(b.Text), result.KeyResult: []byte(b.Result.Text()),
+		result.KeyPrefillData: []byte(profile.Data[result.KeyPrefillData]), result.KeyDecodeData: []byte(profile.Data[result.KeyDecodeData]),
+		"selected_prefill_interpolation/raw_data.npz": prefill, "selected_decode_interpolation/raw_data.npz": decode,
+	}
+	for _, f := range b.Figures {
+		files["figures/"+f.Name+".svg"] = []byte(f.SVG)
+	}
+	return files, nil
+}
+
+// Failure is the result of a run that ended with an error.
+func Failure(err error) result.Result {
+	r := result.Result{State: result.Failed, Reason: result.ReasonInternal, Message: err.Error()}
+	var unknown *perfmodel.UnknownError
+	switch {
+	case config.IsInvalid(err):
+		r.Reason = result.ReasonInvalidConfig
+	case errors.As(err, &unknown) && unknown.Kind == "gpu" && unknown.Name == "":
+		r.Reason = result.ReasonUnknownGPU
+		r.Message = "the GPU is not known: set sweep.aicSystem or hardware.gpuType to one of " + strings.Join(unknown.Known, ", ") + ", or enable GPU discovery"
+	case errors.As(err, &unknown) && unknown.Kind == "gpu":
+		r.Reason = result.ReasonUnknownGPU
+	case errors.As(err, &unknown) && unknown.Kind == "model":
+		r.Reason = result.ReasonUnknownModel
+	default:
+		var infeasible *search.InfeasibleError
+		if errors.As(err, &infeasible) {
+			r.Reason = result.ReasonNoConfiguration
+		}
+	}
+	return r
+}

@@ -1,0 +1,167 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/wire"
+	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/bundle"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/online"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
+)
+
+// lastWords is where a container leaves its last words, at most so many bytes.
+const (
+	lastWords     = "/dev/termination-log"
+	lastWordsSize = 4000
+)
+
+// Ended is a run that failed and said so; its status is the program's.
+type Ended struct{ Result result.Result }
+
+func (e Ended) Error() string { return fmt.Sprintf("%s: %s", e.Result.Reason, e.Result.Message) }
+
+// ExitStatus is the status with which the program ends.
+func (e Ended) ExitStatus() int { return e.Result.ExitStatus() }
+
+type flags struct {
+	config, request, namespace, result, catalog, kubeconfig, proxy, output, lastWords string
+}
+
+// Command runs the profiler as the Job of a request.
+func Command() *cobra.Command {
+	var f flags
+	command := &cobra.Command{
+		Use:   "run --config FILE --request NAME --namespace NAMESPACE --result CONFIGMAP",
+		Short: "Profile for a request and write down what was found",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
+	}
+	command.Flags().StringVar(&f.config, "config", "", "`file` with the profiler's configuration")
+	command.Flags().StringVar(&f.request, "request", "", "`name` of the request")
+	command.Flags().StringVar(&f.namespace, "namespace", "", "`namespace` of the request")
+	command.Flags().StringVar(&f.result, "result", "", "`ConfigMap` to write to; it must be there")
+	command.Flags().StringVar(&f.catalog, "catalog", "", "`file` with more models, GPUs or constants")
+	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "`file` that says how to reach the cluster; empty in a pod")
+	command.Flags().StringVar(&f.proxy, "forward-proxy", os.Getenv("DYNAMO_FORWARD_PROXY"), "`URL` of a proxy through which Services are reached")
+	command.Flags().StringVar(&f.output, "output", "", "`folder` for files as well; the configuration's outputDir if it exists")
+	command.Flags().StringVar(&f.lastWords, "termination-log", lastWords, "`file` for the last words of a run that failed")
+	for _, name := range []string{"config", "request", "namespace", "result"} {
+		if err := command.MarkFlagRequired(name); err != nil {
+			panic(err) // the flag is defined above
+		}
+	}
+	return command
+}
+
+func (f *flags) run(ctx context.Context) error {
+	client, err := clientcmd.BuildConfigFromFlags("", f.kubeconfig)
+	if err != nil {
+		return fmt.Errorf("reach the cluster: %w", err)
+	}
+	core, err := typedcorev1.NewForConfig(client)
+	if err != nil {
+		return fmt.Errorf("reach the cluster: %w", err)
+	}
+	text, err := os.ReadFile(f.config)
+	if err != nil {
+		return fmt.Errorf("read configuration: %w", err)
+	}
+	catalog, err := Catalog(f.catalog)
+	if err != nil {
+		return err
+	}
+	maps := core.ConfigMaps(f.namespace)
+	labels := map[string]string{
+		v1alpha1.LabelRequestName: graph.RequestedGraph(f.request), v1alpha1.LabelRequestNamespace: f.namespace, v1alpha1.LabelManagedBy: v1alpha1.ManagedBy,
+	}
+	var sink Sink = Both{ConfigMap{API: maps, Name: f.result, Labels: labels}, Notes{os.Stderr}}
+	if folder := f.folder(string(text)); folder != "" {
+		sink = Both{sink, Folder{folder}}
+	}
+	names := bundle.Names{Graph: graph.RequestedGraph(f.request), ProfileData: graph.RequestedConfigMap(f.request, "profile-data")}
+	end, err := Run{
+		Config: string(text), Catalog: catalog, Names: names, Sink: sink,
+		Runner: func(c *config.Config) (*online.Runner, error) { return f.runner(ctx, c, client, maps) },
+	}.Do(ctx)
+	if end.State == result.Failed {
+		err = Ended{end}
+	}
+	if err != nil {
+		// Best effort: the exit status says the same, if less of it.
+		_ = os.WriteFile(f.lastWords, []byte(err.Error()[:min(lastWordsSize, len(err.Error()))]), 0o644)
+	}
+	return err
+}
+
+// folder is where files go too: the one that is given, or the configuration's if
+// somebody mounted it.
+func (f *flags) folder(text string) string {
+	if f.output != "" {
+		return f.output
+	}
+	c, err := config.Parse(text)
+	if err != nil {
+		return ""
+	}
+	if info, err := os.Stat(c.OutputDir); err != nil || !info.IsDir() {
+		return ""
+	}
+	return c.OutputDir
+}
+
+// runner measures as the owner of the result: the request.
+func (f *flags) runner(ctx context.Context, c *config.Config, client *rest.Config, maps typedcorev1.ConfigMapInterface) (*online.Runner, error) {
+	kept, err := maps.Get(ctx, f.result, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read ConfigMap %s: %w", f.result, err)
+	}
+	graphs, err := dynamic.NewForConfig(client)
+	if err != nil {
+		return nil, fmt.Errorf("reach the cluster: %w", err)
+	}
+	dial, err := wire.NewDialer(f.proxy)
+	if err != nil {
+		return nil, err
+	}
+	r := &online.Runner{
+		Namespace: c.Deployment.Namespace, Request: f.request, Service: c.Deployment.ServiceName, Model: c.Deployment.Model,
+		Timeout: c.Deployment.Timeout, Poll: 2 * time.Second, Goal: c.SLA, Sweep: c.Sweep,
+		HTTP: &http.Client{Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 1024}},
+	}
+	// An owner must be in the same namespace.
+	if r.Namespace == f.namespace {
+		r.Owner = kept.OwnerReferences
+	}
+	resource := schema.GroupVersionResource{Group: v1alpha1.GroupName, Version: v1alpha1.SchemeGroupVersion.Version, Resource: "dynamographdeployments"}
+	r.Graphs = graphs.Resource(resource).Namespace(r.Namespace)
+	return r, nil
+}
+
+// Catalog is what is known, with a user's file added to it.
+func Catalog(path string) (perfmodel.Catalog, error) {
+	c := perfmodel.Default()
+	if path == "" {
+		return c, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return c, fmt.Errorf("read catalog: %w", err)
+	}
+	return c.With(text)
+}

@@ -1,0 +1,135 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/bundle"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
+)
+
+// Notes tells a person, line by line.
+type Notes struct{ Out io.Writer }
+
+// Progress is a line.
+func (n Notes) Progress(_ context.Context, p result.Progress) error {
+	fmt.Fprintln(n.Out, p)
+	return nil
+}
+
+// Finish says how it ended.
+func (n Notes) Finish(_ context.Context, r result.Result, _ *bundle.Bundle) error {
+	fmt.Fprintf(n.Out, "%s: %s: %s\n", r.State, r.Reason, r.Message)
+	return nil
+}
+
+// Folder writes a bundle into a folder.
+type Folder struct{ Path string }
+
+// Progress leaves no file.
+func (f Folder) Progress(context.Context, result.Progress) error { return nil }
+
+// Finish writes the files.
+func (f Folder) Finish(_ context.Context, r result.Result, b *bundle.Bundle) error {
+	files := map[string][]byte{result.KeyResult: []byte(r.Text())}
+	if b != nil {
+		var err error
+		if files, err = b.Files(); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		path := filepath.Join(f.Path, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+		if err := os.WriteFile(path, files[name], 0o644); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// ConfigMap writes into the ConfigMap of a request.
+type ConfigMap struct {
+	API typedcorev1.ConfigMapInterface
+	// Name is the result's; Labels go to the ConfigMap with the profile.
+	Name   string
+	Labels map[string]string
+}
+
+// fieldManager owns what the profiler writes.
+const fieldManager = "dynamo-profiler"
+
+// Progress replaces the one before it.
+func (c ConfigMap) Progress(ctx context.Context, p result.Progress) error {
+	return c.patch(ctx, map[string]string{result.KeyProgress: p.Text()})
+}
+
+func (c ConfigMap) patch(ctx context.Context, data map[string]string) error {
+	body, err := json.Marshal(map[string]any{"data": data})
+	if err != nil {
+		return err
+	}
+	if _, err := c.API.Patch(ctx, c.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager}); err != nil {
+		return fmt.Errorf("write ConfigMap %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+// Finish writes the profile first, so that a result never names what is not
+// there.
+func (c ConfigMap) Finish(ctx context.Context, r result.Result, b *bundle.Bundle) error {
+	data := map[string]string{result.KeyResult: r.Text()}
+	if b != nil {
+		data[result.KeyReportHTML], data[result.KeyReportText] = b.HTML, b.Text
+		profile, err := b.ConfigMap(r.ProfileData)
+		if err != nil {
+			return err
+		}
+		if err := c.profile(ctx, profile); err != nil {
+			return err
+		}
+	}
+	return c.patch(ctx, data)
+}
+
+// profile makes the ConfigMap with the profile, or replaces what it holds. It
+// has no owner: the graph that mounts it outlives the request.
+func (c ConfigMap) profile(ctx context.Context, profile *corev1.ConfigMap) error {
+	profile.Labels = c.Labels
+	body, err := json.Marshal(profile)
+	if err != nil {
+		return err
+	}
+	force := true
+	if _, err := c.API.Patch(ctx, profile.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: fieldManager, Force: &force}); err != nil {
+		return fmt.Errorf("apply ConfigMap %s: %w", profile.Name, err)
+	}
+	return nil
+}
+
+// Both tells two sinks; the first one's failure does not silence the second.
+type Both struct{ First, Second Sink }
+
+// Progress tells both.
+func (b Both) Progress(ctx context.Context, p result.Progress) error {
+	return errors.Join(b.First.Progress(ctx, p), b.Second.Progress(ctx, p))
+}
+
+// Finish tells both.
+func (b Both) Finish(ctx context.Context, r result.Result, all *bundle.Bundle) error {
+	return errors.Join(b.First.Finish(ctx, r, all), b.Second.Finish(ctx, r, all))
+}
