@@ -28,22 +28,23 @@ type Models struct {
 	Reader client.Reader
 }
 
+// modelIndexes are the kinds that are looked up by base model.
+var modelIndexes = []struct {
+	of client.Object
+	by client.IndexerFunc
+}{
+	{&discoveryv1.EndpointSlice{}, func(o client.Object) []string { return []string{o.GetLabels()[v1alpha1.LabelBaseModelHash]} }},
+	{&v1alpha1.DynamoModel{}, func(o client.Object) []string {
+		return []string{graph.ModelHash(o.(*v1alpha1.DynamoModel).Spec.BaseModelName)}
+	}},
+}
+
 // IndexModels prepares the informers' stores for Models.
 func IndexModels(ctx context.Context, indexer client.FieldIndexer) error {
-	byLabel := func(o client.Object) []string {
-		if hash := o.GetLabels()[v1alpha1.LabelBaseModelHash]; hash != "" {
-			return []string{hash}
+	for _, index := range modelIndexes {
+		if err := indexer.IndexField(ctx, index.of, baseModelHash, index.by); err != nil {
+			return fmt.Errorf("index %T by base model: %w", index.of, err)
 		}
-		return nil
-	}
-	if err := indexer.IndexField(ctx, &discoveryv1.EndpointSlice{}, baseModelHash, byLabel); err != nil {
-		return fmt.Errorf("index EndpointSlices by base model: %w", err)
-	}
-	bySpec := func(o client.Object) []string {
-		return []string{graph.ModelHash(o.(*v1alpha1.DynamoModel).Spec.BaseModelName)}
-	}
-	if err := indexer.IndexField(ctx, &v1alpha1.DynamoModel{}, baseModelHash, bySpec); err != nil {
-		return fmt.Errorf("index models by base model: %w", err)
 	}
 	return nil
 }
