@@ -59,6 +59,12 @@ func (e *Estimator) FirstToken(tokens, cached int) Estimate {
 	return estimate(e.c.k.First*1e-6+e.c.prefill(1, float64(fresh), float64(tokens-fresh)), e.spread().IdleP90)
 }
 
+// Overhead is the part of FirstToken that no GPU is busy with: receiving a
+// request, making tokens of it, sending the first one.
+func (e *Estimator) Overhead() time.Duration {
+	return time.Duration(math.Round(e.c.k.First * float64(time.Microsecond)))
+}
+
 // Decode is the time of one step that gives each of batch sequences of an
 // attention rank a token, at a mean length of context tokens.
 func (e *Estimator) Decode(batch int, context float64) Estimate {

@@ -50,10 +50,20 @@ func (c cost) token(batch float64, l Load) float64 {
 	return step + c.k.Interference*(batch-1)/float64(max(1, l.Output))*c.prefill(1, fresh, cached)
 }
 
-// first is the mean time to the first token in a closed loop, in seconds.
+// first is the mean time to the first token in a closed loop of requests of
+// about the same length, in seconds.
 func (c cost) first(batch float64, l Load) float64 {
 	fresh, cached := l.fresh()
 	return c.k.First*1e-6 + c.prefill(1, fresh, cached)*(1+c.k.Queue*math.Pow(batch-1, c.k.QueueGrowth))
+}
+
+// together is the same if requests are equal: those that end together come back
+// together, and a step computes as many of their prompts as it takes in.
+func (c cost) together(batch float64, l Load) float64 {
+	fresh, cached := l.fresh()
+	prompts := min(batch, math.Ceil(float64(c.MaxBatchedTokens)/fresh))
+	step := c.decode(batch, float64(l.Input)+float64(l.Output)/2)
+	return c.k.First*1e-6 + c.k.Interference*prompts*c.prefill(1, fresh, cached) + step
 }
 
 func (c cost) perRank(concurrency int) float64 {
@@ -66,7 +76,11 @@ func (e *Estimator) Aggregated(l Load) (Serving, error) {
 		return Serving{}, &CapacityError{Concurrency: l.Concurrency, Most: most}
 	}
 	batch := e.c.perRank(l.Concurrency)
-	return e.serving(e.c.first(batch, l), e.c.token(batch, l), l), nil
+	first := e.c.first(batch, l)
+	if batch > 1 {
+		first = max(first, e.c.together(batch, l))
+	}
+	return e.serving(first, e.c.token(batch, l), l), nil
 }
 
 // PerToken is the mean time between output tokens under a load that fits.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/text"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/timing"
@@ -158,11 +159,15 @@ type Generation struct {
 	request   Request
 	news      chan struct{} // holds a token when something changed
 	cancelled atomic.Bool
+	// hold is by how much the first token is delivered later than produced.
+	hold time.Duration
 
-	mu       sync.Mutex
-	produced int
-	cached   int
-	finished bool
+	mu        sync.Mutex
+	produced  int
+	cached    int
+	finished  bool
+	held      bool // the first token is produced and not yet delivered
+	delivered bool
 }
 
 // Next waits until more than seen tokens are produced or the request ended.
@@ -170,8 +175,9 @@ func (g *Generation) Next(ctx context.Context, seen int) (produced int, finished
 	for {
 		g.mu.Lock()
 		produced, finished = g.produced, g.finished
+		held := g.held
 		g.mu.Unlock()
-		if produced > seen || finished {
+		if !held && (produced > seen || finished) {
 			return produced, finished, nil
 		}
 		select {
@@ -197,7 +203,26 @@ func (g *Generation) report(produced int, finished bool) {
 	// A preempted sequence starts over; what was handed out stays handed out.
 	g.produced = max(g.produced, produced)
 	g.finished = finished
+	if g.produced > 0 && !g.delivered {
+		g.delivered = true
+		if g.hold >= minDelay {
+			g.held = true
+			time.AfterFunc(g.hold, g.release)
+		}
+	}
 	g.mu.Unlock()
+	g.notify()
+}
+
+// release delivers the first token, and what was produced since.
+func (g *Generation) release() {
+	g.mu.Lock()
+	g.held = false
+	g.mu.Unlock()
+	g.notify()
+}
+
+func (g *Generation) notify() {
 	select {
 	case g.news <- struct{}{}:
 	default:

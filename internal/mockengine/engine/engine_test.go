@@ -141,36 +141,6 @@ func TestCancelledRequestsGiveTheirBlocksBack(t *testing.T) {
 	}
 }
 
-// fixed is a model whose steps take a known time.
-type fixed struct{ prefill, decode time.Duration }
-
-func (f fixed) Prefill(n int) time.Duration       { return f.prefill * time.Duration(n) }
-func (f fixed) Decode(int, float64) time.Duration { return f.decode }
-
-func TestTimeIsTheModels(t *testing.T) {
-	config := small()
-	config.Speed = 1
-	config.Model = fixed{prefill: 2 * time.Millisecond, decode: 5 * time.Millisecond}
-	e := Start(t.Context(), config)
-	for name, c := range map[string]struct {
-		request Request
-		want    time.Duration
-	}{
-		"prefill and a step per token":                 {Request{Prompt: tokens(10, 0), MaxTokens: 10, Rank: -1}, 70 * time.Millisecond},
-		"a prompt computed elsewhere costs no prefill": {Request{Prompt: tokens(10, 99), MaxTokens: 10, Prefilled: true, Rank: -1}, 50 * time.Millisecond},
-	} {
-		start := time.Now()
-		g, err := e.Submit(c.request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		collect(t, g)
-		if took := time.Since(start); took < c.want-time.Millisecond || took > 4*c.want {
-			t.Errorf("%s: took %v, want about %v", name, took, c.want)
-		}
-	}
-}
-
 func TestSleepingEngineProducesNothing(t *testing.T) {
 	e := Start(t.Context(), small())
 	e.Sleep()

@@ -27,9 +27,63 @@ type row struct {
 // line is a function given by points, x ascending.
 type line []struct{ x, y float64 }
 
-// Load reads a folder with prefill_raw_data.json and decode_raw_data.json, the
-// form in which a profile travels in a ConfigMap.
-func Load(folder string) (*Profile, error) {
+// Load reads profile data in any form in which it travels: the mock engine's own
+// archive, or a folder with the planner's two archives or two JSON files.
+func Load(path string) (*Profile, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return loadGrid(path)
+	}
+	prefill := filepath.Join(path, "selected_prefill_interpolation", "raw_data.npz")
+	decode := filepath.Join(path, "selected_decode_interpolation", "raw_data.npz")
+	if _, err := os.Stat(prefill); err == nil {
+		return loadArchives(prefill, decode)
+	}
+	return loadFolder(path)
+}
+
+// loadGrid reads the mock engine's archive: step times on a grid of active
+// tokens and lengths.
+func loadGrid(file string) (*Profile, error) {
+	data, err := readArchive(file)
+	if err != nil {
+		return nil, err
+	}
+	active, lengths, times := data["decode_active_kv_tokens"], data["decode_context_length"], data["decode_itl"]
+	if len(times) != len(active)*len(lengths) {
+		return nil, fmt.Errorf("profile data %s: decode: %d times for %d loads and %d lengths", file, len(times), len(active), len(lengths))
+	}
+	var xs, ys []float64
+	for _, a := range active {
+		for _, l := range lengths {
+			xs, ys = append(xs, a), append(ys, l)
+		}
+	}
+	return newProfile(file, data["prefill_isl"], data["prefill_ttft_ms"], xs, ys, times, 1)
+}
+
+// loadArchives reads the planner's archives.
+func loadArchives(prefill, decode string) (*Profile, error) {
+	p, err := readArchive(prefill)
+	if err != nil {
+		return nil, err
+	}
+	d, err := readArchive(decode)
+	if err != nil {
+		return nil, err
+	}
+	if len(d["max_kv_tokens"]) != 1 {
+		return nil, fmt.Errorf("profile data %s: max_kv_tokens is %v", decode, d["max_kv_tokens"])
+	}
+	return newProfile(filepath.Dir(filepath.Dir(prefill)), p["prefill_isl"], p["prefill_ttft"], d["x_kv_usage"], d["y_context_length"], d["z_itl"], d["max_kv_tokens"][0])
+}
+
+// loadFolder reads prefill_raw_data.json and decode_raw_data.json, the form in
+// which a profile travels in a ConfigMap.
+func loadFolder(folder string) (*Profile, error) {
 	var prefill struct {
 		Tokens []float64 `json:"prefill_isl"`
 		Time   []float64 `json:"prefill_ttft"`
@@ -46,16 +100,25 @@ func Load(folder string) (*Profile, error) {
 	if err := read(filepath.Join(folder, "decode_raw_data.json"), &decode); err != nil {
 		return nil, err
 	}
-	p := &Profile{}
-	var err error
-	if p.tokens, err = oneNumber(decode.Max); err != nil || p.tokens <= 0 {
+	tokens, err := oneNumber(decode.Max)
+	if err != nil {
 		return nil, fmt.Errorf("profile data %s: max_kv_tokens is %s", folder, decode.Max)
 	}
-	if p.prefill, err = newLine(prefill.Tokens, prefill.Time); err != nil {
-		return nil, fmt.Errorf("profile data %s: prefill: %w", folder, err)
+	return newProfile(folder, prefill.Tokens, prefill.Time, decode.Usage, decode.Length, decode.Time, tokens)
+}
+
+// newProfile puts a profile together; tokens is the cache of which usage is a share.
+func newProfile(from string, isl, ttft, usage, length, itl []float64, tokens float64) (*Profile, error) {
+	if tokens <= 0 {
+		return nil, fmt.Errorf("profile data %s: max_kv_tokens is %v", from, tokens)
 	}
-	if p.rows, err = newRows(decode.Usage, decode.Length, decode.Time); err != nil {
-		return nil, fmt.Errorf("profile data %s: decode: %w", folder, err)
+	p := &Profile{tokens: tokens}
+	var err error
+	if p.prefill, err = newLine(isl, ttft); err != nil {
+		return nil, fmt.Errorf("profile data %s: prefill: %w", from, err)
+	}
+	if p.rows, err = newRows(usage, length, itl); err != nil {
+		return nil, fmt.Errorf("profile data %s: decode: %w", from, err)
 	}
 	return p, nil
 }
@@ -130,16 +193,22 @@ func (l line) at(x float64) float64 {
 }
 
 // Prefill interpolates the measured time to first token.
-func (p *Profile) Prefill(n int) time.Duration {
-	if n <= 0 {
+func (p *Profile) Prefill(fresh, _, _ int) time.Duration {
+	if fresh <= 0 {
 		return 0
 	}
-	return milliseconds(p.prefill.at(float64(n)))
+	return milliseconds(p.prefill.at(float64(fresh)))
 }
+
+// Transfer was not measured.
+func (p *Profile) Transfer(int) time.Duration { return 0 }
+
+// Delivery is part of the measured time to first token.
+func (p *Profile) Delivery() time.Duration { return 0 }
 
 // Decode interpolates over cache usage within the measured lengths next to
 // meanLength, then between those.
-func (p *Profile) Decode(activeTokens int, meanLength float64) time.Duration {
+func (p *Profile) Decode(_, activeTokens int, meanLength float64) time.Duration {
 	usage := float64(activeTokens) / p.tokens
 	var between line
 	for _, r := range p.rows {

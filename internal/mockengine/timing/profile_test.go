@@ -30,7 +30,7 @@ func TestProfileInterpolates(t *testing.T) {
 	}
 	ms := time.Millisecond
 	for tokens, want := range map[int]time.Duration{0: 0, 1000: 100 * ms, 2000: 200 * ms, 4000: 400 * ms} {
-		if got := p.Prefill(tokens); got != want {
+		if got := p.Prefill(tokens, 0, 0); got != want {
 			t.Errorf("prefill of %d tokens takes %v, want %v", tokens, got, want)
 		}
 	}
@@ -45,7 +45,7 @@ func TestProfileInterpolates(t *testing.T) {
 		"beyond the last length":     {0, 3000, 30 * ms},
 		"never negative":             {0, -5000, 0},
 	} {
-		if got := p.Decode(c.tokens, c.length); got != c.want {
+		if got := p.Decode(1, c.tokens, c.length); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

@@ -1,27 +1,34 @@
-// Package timing says how long an engine computes: prefill by number of new
-// tokens, decode by load. It knows numbers only; sleeping is the scheduler's.
+// Package timing says how long an engine computes: prefill by tokens of a
+// prompt, decode by load. It knows numbers only; sleeping is the scheduler's.
 package timing
 
 import "time"
 
 // Model is a source of step times.
 type Model interface {
-	// Prefill is the time to compute n prompt tokens that are not cached.
-	Prefill(n int) time.Duration
-	// Decode is the time of one step for all running sequences, which together
-	// hold activeTokens in the cache and are meanLength long on average.
-	Decode(activeTokens int, meanLength float64) time.Duration
+	// Prefill is the time to compute fresh tokens of a prompt of which before
+	// tokens are done, in a step in which decoding sequences wait for it.
+	Prefill(fresh, before, decoding int) time.Duration
+	// Decode is the time of one step for sequences running sequences, which
+	// together hold activeTokens in the cache and are meanLength long on average.
+	Decode(sequences, activeTokens int, meanLength float64) time.Duration
+	// Transfer is what passes before the scheduler sees a prompt that was
+	// computed elsewhere: fetching its cache.
+	Transfer(tokens int) time.Duration
+	// Delivery is by how much a request's first token comes later than it was
+	// computed: all that is done for a request by others than the scheduler.
+	Delivery() time.Duration
 }
 
 // Polynomial is the runtime's own mock engine's model, fitted on one GPU.
 type Polynomial struct{}
 
 // Prefill is quadratic in the number of tokens.
-func (Polynomial) Prefill(n int) time.Duration {
-	if n <= 0 {
+func (Polynomial) Prefill(fresh, _, _ int) time.Duration {
+	if fresh <= 0 {
 		return 0
 	}
-	x := float64(n)
+	x := float64(fresh)
 	return milliseconds(4.209989e-07*x*x + 1.518344e-02*x + 16.50142)
 }
 
@@ -31,10 +38,16 @@ func (Polynomial) Prefill(n int) time.Duration {
 const decodePeak = 54.01 / (2 * 25.74)
 
 // Decode depends on the active tokens alone.
-func (Polynomial) Decode(activeTokens int, _ float64) time.Duration {
+func (Polynomial) Decode(_, activeTokens int, _ float64) time.Duration {
 	a := min(float64(activeTokens)/16384, decodePeak)
 	return milliseconds(-25.74*a*a + 54.01*a + 5.74)
 }
+
+// Transfer is no part of this model.
+func (Polynomial) Transfer(int) time.Duration { return 0 }
+
+// Delivery is no part of this model.
+func (Polynomial) Delivery() time.Duration { return 0 }
 
 func milliseconds(ms float64) time.Duration {
 	return time.Duration(max(0, ms) * float64(time.Millisecond))

@@ -52,6 +52,8 @@ type Config struct {
 	// RayGPUs is how many GPUs the engine claims from a Ray cluster; 0 without Ray.
 	RayGPUs int
 	Startup time.Duration
+	// Timing says where the engine's step times come from.
+	Timing string
 	// Warnings are oddities of the command line that do not matter enough to fail.
 	Warnings []string
 }
@@ -244,23 +246,27 @@ func (c *Config) mode(mode, component string) {
 // defaultContext is the context length of the example model, Qwen3-0.6B.
 const defaultContext = 40960
 
+// defaultBlocks is the size of the cache where nothing says more.
+const defaultBlocks = 16384
+
 // sized fills in what all engines share.
 func (c *Config) sized(r *reader, knobs Knobs) {
 	e := &c.Engine
-	e.Blocks = r.int(16384, "--num-gpu-blocks-override")
+	e.Blocks = defaultBlocks
+	c.estimate(r, knobs)
+	e.Blocks = r.int(e.Blocks, "--num-gpu-blocks-override")
 	if knobs.Blocks > 0 {
 		e.Blocks = knobs.Blocks
 	}
 	e.Watermark = r.float(0.01, "--watermark")
 	e.Chunked = r.args.Switch("--enable-chunked-prefill", true)
 	e.Speed = r.float(1, "--speedup-ratio") * knobs.Speedup / knobs.Slowdown
-	e.Model = timing.Polynomial{}
 	if path, ok := r.args.Value("--planner-profile-data"); ok {
 		measured, err := timing.Load(path)
 		if err != nil {
-			c.Warnings = append(c.Warnings, "built-in timing instead of profile data: "+err.Error())
+			c.Warnings = append(c.Warnings, "other timing instead of profile data: "+err.Error())
 		} else {
-			e.Model = measured
+			e.Model, c.Timing = measured, "profile data of "+path
 		}
 	}
 	if e.BlockSize < 2 {

@@ -17,6 +17,8 @@ import (
 //	MOCKER_SPEEDUP           divide all engine times (default 1)
 //	MOCKER_SLOWDOWN          multiply all engine times (default 1)
 //	MOCKER_KV_BLOCKS         size of the key-value cache, per rank
+//	MOCKER_GPU               what GPUs the engine pretends to have (h200_sxm); a
+//	                         name of the performance model or a product label
 //	MOCKER_DRAIN_LINGER      how long a leaving worker still takes requests that
 //	                         were sent before its leaving was known (1.5s)
 //	MOCKER_LORA_FAILURE      refuse: HTTP 500; hang: no answer; error: HTTP 200
@@ -34,6 +36,7 @@ type Knobs struct {
 	Speedup        float64
 	Slowdown       float64
 	Blocks         int
+	GPU            string
 	DrainLinger    time.Duration
 	AdapterFailure AdapterFailure
 }
@@ -50,6 +53,9 @@ const (
 	AdapterForgets AdapterFailure = "forget"
 )
 
+// defaultGPU is what the local cluster's nodes claim to have.
+const defaultGPU = "h200_sxm"
+
 // NewKnobs reads the MOCKER_ variables.
 func NewKnobs(env setting.Env) (Knobs, error) {
 	var k Knobs
@@ -61,6 +67,7 @@ func NewKnobs(env setting.Env) (Knobs, error) {
 	k.Slowdown, errs[4] = env.Float("MOCKER_SLOWDOWN", 1)
 	k.Blocks, errs[5] = env.Int("MOCKER_KV_BLOCKS", 0)
 	k.DrainLinger, errs[6] = env.Duration("MOCKER_DRAIN_LINGER", 1500*time.Millisecond)
+	k.GPU = env.String(defaultGPU, "MOCKER_GPU")
 	for _, err := range errs {
 		if err != nil {
 			return k, err

@@ -3,6 +3,7 @@ package worker
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -43,6 +44,8 @@ func (w *Worker) loraCall(endpoint string, handle func(*http.Request) map[string
 				writeJSON(response, http.StatusInternalServerError, failure("refused by MOCKER_LORA_FAILURE"))
 				return
 			case AdapterHangs:
+				// A server notices that its client left only once the body is read.
+				_, _ = io.Copy(io.Discard, r.Body)
 				<-r.Context().Done()
 				return
 			case AdapterError:

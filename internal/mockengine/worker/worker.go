@@ -157,7 +157,7 @@ func (w *Worker) crashTimer() <-chan time.Time {
 
 // load takes the time an engine needs to load its model.
 func (w *Worker) load(ctx context.Context, crash <-chan time.Time) bool {
-	w.log.Info("loading", "backend", w.config.Backend, "model", w.config.SourcePath, "role", w.config.Role)
+	w.log.Info("loading", "backend", w.config.Backend, "model", w.config.SourcePath, "role", w.config.Role, "timing", w.config.Timing)
 	select {
 	case <-time.After(w.config.Startup):
 	case <-ctx.Done():
