@@ -1,0 +1,207 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+)
+
+// An adapter is where its base model is served, whatever becomes of the engines:
+// the model's status says so, and so does each engine.
+func TestAnAdapterIsWhereItsBaseModelIs(t *testing.T) {
+	published := filepath.Join("..", "..", "..", "shared", "corpus", "examples", "backends", "vllm", "deploy", "lora")
+	for name, c := range map[string]struct {
+		files                 []string
+		graph, service, model string
+	}{
+		"our example": {[]string{"../../examples/lora.yaml"}, "lora", "decode", "support"},
+		"the published one": {
+			[]string{filepath.Join(published, "agg_lora.yaml"), filepath.Join(published, "lora-model.yaml")},
+			"vllm-agg-lora", "VllmDecodeWorker", "codelion-recovery-lora",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := os.Stat(c.files[0]); err != nil {
+				t.Skipf("the published manifests are not here: %v", err)
+			}
+			w := newWorld(t)
+			for name, keys := range map[string][]string{"hf-token-secret": {"HF_TOKEN"}, "minio-secret": {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}} {
+				secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}, StringData: map[string]string{}}
+				for _, key := range keys {
+					secret.StringData[key] = "value"
+				}
+				w.create(secret)
+			}
+			for _, file := range c.files {
+				w.apply(file)
+			}
+			dgd := w.ready(c.graph)
+			url := w.frontendURL(dgd)
+			adapter := w.agree(c.model, c.service, 1)
+			w.offered(url, adapter)
+
+			for _, replicas := range []int32{4, 1} {
+				w.scale(c.graph, c.service, replicas)
+				w.agree(c.model, c.service, int(replicas))
+			}
+			kill(t, engineOf(t, w.podOf(c.graph, c.service)))
+			w.eventually("a restarted engine", func(context.Context) error {
+				if pod := w.podOf(c.graph, c.service); pod.Status.ContainerStatuses[0].RestartCount == 0 {
+					return errors.New("not restarted")
+				}
+				return nil
+			})
+			w.agree(c.model, c.service, 1)
+			w.offered(url, adapter)
+
+			dm := w.model(c.model)
+			before := dm.DeepCopy()
+			dm.Spec.ModelName = "org/renamed"
+			if err := w.cluster.Client.Patch(w.ctx, dm, client.MergeFrom(before)); err != nil {
+				t.Fatal(err)
+			}
+			w.agree(c.model, c.service, 1)
+			w.offered(url, "org/renamed")
+			w.notOffered(url, adapter)
+
+			if err := w.cluster.Client.Delete(w.ctx, dm); err != nil {
+				t.Fatal(err)
+			}
+			w.gone(&v1alpha1.DynamoModel{}, c.model)
+			for _, pod := range w.workers(w.ctx, c.service) {
+				if held, err := w.loras(w.ctx, pod); err != nil || len(held) > 0 {
+					t.Errorf("%s holds %q, %v", pod.Name, held, err)
+				}
+			}
+			w.notOffered(url, "org/renamed")
+		})
+	}
+}
+
+func (w world) model(name string) *v1alpha1.DynamoModel {
+	w.Helper()
+	dm := &v1alpha1.DynamoModel{}
+	if err := w.cluster.Client.Get(w.ctx, w.key(name), dm); err != nil {
+		w.Fatal(err)
+	}
+	return dm
+}
+
+// agree waits until a model is ready on so many pods, and these are the pods of
+// the service, and each of their engines holds the adapter and no other. It
+// returns the adapter's name.
+func (w world) agree(model, service string, want int) string {
+	w.Helper()
+	dm := &v1alpha1.DynamoModel{}
+	w.eventually(fmt.Sprintf("%s on %d engines", model, want), func(ctx context.Context) error {
+		if err := w.cluster.Client.Get(ctx, w.key(model), dm); err != nil {
+			return err
+		}
+		if dm.Status.ObservedGeneration != dm.Generation || !meta.IsStatusConditionTrue(dm.Status.Conditions, v1alpha1.ConditionEndpointsReady) {
+			return fmt.Errorf("generation %d of %d, conditions %v", dm.Status.ObservedGeneration, dm.Generation, dm.Status.Conditions)
+		}
+		var told []string
+		for _, e := range dm.Status.Endpoints {
+			told = append(told, e.PodName)
+		}
+		pods := w.workers(ctx, service)
+		if len(pods) != want || !slices.Equal(told, slices.Sorted(maps.Keys(pods))) {
+			return fmt.Errorf("status names %v, there are %d pods", told, len(pods))
+		}
+		for _, pod := range pods {
+			held, err := w.loras(ctx, pod)
+			if err != nil {
+				return err
+			}
+			if !slices.Equal(held, []string{dm.Spec.ModelName}) {
+				return fmt.Errorf("%s holds %q", pod.Name, held)
+			}
+		}
+		return nil
+	})
+	return dm.Spec.ModelName
+}
+
+// workers are the pods of a service that stay, by name.
+func (w world) workers(ctx context.Context, service string) map[string]corev1.Pod {
+	w.Helper()
+	pods := map[string]corev1.Pod{}
+	for _, pod := range w.pods(ctx) {
+		if pod.DeletionTimestamp == nil && pod.Labels[v1alpha1.LabelComponent] == service {
+			pods[pod.Name] = pod
+		}
+	}
+	return pods
+}
+
+// loras asks an engine itself.
+func (w world) loras(ctx context.Context, pod corev1.Pod) ([]string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:9090/v1/loras", pod.Status.PodIP), http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := w.cluster.HTTP.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	var list struct {
+		LoRAs map[string]int64 `json:"loras"`
+	}
+	if err := json.NewDecoder(response.Body).Decode(&list); err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", pod.Name, response.Status, err)
+	}
+	return slices.Sorted(maps.Keys(list.LoRAs)), nil
+}
+
+// scale writes the replicas of a service into its graph.
+func (w world) scale(graphName, service string, replicas int32) {
+	w.Helper()
+	dgd := w.graph(graphName)
+	before := dgd.DeepCopy()
+	dgd.Spec.Services[service].Replicas = &replicas
+	if err := w.cluster.Client.Patch(w.ctx, dgd, client.MergeFrom(before)); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// offered waits until a frontend answers under the name of a model.
+func (w world) offered(url, model string) {
+	w.Helper()
+	w.eventually("an answer of "+model, func(ctx context.Context) error {
+		models, err := w.cluster.Models(ctx, url)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(models, model) {
+			return fmt.Errorf("there is %q", models)
+		}
+		return w.cluster.Chat(ctx, url, model, "hello", 4, func(string) {})
+	})
+}
+
+func (w world) notOffered(url, model string) {
+	w.Helper()
+	w.eventually(model+" to be withdrawn", func(ctx context.Context) error {
+		models, err := w.cluster.Models(ctx, url)
+		if err == nil && slices.Contains(models, model) {
+			err = errors.New("it is still listed")
+		}
+		return err
+	})
+}
