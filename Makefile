@@ -79,6 +79,23 @@ e2e: build addons ## Every published graph on a local cluster, one by one, with 
 compat: build addons ## Compare with the original's objects and write docs/compatibility.md
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/compat/... -write
 
+.PHONY: rotation
+rotation: build ## 1,000 admissions in 5 minutes under certificates of 60 s, and replicas replaced
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/webhook -run 'TestRotation|TestReplicas' -measure
+
+.PHONY: rights
+rights: build addons ## All of e2e, then: no right of the operator unused, no request denied
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -timeout 60m -parallel 6 ./test/e2e -rights
+
+# Debian's Chromium looks at the page; it is installed if it is not there and we
+# may.
+.PHONY: report
+report: ## Look at a profiler's report in Chromium and keep the picture, bin/report.png
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium >/dev/null; } || { echo "make report needs Chromium: apt-get install chromium"; exit 1; }
+	@mkdir -p bin
+	go test -count=1 -v -run TestABrowserPaintsTheFigures ./internal/profile/report -screenshot $(CURDIR)/bin/report.png
+	go test -count=1 -v -timeout 30m -run TestRandomRequests ./internal/profile/search -requests 10000
+
 FUZZTIME ?= 60s
 
 .PHONY: fuzz

@@ -21,7 +21,7 @@ table { border-collapse: collapse; width: 100%; font-size: .87rem; } th, td { te
 th { font-weight: 600; } td.n, th.n { text-align: right; white-space: nowrap; } tr.chosen { background: #fdf4ee; } tr.missed { color: #777; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; } dt { color: #555; } dd { margin: 0; }
 .figures { display: flex; flex-wrap: wrap; gap: 1rem; } .figures svg { border: 1px solid #e6e6e6; max-width: 100%; height: auto; }
-.key span { display: inline-block; width: .8rem; height: .8rem; margin: 0 .3rem 0 1rem; vertical-align: -1px; }
+.key b { font-weight: 400; white-space: nowrap; } .key span { display: inline-block; width: .8rem; height: .8rem; margin: 0 .3rem 0 1rem; vertical-align: -1px; }
 </style>
 </head>
 <body>
@@ -31,7 +31,10 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; } d
 <dl>{{range .Facts}}<dt>{{.Name}}</dt><dd>{{.Value}}</dd>{{end}}</dl>
 <h2>Candidates</h2>
 <p class="key">Each mark is a configuration at the highest load that keeps the targets; hollow marks miss one. The line is the Pareto front.
-<span style="background:{{.Colours.Aggregated}}"></span>aggregated<span style="background:{{.Colours.Disaggregated}}"></span>disaggregated<span style="background:{{.Colours.Chosen}}"></span>chosen, with its band<span style="background:{{.Colours.Target}}"></span>target</p>
+<b><span style="background:{{.Colours.Aggregated}}"></span>aggregated</b>
+<b><span style="background:{{.Colours.Disaggregated}}"></span>disaggregated</b>
+<b><span style="background:{{.Colours.Chosen}}"></span>chosen, with its band</b>
+<b><span style="background:{{.Colours.Target}}"></span>target</b></p>
 <div class="figures">{{range .Figures}}{{.}}{{end}}</div>
 <h2>Ranking</h2>
 <table><thead><tr><th></th><th>configuration</th><th class="n">TTFT, ms</th><th class="n">ITL, ms</th><th class="n">tokens/s/GPU</th><th class="n">requests/s</th><th class="n">GPUs</th><th class="n">cost of 1M tokens</th><th>why</th></tr></thead><tbody>

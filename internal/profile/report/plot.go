@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"math"
+	"strconv"
 	"strings"
 )
 
@@ -66,12 +67,8 @@ func (a axis) at(v float64) float64 {
 func (a axis) ticks() []float64 {
 	var all []float64
 	if a.logarithms {
-		for decade := math.Floor(math.Log10(a.min)); decade <= math.Ceil(math.Log10(a.max)); decade++ {
-			for _, m := range []float64{1, 2, 5} {
-				if v := m * math.Pow(10, decade); v >= a.min && v <= a.max {
-					all = append(all, v)
-				}
-			}
+		if all = a.decades(1, 2, 5); len(all) < 3 {
+			all = a.decades(1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)
 		}
 		return all
 	}
@@ -85,6 +82,21 @@ func (a axis) ticks() []float64 {
 	}
 	for v := math.Ceil(a.min/step) * step; v <= a.max+step/1e6; v += step {
 		all = append(all, v)
+	}
+	return all
+}
+
+// decades are the multiples of powers of ten on a logarithmic axis.
+func (a axis) decades(multiples ...float64) []float64 {
+	var all []float64
+	for decade := math.Floor(math.Log10(a.min)); decade <= math.Ceil(math.Log10(a.max)); decade++ {
+		for _, m := range multiples {
+			// Rounded: 3 times a tenth is not three tenths.
+			v, _ := strconv.ParseFloat(fmt.Sprintf("%.4g", m*math.Pow(10, decade)), 64)
+			if v >= a.min && v <= a.max {
+				all = append(all, v)
+			}
+		}
 	}
 	return all
 }
@@ -183,6 +195,6 @@ func short(v float64) string {
 	case v >= 1e4:
 		return fmt.Sprintf("%gk", v/1e3)
 	default:
-		return fmt.Sprintf("%.3g", v)
+		return strconv.FormatFloat(v, 'f', -1, 64)
 	}
 }

@@ -62,22 +62,6 @@ func (p Problem) operate(e engine, mode config.Mode) (served, bool) {
 	return p.at(e, mode, max(1, beyond))
 }
 
-// trace adds the engine's points over the whole range of loads.
-func (o *Outcome) trace(e engine, mode config.Mode) {
-	for perRank := 1; ; perRank *= 2 {
-		perRank = min(perRank, e.perRank())
-		if s, ok := o.Problem.at(e, mode, perRank); ok {
-			o.Points = append(o.Points, Point{
-				Mode: mode, Layout: e.layout, Concurrency: s.concurrency, TTFT: s.ttft.Value, ITL: s.itl.Value,
-				TokensPerGPU: s.requests * float64(o.Problem.Goal.OSL) / float64(e.layout.GPUs()),
-			})
-		}
-		if perRank == e.perRank() {
-			return
-		}
-	}
-}
-
 // aggregated adds a candidate for each engine that does both halves.
 func (o *Outcome) aggregated(engines []engine) {
 	p := o.Problem
@@ -86,7 +70,6 @@ func (o *Outcome) aggregated(engines []engine) {
 		if !ok {
 			continue
 		}
-		o.trace(e, config.Aggregated)
 		replicas, limit := 1, s.concurrency
 		capacity := s.requests * aggregatedShare
 		switch {
@@ -146,7 +129,6 @@ func (o *Outcome) disaggregated(engines []engine) {
 	for _, e := range engines {
 		if s, ok := p.operate(e, config.Disaggregated); ok {
 			decoders = append(decoders, s)
-			o.trace(e, config.Disaggregated)
 		}
 	}
 	for _, prefill := range engines {

@@ -112,25 +112,13 @@ type Outcome struct {
 	// Candidates are ranked, the best first. The first one is chosen, whether it
 	// meets the goal or comes closest.
 	Candidates []Candidate
-	// Points are the operating points of every aggregated and decode engine, for
-	// drawing what was traded for what.
-	Points   []Point
-	Rejected []Rejection
+	Rejected   []Rejection
 	// Remedies say what would meet the goal, if nothing here does.
 	Remedies []string
 }
 
 // Best is the chosen candidate.
 func (o *Outcome) Best() Candidate { return o.Candidates[0] }
-
-// Point is one engine under one load.
-type Point struct {
-	Mode         config.Mode
-	Layout       Layout
-	Concurrency  int
-	TTFT, ITL    float64
-	TokensPerGPU float64
-}
 
 // InfeasibleError says that nothing can run at all.
 type InfeasibleError struct {
