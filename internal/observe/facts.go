@@ -112,7 +112,7 @@ func registries(config []byte) []string {
 			host = u.Host
 		}
 		host, _, _ = strings.Cut(host, "/")
-		if host = snapshot.NormalRegistry(host); !slices.Contains(hosts, host) {
+		if host = snapshot.NormalRegistry(host); host != "" && !slices.Contains(hosts, host) {
 			hosts = append(hosts, host)
 		}
 	}

@@ -66,7 +66,12 @@ func run(m *testing.M) int {
 		fmt.Println(err)
 		return 1
 	}
-	return m.Run()
+	code := m.Run()
+	if err := checkRights(); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return code
 }
 
 // start makes a cluster with the operator in it, and optional APIs.
