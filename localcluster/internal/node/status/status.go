@@ -184,6 +184,9 @@ func setConditions(s *corev1.PodStatus, v View, uninitialized []string) {
 	}
 	set(corev1.PodReady, ready, reason, message)
 	set(corev1.PodScheduled, true, "", "")
+	if v.Reason == "Evicted" {
+		set(corev1.DisruptionTarget, true, corev1.PodReasonTerminationByKubelet, v.Message)
+	}
 }
 
 // completed is the reason that success itself gives to some conditions.

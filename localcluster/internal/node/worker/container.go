@@ -167,6 +167,9 @@ func (c *container) await(stop context.Context, l *launch, proc process.Process,
 func (c *container) launch(l *launch) (process.Process, error) {
 	start := func() (process.Process, error) {
 		switch {
+		case l.faults.start != "":
+			return nil, fmt.Errorf("failed to create containerd task: failed to create shim task: OCI runtime create failed: "+
+				"runc create failed: unable to start container process: error during container init: %s: unknown", l.faults.start)
 		case l.part.Played():
 			return c.w.host.Launcher.Launch(l.process)
 		case l.runsToCompletion:

@@ -66,54 +66,6 @@ func (c *container) create(stop context.Context) (*launch, bool) {
 	return nil, false
 }
 
-// pull fails as long as the fault says so.
-func (c *container) pull(stop context.Context) bool {
-	pulls := 1
-	for ; stop.Err() == nil; pulls++ {
-		pod := c.w.object()
-		f, bad := faultsOf(pod, c.name)
-		for _, key := range bad {
-			c.w.warn(key, nil, "InvalidFault", "Annotation %s=%q is not understood and has no effect", key, pod.Annotations[key])
-		}
-		if !f.imagePull {
-			return true
-		}
-		spec := c.spec(pod)
-		failure := fmt.Sprintf("failed to pull image %q: not found (asked for by annotation %s)", spec.Image, FaultImagePull)
-		c.w.event(spec, corev1.EventTypeWarning, "Failed", "Failed to pull image %q: not found", spec.Image)
-		c.w.event(spec, corev1.EventTypeWarning, "Failed", "Error: ErrImagePull")
-		c.update(func(cs *containerStatus) { c.retire(cs); cs.State = waiting("ErrImagePull", failure) })
-		c.until(stop, c.w.host.Backoff.Base)
-		if stop.Err() != nil {
-			break
-		}
-		c.w.event(spec, corev1.EventTypeNormal, "BackOff", "Back-off pulling image %q", spec.Image)
-		c.w.event(spec, corev1.EventTypeWarning, "Failed", "Error: ImagePullBackOff")
-		c.update(func(cs *containerStatus) {
-			cs.State = waiting("ImagePullBackOff", fmt.Sprintf("Back-off pulling image %q: %s", spec.Image, failure))
-		})
-		c.until(stop, c.w.host.Backoff.after(pulls+1))
-	}
-	return false
-}
-
-// until waits, but no longer than the fault lasts.
-func (c *container) until(stop context.Context, d time.Duration) {
-	ctx, cancel := context.WithTimeout(stop, d)
-	defer cancel()
-	for {
-		changed := c.w.changed.heard()
-		if f, _ := faultsOf(c.w.object(), c.name); !f.imagePull {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-changed:
-		}
-	}
-}
-
 // dress gives the run its arguments, environment and folders.
 func (c *container) dress(ctx context.Context) (*launch, error) {
 	w := c.w

@@ -16,12 +16,22 @@ const (
 	FaultNeverReady = "localcluster.dynamo/never-ready"
 	FaultSlowStart  = "localcluster.dynamo/slow-start"
 	FaultOOMAfter   = "localcluster.dynamo/oom-after"
+	FaultStart      = "localcluster.dynamo/start-error"
+	// FaultEvict hits the whole pod: the node runs out of what it names.
+	FaultEvict = "localcluster.dynamo/evict"
+)
+
+// Values of FaultImagePull.
+const (
+	pullNotFound = "true"
+	pullRefused  = "unauthorized"
 )
 
 // faults is what should go wrong with one container.
 type faults struct {
-	imagePull  bool
+	imagePull  string // what the registry answers; empty if it has the image
 	neverReady bool
+	start      string // why the program cannot be started
 	slowStart  time.Duration
 	end        *forcedEnd
 }
@@ -50,7 +60,14 @@ func faultsOf(pod *corev1.Pod, container string) (f faults, bad []string) {
 		}
 		return d, true
 	}
-	f.imagePull = pod.Annotations[FaultImagePull] == "true"
+	switch value := pod.Annotations[FaultImagePull]; value {
+	case pullNotFound, pullRefused:
+		f.imagePull = value
+	case "", "false":
+	default:
+		bad = append(bad, FaultImagePull)
+	}
+	f.start = pod.Annotations[FaultStart]
 	f.neverReady = pod.Annotations[FaultNeverReady] == "true"
 	f.slowStart, _ = duration(FaultSlowStart)
 	if d, ok := duration(FaultCrashAfter); ok {

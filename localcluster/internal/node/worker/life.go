@@ -22,6 +22,7 @@ const again = 2 * time.Second
 // live runs the pod from its first volume to its last container.
 func (w *Worker) live(ctx context.Context) {
 	defer w.limit()()
+	defer w.pressed()()
 	if !w.prepare(ctx) {
 		return
 	}
@@ -206,6 +207,39 @@ func (w *Worker) limit() func() {
 		w.poke()
 	})
 	return func() { timer.Stop() }
+}
+
+// pressed evicts the pod once the annotation for it is there; the result ends
+// the watch.
+func (w *Worker) pressed() func() {
+	over := make(chan struct{})
+	go func() {
+		for {
+			changed := w.changed.heard()
+			if resource := w.object().Annotations[FaultEvict]; resource != "" {
+				w.evict(resource)
+				return
+			}
+			select {
+			case <-changed:
+			case <-over:
+				return
+			}
+		}
+	}()
+	return func() { close(over) }
+}
+
+// evict ends the pod as a node does that runs out of a resource.
+func (w *Worker) evict(resource string) {
+	message := fmt.Sprintf("The node was low on resource: %s. ", resource)
+	w.mu.Lock()
+	w.reason, w.message = "Evicted", message
+	w.mu.Unlock()
+	w.event(nil, corev1.EventTypeWarning, "Evicted", "%s", message)
+	w.killWithin(0)
+	w.stopNow()
+	w.poke()
 }
 
 func graceOf(pod *corev1.Pod) time.Duration {

@@ -38,6 +38,10 @@ func policy(p corev1.RestartPolicy) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Spec.RestartPolicy = p }
 }
 
+func image(name string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = name }
+}
+
 func annotated(key, value string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Annotations[key] = value }
 }
@@ -456,6 +460,9 @@ func TestFaults(t *testing.T) {
 	}{
 		"an image that cannot be pulled":         {[]func(*corev1.Pod){annotated(FaultImagePull, "true")}, 500 * time.Millisecond, "Pending ready=False main:ErrImagePull"},
 		"and cannot be pulled again":             {[]func(*corev1.Pod){annotated(FaultImagePull, "true")}, 1500 * time.Millisecond, "Pending ready=False main:ImagePullBackOff"},
+		"an image whose name is none":            {[]func(*corev1.Pod){image("Engine:1")}, time.Minute, "Pending ready=False main:InvalidImageName"},
+		"a program that cannot be started":       {[]func(*corev1.Pod){annotated(FaultStart, "exec: no such file"), policy(corev1.RestartPolicyNever)}, time.Second, "Failed ready=False main:StartError(128)"},
+		"an eviction":                            {[]func(*corev1.Pod){annotated(FaultEvict, "memory")}, time.Second, "Failed ready=False Evicted main:ContainerCreating"},
 		"a crash some time after the start":      {[]func(*corev1.Pod){annotated(FaultCrashAfter, "5s"), policy(corev1.RestartPolicyNever)}, 6 * time.Second, "Failed ready=False main:Error(137)"},
 		"not before":                             {[]func(*corev1.Pod){annotated(FaultCrashAfter, "5s")}, 4 * time.Second, "Running ready=True main:running"},
 		"a crash with a code":                    {[]func(*corev1.Pod){annotated(FaultCrashAfter, "5s"), annotated(FaultExitCode, "3"), policy(corev1.RestartPolicyNever)}, 6 * time.Second, "Failed ready=False main:Error(3)"},
