@@ -8,8 +8,10 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,6 +56,7 @@ func TestAnAdapterIsWhereItsBaseModelIs(t *testing.T) {
 			url := w.frontendURL(dgd)
 			adapter := w.agree(c.model, c.service, 1)
 			w.offered(url, adapter)
+			w.listed(c.model, adapter)
 
 			for _, replicas := range []int32{4, 1} {
 				w.scale(c.graph, c.service, replicas)
@@ -90,6 +93,20 @@ func TestAnAdapterIsWhereItsBaseModelIs(t *testing.T) {
 			}
 			w.notOffered(url, "org/renamed")
 		})
+	}
+}
+
+// listed asks the command line.
+func (w world) listed(model, adapter string) {
+	w.Helper()
+	command := exec.CommandContext(w.ctx, filepath.Join(binDir, "kubectl-dynamo"), "models", "--kubeconfig", w.cluster.Kubeconfig, "-n", w.namespace)
+	output, err := command.CombinedOutput()
+	if err != nil {
+		w.Fatalf("%v: %s", err, output)
+	}
+	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
+	if words := strings.Fields(lines[len(lines)-1]); len(lines) != 2 || words[0] != model || words[2] != adapter || words[len(words)-1] != "loaded" {
+		w.Errorf("kubectl dynamo models prints\n%s", output)
 	}
 }
 

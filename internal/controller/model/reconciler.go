@@ -90,6 +90,9 @@ func (r *Reconciler) finalize(ctx context.Context, dm *v1alpha1.DynamoModel) (re
 	if !held(dm) {
 		return reconcile.Result{}, nil
 	}
+	if noted(dm) == nil {
+		return reconcile.Result{}, r.Applier.Release(ctx, dm, v1alpha1.Finalizer)
+	}
 	w, err := r.Models.World(ctx, dm)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -107,9 +110,7 @@ func (r *Reconciler) finalize(ctx context.Context, dm *v1alpha1.DynamoModel) (re
 		return reconcile.Result{}, err
 	}
 	r.memory.forget(dm.UID)
-	if dm.Spec.ModelType == v1alpha1.ModelTypeLoRA {
-		event.ModelUnloaded(r.Events, dm, abandoned(plan))
-	}
+	event.ModelUnloaded(r.Events, dm, abandoned(plan))
 	return reconcile.Result{}, nil
 }
 
