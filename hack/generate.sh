@@ -2,7 +2,7 @@
 # Generates everything that is derived from Go: deep copies, the API reference
 # and the CustomResourceDefinitions from the types, the latter for kustomize, the
 # chart and the binaries; the operator's role from the markers beside the code
-# that needs it.
+# that needs it, and from it the chart's; the dashboards from their tables.
 #
 #   hack/generate.sh           write the files
 #   hack/generate.sh --check   write nothing, fail if a committed file is stale
@@ -24,6 +24,12 @@ generate() {
   "$controller_gen" paths=./internal/... rbac:roleName=dynamo-operator-manager output:rbac:dir="$root/config/rbac"
   go run ./hack/crds --from "$raw" --kustomize "$root/config/crd" --chart "$root/charts/crds/templates"
   rm -r "$raw"
+  # The chart's roles follow those that were just written.
+  cp -r config/rbac "$raw"
+  [[ "$root" == "$PWD" ]] || cp "$root"/config/rbac/*.yaml "$raw"
+  go run ./hack/chartrules "$raw" "$root/charts/platform/files/rules"
+  rm -r "$raw"
+  go run ./hack/dashboards "$root/charts/platform/files/dashboards"
   "$crd_ref_docs" --source-path=./api --config=hack/api-reference.yaml --renderer=markdown \
     --output-path="$root/docs/api/v1alpha1.md" --log-level=ERROR
 }

@@ -1,0 +1,188 @@
+package chart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+)
+
+const (
+	release   = "dynamo"
+	home      = "dynamo-release"
+	namespace = "graphs"
+	// The programs of this repository play images of these names.
+	local = `dynamo-operator:
+  controllerManager:
+    manager:
+      image: {repository: dynamo-operator, tag: dev}
+      config: {certificate: {validity: 1h, authorityValidity: 3h}}
+  dynamo: {profiler: {image: "dynamo-profiler:dev"}}
+`
+)
+
+// TestAReleaseLives installs, upgrades, rolls back and uninstalls by the real
+// Helm, with a graph that must not notice.
+func TestAReleaseLives(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	if err := cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		t.Fatal(err)
+	}
+	helmDo(ctx, t, "install", release, platform, "--namespace", home, "--create-namespace", "--values", "-", "--wait", "--timeout", "5m")
+	served(ctx, t)
+
+	graph := quickstart(ctx, t)
+	isReady(ctx, t, graph)
+	before := pods(ctx, t)
+	if len(before) == 0 {
+		t.Fatal("a ready graph without pods")
+	}
+	invalid := graph.DeepCopy()
+	invalid.Name, invalid.ResourceVersion, invalid.Spec.Services = "Not_A_Name", "", nil
+	if err := cluster.Client.Create(ctx, invalid); err == nil {
+		t.Error("a graph that cannot work is admitted")
+	}
+
+	helmDo(ctx, t, "upgrade", release, platform, "--namespace", home, "--values", "-", "--wait", "--timeout", "5m",
+		"--set", "dynamo-operator.controllerManager.manager.config.controller.workers=3")
+	helmDo(ctx, t, "rollback", release, "1", "--namespace", home, "--wait", "--timeout", "5m")
+	served(ctx, t)
+	isReady(ctx, t, graph)
+	if diff := cmp.Diff(before, pods(ctx, t)); diff != "" {
+		t.Errorf("upgrade and rollback touched pods of the graph:\n%s", diff)
+	}
+
+	helmDo(ctx, t, "uninstall", release, "--namespace", home, "--wait", "--timeout", "5m")
+	if diff := cmp.Diff(before, pods(ctx, t)); diff != "" {
+		t.Errorf("uninstalling touched pods of the graph:\n%s", diff)
+	}
+	left(ctx, t)
+	if err := cluster.Client.Delete(ctx, graph, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(ctx, t, "the graph to be deleted without an operator", func(ctx context.Context) error {
+		err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(graph), graph)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(err, errors.New("it is there"))
+	})
+}
+
+func helmDo(ctx context.Context, t *testing.T, args ...string) {
+	t.Helper()
+	if _, err := runHelm(ctx, local, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func eventually(ctx context.Context, t *testing.T, what string, try func(context.Context) error) {
+	t.Helper()
+	if err := cluster.Eventually(ctx, what, try); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// served waits until webhooks are registered, which the operator does once it
+// answers, and every replica is up.
+func served(ctx context.Context, t *testing.T) {
+	t.Helper()
+	eventually(ctx, t, "webhooks to be registered", func(ctx context.Context) error {
+		return cluster.Client.Get(ctx, types.NamespacedName{Name: release + "-dynamo-operator-validating"}, &admissionregistrationv1.ValidatingWebhookConfiguration{})
+	})
+	eventually(ctx, t, "two replicas of the operator", func(ctx context.Context) error {
+		d := &appsv1.Deployment{}
+		if err := cluster.Client.Get(ctx, types.NamespacedName{Namespace: home, Name: release + "-dynamo-operator-controller-manager"}, d); err != nil {
+			return err
+		}
+		if d.Status.ReadyReplicas != 2 || d.Status.UpdatedReplicas != 2 || d.Status.Replicas != 2 {
+			return fmt.Errorf("%d ready, %d updated of %d", d.Status.ReadyReplicas, d.Status.UpdatedReplicas, d.Status.Replicas)
+		}
+		return nil
+	})
+}
+
+func quickstart(ctx context.Context, t *testing.T) *v1alpha1.DynamoGraphDeployment {
+	t.Helper()
+	file, err := os.Open("../../examples/quickstart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	objects, err := cluster.Decode(file, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.Apply(ctx, objects); err != nil {
+		t.Fatal(err)
+	}
+	return &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "quickstart"}}
+}
+
+func isReady(ctx context.Context, t *testing.T, graph *v1alpha1.DynamoGraphDeployment) {
+	t.Helper()
+	eventually(ctx, t, "the graph to be ready", func(ctx context.Context) error {
+		if err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(graph), graph); err != nil {
+			return err
+		}
+		if graph.Status.State != v1alpha1.GraphStateSuccessful {
+			return fmt.Errorf("it is %s", graph.Status.State)
+		}
+		return nil
+	})
+}
+
+// pods are the names of the graph's pods with their restarts.
+func pods(ctx context.Context, t *testing.T) []string {
+	t.Helper()
+	var list corev1.PodList
+	if err := cluster.Client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i := range list.Items {
+		restarts := int32(0)
+		for _, container := range list.Items[i].Status.ContainerStatuses {
+			restarts += container.RestartCount
+		}
+		names = append(names, fmt.Sprintf("%s %s, %d restarts", list.Items[i].Name, list.Items[i].UID, restarts))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// left fails if something of the release is still there, but for definitions.
+func left(ctx context.Context, t *testing.T) {
+	t.Helper()
+	eventually(ctx, t, "nothing of the release to be left", func(ctx context.Context) error {
+		out, err := cluster.Kubectl(ctx, nil, "get", "all,cm,sa,role,rolebinding,pdb,clusterrole,clusterrolebinding,validatingwebhookconfiguration,validatingadmissionpolicy",
+			"--all-namespaces", "--selector", "app.kubernetes.io/instance="+release, "--output", "name")
+		if err != nil {
+			return err
+		}
+		registered, err := cluster.Kubectl(ctx, nil, "get", "validatingwebhookconfiguration", "--output", "name")
+		if err != nil {
+			return err
+		}
+		if strings.Contains(out, "/") || strings.Contains(registered, release) {
+			return fmt.Errorf("there are %s %s", out, registered)
+		}
+		return nil
+	})
+}
