@@ -37,6 +37,8 @@ type Options struct {
 	Dir         string
 	Nodes       int
 	GPUsPerNode int
+	// ServerOnly is etcd and the API server, without controllers and nodes.
+	ServerOnly bool
 	// Log takes what the cluster prints.
 	Log io.Writer
 	// Args are further arguments of localcluster up.
@@ -60,6 +62,9 @@ type Cluster struct {
 // with Down, and in any case with this process.
 func Up(ctx context.Context, o Options) (*Cluster, error) {
 	log.SetLogger(logr.Discard()) // what goes wrong comes back as an error
+	if o.ServerOnly {
+		o.Args = append([]string{"--server-only"}, o.Args...)
+	}
 	process := exec.Command(filepath.Join(o.BinDir, "localcluster"), append([]string{"up",
 		"--dir", o.Dir, "--bin-dir", o.BinDir,
 		"--nodes", strconv.Itoa(o.Nodes), "--gpus-per-node", strconv.Itoa(o.GPUsPerNode),
@@ -99,6 +104,9 @@ func (c *Cluster) connect(ctx context.Context) error {
 		}
 		if c.Client, err = client.NewWithWatch(config, client.Options{Scheme: scheme.New()}); err != nil {
 			return err
+		}
+		if c.options.ServerOnly {
+			return nil
 		}
 		return c.nodesReady(ctx)
 	})

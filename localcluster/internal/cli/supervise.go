@@ -86,6 +86,7 @@ func superviseArgs(o cluster.Options) []string {
 		"--dir=" + string(o.Dir),
 		"--bin-dir=" + o.BinDir,
 		"--audit-log=" + strconv.FormatBool(o.AuditLog),
+		"--server-only=" + strconv.FormatBool(o.ServerOnly),
 	}
 	if o.Nodes != 0 {
 		args = append(args, "--nodes="+strconv.Itoa(o.Nodes))

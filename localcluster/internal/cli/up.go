@@ -22,6 +22,7 @@ type upFlags struct {
 	subnet      uint8
 	binDir      string
 	auditLog    bool
+	serverOnly  bool
 	with        []string
 }
 
@@ -32,11 +33,12 @@ func (f *upFlags) add(cmd *cobra.Command) {
 	flags.Uint8Var(&f.subnet, "subnet", 0, "byte k of the cluster's addresses 10.k.0.0/16 and 127.k.0.0/16 (default: a free one)")
 	flags.StringVar(&f.binDir, "bin-dir", "", "folder of the programs that pods run (default: that of localcluster)")
 	flags.BoolVar(&f.auditLog, "audit-log", false, "write metadata of every mutating request to logs/audit.log")
+	flags.BoolVar(&f.serverOnly, "server-only", false, "start etcd and the API server alone: nothing is scheduled, run or collected")
 	flags.StringSliceVar(&f.with, "with", nil, "add-ons, which the cluster keeps from then on: "+strings.Join(addon.Names(), ", "))
 }
 
 func (f *upFlags) options(cmd *cobra.Command, dir clusterdir.Dir) (cluster.Options, error) {
-	o := cluster.Options{Dir: dir, Nodes: f.nodes, Subnet: f.subnet, AuditLog: f.auditLog, With: f.with}
+	o := cluster.Options{Dir: dir, Nodes: f.nodes, Subnet: f.subnet, AuditLog: f.auditLog, ServerOnly: f.serverOnly, With: f.with}
 	if _, err := addon.Choose(f.with); err != nil {
 		return o, fmt.Errorf("--with: %w", err)
 	}

@@ -18,6 +18,7 @@ type Options struct {
 	Subnet      byte
 	BinDir      string
 	AuditLog    bool
+	ServerOnly  bool     // etcd and the API server, for those who measure a client
 	With        []string // add-ons beside those that the cluster has
 }
 

@@ -67,7 +67,7 @@ func Run(ctx context.Context, o Options, observer Observer) error {
 		return fmt.Errorf("open log of supervisor: %w", err)
 	}
 	defer func() { _ = log.Close() }()
-	s := &start{cluster: c, addOns: addOns, supervisor: supervisor.New(o.Dir, log), observer: observer}
+	s := &start{cluster: c, addOns: addOns, supervisor: supervisor.New(o.Dir, log), observer: observer, serverOnly: o.ServerOnly}
 	defer func() {
 		s.supervisor.Stop()
 		c.State.Ready, c.State.SupervisorPID = false, 0

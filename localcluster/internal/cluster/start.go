@@ -28,6 +28,7 @@ type start struct {
 	addOns     addon.Set
 	supervisor *supervisor.Supervisor
 	observer   Observer
+	serverOnly bool
 	checks     map[string]health.Check
 }
 
@@ -57,6 +58,9 @@ func (s *start) all(ctx context.Context) error {
 	// Before the controllers start: the garbage collector looks for new kinds twice a minute only.
 	if err := s.install(ctx); err != nil {
 		return err
+	}
+	if s.serverOnly {
+		return nil
 	}
 	if err := s.group(ctx, programs[storage:]); err != nil {
 		return err

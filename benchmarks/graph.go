@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+)
+
+// newGraph is a frontend with a prefill and a decode worker, of some version.
+func newGraph(i int, version string) *v1alpha1.DynamoGraphDeployment {
+	container := func(args ...string) *v1alpha1.ExtraPodSpec {
+		c := corev1.Container{Image: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:" + version}
+		if len(args) > 0 {
+			c.Command, c.Args = []string{"python3", "-m", "dynamo.vllm"}, append([]string{"--model", "Qwen/Qwen3-0.6B"}, args[1:]...)
+		}
+		return &v1alpha1.ExtraPodSpec{MainContainer: &c}
+	}
+	gpu := &v1alpha1.Resources{Limits: &v1alpha1.ResourceItem{GPU: "1"}}
+	one := int32(1)
+	return &v1alpha1.DynamoGraphDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("graph-%05d", i)},
+		Spec: v1alpha1.DynamoGraphDeploymentSpec{
+			BackendFramework: "vllm",
+			Services: map[string]*v1alpha1.SharedSpec{
+				"Frontend": {ComponentType: "frontend", Replicas: &one, ExtraPodSpec: container()},
+				"decode":   {ComponentType: "worker", SubComponentType: "decode", Replicas: &one, Resources: gpu, ExtraPodSpec: container("decode")},
+				"prefill":  {ComponentType: "worker", SubComponentType: "prefill", Replicas: &one, Resources: gpu, ExtraPodSpec: container("prefill", "--is-prefill-worker")},
+			},
+		},
+	}
+}
+
+// childKinds are the kinds that become of a graph of Deployments.
+var childKinds = []schema.GroupVersionKind{
+	v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoComponentDeployment),
+	appsv1.SchemeGroupVersion.WithKind("Deployment"),
+	corev1.SchemeGroupVersion.WithKind("Service"),
+	corev1.SchemeGroupVersion.WithKind("ServiceAccount"),
+	rbacv1.SchemeGroupVersion.WithKind("Role"),
+	rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
+}
+
+// children fails until every Deployment and Service of every graph is there in
+// its version, and with them what came before them.
+func (s *stage) children(ctx context.Context, count int, version string) error {
+	var list appsv1.DeploymentList
+	if err := s.client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	n := 0
+	for i := range list.Items {
+		containers := list.Items[i].Spec.Template.Spec.Containers
+		if slices.ContainsFunc(containers, func(c corev1.Container) bool {
+			return c.Image == "nvcr.io/nvidia/ai-dynamo/vllm-runtime:"+version
+		}) {
+			n++
+		}
+	}
+	if n < count*services {
+		return fmt.Errorf("%d of %d Deployments", n, count*services)
+	}
+	found, err := s.count(ctx, corev1.SchemeGroupVersion.WithKind("Service"))
+	if err == nil && found < count {
+		err = fmt.Errorf("%d Services", found)
+	}
+	return err
+}
+
+// bare makes the same objects again with a bare client, in a namespace of their
+// own, and says how many there were and how long it took. Nobody looks after
+// them: they have no owner.
+func (s *stage) bare(ctx context.Context) (int, time.Duration, error) {
+	const twin = "bare"
+	if err := s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: twin}}); err != nil {
+		return 0, 0, err
+	}
+	var all []*unstructured.Unstructured
+	for _, kind := range append([]schema.GroupVersionKind{v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeployment)}, childKinds...) {
+		var list unstructured.UnstructuredList
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := s.client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+			return 0, 0, err
+		}
+		for i := range list.Items {
+			if object := &list.Items[i]; kind.Kind == v1alpha1.KindDynamoGraphDeployment || object.GetLabels()[v1alpha1.LabelGraphName] != "" {
+				all = append(all, copyTo(twin, object))
+			}
+		}
+	}
+	s.operator.pause() // it would take the twins for its own
+	defer s.operator.resume()
+	begin := time.Now()
+	err := each(ctx, len(all), func(ctx context.Context, i int) error { return s.client.Create(ctx, all[i]) })
+	return len(all), time.Since(begin), err
+}
+
+// copyTo is an object as somebody would write it into another namespace.
+func copyTo(namespace string, object *unstructured.Unstructured) *unstructured.Unstructured {
+	twin := &unstructured.Unstructured{Object: map[string]any{"apiVersion": object.GetAPIVersion(), "kind": object.GetKind()}}
+	twin.SetName(object.GetName())
+	twin.SetNamespace(namespace)
+	twin.SetLabels(object.GetLabels())
+	for _, part := range []string{"spec", "rules", "roleRef", "subjects"} {
+		if content, found := object.Object[part]; found {
+			twin.Object[part] = content
+		}
+	}
+	unstructured.RemoveNestedField(twin.Object, "spec", "clusterIP")
+	unstructured.RemoveNestedField(twin.Object, "spec", "clusterIPs")
+	return twin
+}

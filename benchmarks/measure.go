@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
+)
+
+const (
+	namespace = "bench"
+	services  = 3
+	// parallel is how many requests the bare client has under way; as many as
+	// the operator may have with its defaults.
+	parallel = 16
+)
+
+// stage is a fresh cluster with an operator as a process beside it.
+type stage struct {
+	cluster  *playground.Cluster
+	client   client.Client
+	operator *process
+	audit    *auditLog
+	dir      string
+	bin      string
+}
+
+// measure runs all phases for a number of graphs.
+func measure(ctx context.Context, o options, count int) (result, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Minute)
+	defer cancel()
+	s, err := setUp(ctx, o)
+	if err != nil {
+		return result{}, err
+	}
+	defer s.tearDown()
+	r := result{Graphs: count, Controllers: o.controllers}
+	for _, phase := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"create", func(ctx context.Context) error { return s.create(ctx, count) }},
+		{"idle", func(ctx context.Context) error { return pass(ctx, o.idle) }},
+		{"change", func(ctx context.Context) error { return s.change(ctx, count) }},
+		{"restart", func(ctx context.Context) error { return s.restart(ctx, o.idle) }},
+	} {
+		p, err := s.phase(ctx, phase.name, phase.do)
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", phase.name, err)
+		}
+		r.Phases = append(r.Phases, p)
+	}
+	if r.Objects, r.Bare, err = s.bare(ctx); err != nil {
+		return r, fmt.Errorf("bare client: %w", err)
+	}
+	// Without a garbage collector the children of a deleted graph stay, so only
+	// a whole control plane has something to measure.
+	if o.controllers {
+		p, err := s.phase(ctx, "delete", func(ctx context.Context) error { return s.delete(ctx) })
+		if err != nil {
+			return r, fmt.Errorf("delete: %w", err)
+		}
+		r.Phases = append(r.Phases, p)
+	}
+	return r, nil
+}
+
+// pass lets time pass, which is what an idle operator is measured by.
+func pass(ctx context.Context, how time.Duration) error {
+	select {
+	case <-time.After(how):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func setUp(ctx context.Context, o options) (*stage, error) {
+	dir, err := os.MkdirTemp("", "bench-")
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(dir, "cluster.log"))
+	if err != nil {
+		return nil, err
+	}
+	c, err := playground.Up(ctx, playground.Options{
+		BinDir: o.bin, Dir: filepath.Join(dir, "cluster"), Nodes: 1, GPUsPerNode: 8, ServerOnly: !o.controllers, Log: log, Args: []string{"--audit-log"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{cluster: c, dir: dir, bin: o.bin, audit: &auditLog{path: filepath.Join(dir, "cluster", "logs", "audit.log")}}
+	if s.client, err = unbound(c.Config); err != nil {
+		return nil, errors.Join(err, c.Down(ctx))
+	}
+	if err := c.InstallAPI(ctx); err != nil {
+		return nil, errors.Join(err, c.Down(ctx))
+	}
+	if err := s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		return nil, errors.Join(err, c.Down(ctx))
+	}
+	if s.operator, err = startOperator(ctx, s); err != nil {
+		return nil, errors.Join(err, c.Down(ctx))
+	}
+	return s, nil
+}
+
+// unbound is a client that the server alone slows down.
+func unbound(config *rest.Config) (client.Client, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.UserAgent = -1, "bare-client"
+	return client.New(config, client.Options{Scheme: scheme.New()})
+}
+
+func (s *stage) tearDown() {
+	s.operator.stop()
+	_ = s.cluster.Down(context.Background()) // the folder goes anyway
+	_ = os.RemoveAll(s.dir)
+}
+
+// create applies the graphs and waits until all their children are there.
+func (s *stage) create(ctx context.Context, count int) error {
+	err := each(ctx, count, func(ctx context.Context, i int) error { return s.client.Create(ctx, newGraph(i, "1")) })
+	if err != nil {
+		return err
+	}
+	return s.until(ctx, "all children", func(ctx context.Context) error { return s.children(ctx, count, "1") })
+}
+
+// change gives every graph another image, and waits until workloads have it.
+func (s *stage) change(ctx context.Context, count int) error {
+	err := each(ctx, count, func(ctx context.Context, i int) error {
+		before := newGraph(i, "1")
+		return s.client.Patch(ctx, newGraph(i, "2"), client.MergeFrom(before))
+	})
+	if err != nil {
+		return err
+	}
+	return s.until(ctx, "all images", func(ctx context.Context) error { return s.children(ctx, count, "2") })
+}
+
+// restart ends the operator without a word and watches the next one settle in.
+func (s *stage) restart(ctx context.Context, idle time.Duration) error {
+	s.operator.stop()
+	var err error
+	if s.operator, err = startOperator(ctx, s); err != nil {
+		return err
+	}
+	return pass(ctx, idle)
+}
+
+func (s *stage) delete(ctx context.Context) error {
+	if err := s.client.DeleteAllOf(ctx, &v1alpha1.DynamoGraphDeployment{}, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	return s.until(ctx, "nothing to be left", func(ctx context.Context) error {
+		for _, kind := range childKinds {
+			n, err := s.count(ctx, kind)
+			if err == nil && n > 0 {
+				err = fmt.Errorf("%d %s are left", n, kind.Kind)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (s *stage) until(ctx context.Context, what string, try func(context.Context) error) error {
+	for {
+		err := try(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w: %w", what, ctx.Err(), err)
+		}
+	}
+}
+
+// each does something for every number below n, several at once.
+func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range parallel {
+		workers.Go(func() {
+			for i := range next {
+				if err := do(ctx, i); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for i := range n {
+		select {
+		case next <- i:
+		case <-ctx.Done():
+		}
+	}
+	close(next)
+	workers.Wait()
+	return context.Cause(ctx)
+}
+
+// count is how many objects of a kind there are, without reading them all.
+func (s *stage) count(ctx context.Context, kind schema.GroupVersionKind) (int, error) {
+	var list metav1.PartialObjectMetadataList
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := s.client.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{v1alpha1.LabelGraphName}); err != nil {
+		if meta.IsNoMatchError(err) {
+			return 0, nil
+		}
+		return 0, err
+	}
+	return len(list.Items), nil
+}

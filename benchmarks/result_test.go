@@ -1,0 +1,49 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func sample(graphs int, create, bare time.Duration, writes, idle int) result {
+	return result{Graphs: graphs, Objects: 10 * graphs, Bare: bare, Phases: []phaseResult{
+		{Name: "create", Wall: create, Peak: 100 << 20, Requests: requests{"patch": writes, "list": 7}},
+		{Name: "idle", Requests: requests{"patch status": idle}},
+	}}
+}
+
+func TestARunOutsideItsRangeFails(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "range.json")
+	if err := os.WriteFile(path, []byte(`{"ratio": 2, "writesPerGraph": 20, "idleWrites": 0, "peakMiBAt1000": 250, "exponent": 1.1}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		results []result
+		problem string
+	}{
+		"within":                   {[]result{sample(100, 15*time.Second, 10*time.Second, 1900, 0)}, ""},
+		"too slow":                 {[]result{sample(100, 21*time.Second, 10*time.Second, 1900, 0)}, "times the bare client"},
+		"too many writes":          {[]result{sample(100, 15*time.Second, 10*time.Second, 2100, 0)}, "writes a graph"},
+		"writes when idle":         {[]result{sample(100, 15*time.Second, 10*time.Second, 1900, 1)}, "while idle"},
+		"grows more than linearly": {[]result{sample(100, time.Second, time.Second, 0, 0), sample(1000, 20*time.Second, 20*time.Second, 0, 0)}, "power"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := check(path, c.results)
+			if c.problem == "" && err != nil || c.problem != "" && (err == nil || !strings.Contains(err.Error(), c.problem)) {
+				t.Errorf("want a problem with %q, got %v", c.problem, err)
+			}
+		})
+	}
+}
+
+func TestQuantileIsOfThePhaseAlone(t *testing.T) {
+	before := map[float64]float64{0.1: 90, 1: 100, math.Inf(1): 100}
+	after := map[float64]float64{0.1: 90, 1: 200, math.Inf(1): 200}
+	if got := quantile(before, after, 0.5); got != 1 {
+		t.Errorf("the median is at most %v", got)
+	}
+}
