@@ -53,6 +53,7 @@ func TestPublishedGraphsBecomeTheSameObjects(t *testing.T) {
 	}
 	for _, path := range paths {
 		judge(t, path, o.tallies[path])
+		takeover(t, path, o.tallies[path], o.manifests)
 	}
 	everyReasonCounts(t, o)
 	if !t.Failed() {
@@ -135,6 +136,17 @@ func judge(t *testing.T, path workload.Provider, got *tally) {
 	}
 	if len(got.unexplained) > 0 {
 		t.Errorf("%s: %d differences that nobody intended:\n%s", path, len(got.unexplained), list.String())
+	}
+}
+
+// takeover tells how many graphs keep their pods when this operator takes a
+// cluster over as the original left it. Any other needs a reason.
+func takeover(t *testing.T, path workload.Provider, got *tally, manifests int) {
+	t.Helper()
+	rolled := got.rolled()
+	summary.Line(t, "%s path: taken over from the original, the graphs of %d of %d manifests keep their pods", path, manifests-len(rolled), manifests)
+	for _, manifest := range slices.Sorted(maps.Keys(rolled)) {
+		summary.Line(t, "  %s: pods are replaced: %s", manifest, strings.Join(rolled[manifest], "; "))
 	}
 }
 

@@ -77,6 +77,25 @@ func TestTally(t *testing.T) {
 	}
 }
 
+func TestPodsAreReplacedByAChangeOfTheirTemplate(t *testing.T) {
+	const before = `{"kind": "Deployment", "metadata": {"name": "x"}, "spec": {"replicas": 1, "template": {"spec": {"hostname": "a"}}}}`
+	for rule, c := range map[string]struct {
+		ours string
+		want int
+	}{
+		"another number of replicas keeps them": {`{"kind": "Deployment", "metadata": {"name": "x"}, "spec": {"replicas": 2, "template": {"spec": {"hostname": "a"}}}}`, 0},
+		"another template does not":             {`{"kind": "Deployment", "metadata": {"name": "x"}, "spec": {"replicas": 1, "template": {"spec": {"hostname": "b"}}}}`, 1},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			got := newTally()
+			got.add(workload.ProviderComponent, "m.yaml", parse(t, before), parse(t, c.ours))
+			if n := len(got.rolled()); n != c.want {
+				t.Errorf("%d manifests lose their pods, want %d", n, c.want)
+			}
+		})
+	}
+}
+
 func TestScriptsAreComparedAroundTheirWaiting(t *testing.T) {
 	const theirs = "cp key && printf x > ~/.ssh/config && wait; done && mpirun -n 8"
 	cases := map[string]struct {
