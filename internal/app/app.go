@@ -23,6 +23,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update,namespace=dynamo-system,roleName=dynamo-operator-leader-election
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch,namespace=dynamo-system,roleName=dynamo-operator-leader-election
 
 // Run is the operator. It returns when ctx ends or something cannot go on.
 func Run(ctx context.Context, cfg config.Config, cluster *rest.Config) error {

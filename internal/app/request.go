@@ -71,8 +71,15 @@ func keptByRequests(p *parts) (cache.Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hold the ConfigMaps of requests: %w", err)
 	}
-	return kept, p.Add(kept)
+	return kept, p.Add(everywhere{kept})
 }
+
+// everywhere runs on replicas that do not lead, too: their controllers wait for
+// it to be ready when their turn comes.
+type everywhere struct{ cache.Cache }
+
+// NeedLeaderElection is false.
+func (everywhere) NeedLeaderElection() bool { return false }
 
 // withoutReports drops what is for people to read, which is most of it.
 func withoutReports(object any) (any, error) {

@@ -30,6 +30,7 @@ type Leader struct {
 func defaultLeader() Leader {
 	return Leader{
 		ID:            "dynamo.nvidia.com",
+		Namespace:     ownNamespace(),
 		LeaseDuration: metav1.Duration{Duration: 15 * time.Second},
 		RenewDeadline: metav1.Duration{Duration: 10 * time.Second},
 		RetryPeriod:   metav1.Duration{Duration: 2 * time.Second},

@@ -48,7 +48,7 @@ func TestAnOperatorForOneNamespace(t *testing.T) {
 	defer stop()
 
 	for _, where := range []string{ns, other} {
-		if err := cluster.Client.Create(t.Context(), graphOf(where, "g", `{services: {a: {}}}`)); err != nil {
+		if err := cluster.Client.Create(t.Context(), graphOf(where, "g", idle)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -25,6 +25,12 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/tenancy"
 )
 
+// idle is a graph whose pods do nothing.
+const (
+	image = `extraPodSpec: {mainContainer: {image: "dynamo-mocker:dev", args: ["sleep infinity"]}}`
+	idle  = `{services: {a: {` + image + `}}}`
+)
+
 // bind gives a user a ClusterRole in a namespace.
 func bind(t *testing.T, ns, role string, subject rbacv1.Subject) {
 	t.Helper()
@@ -109,7 +115,7 @@ func TestARogueLeaseIsRefused(t *testing.T) {
 	}
 }
 
-// TestALeaseNeverSwitchesValidationOff: it is written by somebody who may, and
+// TestALeaseMovesTheWorkAndNothingElse: it is written by somebody who may, and
 // what is bad is refused as before.
 func TestALeaseMovesTheWorkAndNothingElse(t *testing.T) {
 	t.Parallel()
@@ -121,7 +127,7 @@ func TestALeaseMovesTheWorkAndNothingElse(t *testing.T) {
 	if err := dryRun(t.Context(), graphOf(ns, "bad", `{services: {a_b: {}}}`)); err == nil {
 		t.Error("a bad graph is admitted")
 	}
-	if err := cluster.Client.Create(t.Context(), graphOf(ns, "g", `{services: {a: {}}}`)); err != nil {
+	if err := cluster.Client.Create(t.Context(), graphOf(ns, "g", idle)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the graph to say whose it is", func(ctx context.Context) error {
@@ -163,7 +169,7 @@ func says(ctx context.Context, ns, name, reason string) error {
 func TestARogueAdapterScalesNothing(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, nil)
-	if err := cluster.Client.Create(t.Context(), graphOf(ns, "g", `{services: {a: {replicas: 1}, b: {replicas: 1, scalingAdapter: {enabled: true}}}}`)); err != nil {
+	if err := cluster.Client.Create(t.Context(), graphOf(ns, "g", `{services: {a: {replicas: 1, `+image+`}, b: {replicas: 1, scalingAdapter: {enabled: true}, `+image+`}}}`)); err != nil {
 		t.Fatal(err)
 	}
 	for _, service := range []string{"a", "b"} {
@@ -203,12 +209,11 @@ func TestARogueAdapterScalesNothing(t *testing.T) {
 func TestHostRightsAreForPodSecurityToGive(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, map[string]string{"pod-security.kubernetes.io/enforce": "baseline"})
-	const image = `mainContainer: {image: "dynamo-mocker:dev", args: ["sleep infinity"]`
-	if err := cluster.Client.Create(t.Context(), graphOf(ns, "greedy",
-		`{services: {a: {extraPodSpec: {hostNetwork: true, hostPID: true, `+image+`, securityContext: {privileged: true}}}}}}`)); err != nil {
+	const greedy = `extraPodSpec: {hostNetwork: true, hostPID: true, mainContainer: {image: "dynamo-mocker:dev", args: ["sleep infinity"], securityContext: {privileged: true}}}`
+	if err := cluster.Client.Create(t.Context(), graphOf(ns, "greedy", `{services: {a: {`+greedy+`}}}`)); err != nil {
 		t.Fatal(err)
 	}
-	if err := cluster.Client.Create(t.Context(), graphOf(ns, "modest", `{services: {a: {extraPodSpec: {`+image+`}}}}}`)); err != nil {
+	if err := cluster.Client.Create(t.Context(), graphOf(ns, "modest", idle)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the greedy pods to be refused, the modest ones made", func(ctx context.Context) error {
