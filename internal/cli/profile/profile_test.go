@@ -103,3 +103,18 @@ func TestACatalogAddsAModel(t *testing.T) {
 		t.Errorf("%v\n%s", err, got)
 	}
 }
+
+func TestEveryExampleMeetsItsGoal(t *testing.T) {
+	files, err := filepath.Glob("../../../examples/requests/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			got, err := call(t, "", "-f", file, "--gpu", "h200_sxm")
+			if err != nil || !strings.Contains(got, "All targets are met") {
+				t.Errorf("%v\n%s", err, got)
+			}
+		})
+	}
+}
