@@ -61,7 +61,7 @@ func (c cost) first(batch float64, l Load) float64 {
 // together, and a step computes as many of their prompts as it takes in.
 func (c cost) together(batch float64, l Load) float64 {
 	fresh, cached := l.fresh()
-	prompts := min(batch, math.Ceil(float64(c.MaxBatchedTokens)/fresh))
+	prompts := min(batch, math.Ceil(float64(c.MaxBatchedTokens)/BesideDecode/fresh))
 	step := c.decode(batch, float64(l.Input)+float64(l.Output)/2)
 	return c.k.First*1e-6 + c.k.Interference*prompts*c.prefill(1, fresh, cached) + step
 }

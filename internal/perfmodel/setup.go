@@ -60,6 +60,10 @@ type Setup struct {
 // DefaultBatchedTokens is the step size of an engine that is not told one.
 const DefaultBatchedTokens = 8192
 
+// BesideDecode is the share of a step's tokens that prompts may take while
+// sequences decode, as one over it: they must not be held up for long.
+const BesideDecode = 4
+
 func (s Setup) filled() Setup {
 	s.Parallel = s.Parallel.filled()
 	s.Quantisation = s.Quantisation.or(s.Model.Published)

@@ -45,6 +45,9 @@ type Request struct {
 	// Prefilled means a prefill worker has computed the prompt: it costs room
 	// here, but no time.
 	Prefilled bool
+	// Waited is how long the request was under way to the engine; it counts
+	// towards what the model says others than the scheduler need for it.
+	Waited time.Duration
 	// Rank picks a data-parallel rank; -1 leaves the choice to the engine.
 	Rank int
 }
@@ -159,6 +162,8 @@ type Generation struct {
 	request   Request
 	news      chan struct{} // holds a token when something changed
 	cancelled atomic.Bool
+	// ready is when the scheduler may have the request.
+	ready time.Time
 	// hold is by how much the first token is delivered later than produced.
 	hold time.Duration
 

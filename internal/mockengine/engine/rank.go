@@ -39,8 +39,9 @@ func (r *rank) enqueue(g *Generation) {
 	if g.request.Prefilled {
 		delay = time.Duration(float64(config.Model.Transfer(len(g.request.Prompt))) / config.Speed)
 	} else {
-		g.hold = time.Duration(float64(config.Model.Delivery()) / config.Speed)
+		g.hold = time.Duration(float64(config.Model.Delivery())/config.Speed) - g.request.Waited
 	}
+	g.ready = time.Now().Add(delay)
 	if delay < minDelay {
 		r.arrive(g)
 		return
@@ -91,6 +92,10 @@ func (r *rank) receive(ctx context.Context) bool {
 		r.backlog = nil
 		r.mu.Unlock()
 		for _, g := range arrived {
+			if r.scheduler.idle() && g.ready.After(r.until) {
+				// Work began when the request came, however late we wake up to it.
+				r.until = g.ready
+			}
 			r.scheduler.add(g)
 		}
 		if !r.scheduler.idle() {
@@ -105,7 +110,6 @@ func (r *rank) receive(ctx context.Context) bool {
 		if !r.await(ctx) {
 			return false
 		}
-		r.until = time.Now()
 	}
 }
 

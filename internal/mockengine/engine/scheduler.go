@@ -6,6 +6,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/kv"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/text"
+	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
 )
 
 // scheduler decides what an engine does next. It knows no clock: plan says how
@@ -130,6 +131,9 @@ func (s *scheduler) admit() {
 func (s *scheduler) prefill(decoding int) time.Duration {
 	var total time.Duration
 	budget := s.config.MaxBatchedTokens
+	if decoding > 0 {
+		budget = max(1, budget/perfmodel.BesideDecode)
+	}
 	for i := 0; i < len(s.batch) && budget > 0; i++ {
 		q := s.batch[i]
 		if q.pending == 0 {

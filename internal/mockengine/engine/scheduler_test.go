@@ -87,6 +87,10 @@ func TestStepsTakeTheTimeOfTheModel(t *testing.T) {
 			millis(0, 21), []Request{{Prompt: tokens(10, 0), MaxTokens: 4}, {Prompt: tokens(6, 50), MaxTokens: 2}},
 			[][]time.Duration{millis(20, 25, 36, 41), millis(36, 41)},
 		},
+		"beside decoding sequences the budget is smaller": {
+			millis(0, 21), []Request{{Prompt: tokens(10, 0), MaxTokens: 5}, {Prompt: tokens(12, 50), MaxTokens: 2}},
+			[][]time.Duration{millis(20, 25, 38, 47, 52), millis(47, 52)},
+		},
 		"prompts share the budget of a step": {
 			millis(0, 0), []Request{{Prompt: tokens(20, 0), MaxTokens: 2}, {Prompt: tokens(20, 50), MaxTokens: 1}},
 			[][]time.Duration{millis(64, 64+5+8), millis(64 + 5 + 8)},
@@ -186,6 +190,7 @@ func TestAClosedLoopReproducesTheEstimate(t *testing.T) {
 		{"meta-llama/Llama-3.1-8B-Instruct", "h200_sxm", perfmodel.VLLM, perfmodel.Parallel{TP: 1}, 32, 3000, 150},
 		{"meta-llama/Llama-3.1-70B", "h100_sxm", perfmodel.TRTLLM, perfmodel.Parallel{TP: 8}, 8, 4000, 200},
 		{"Qwen/Qwen3-32B", "h100_sxm", perfmodel.SGLang, perfmodel.Parallel{TP: 2}, 16, 2000, 300},
+		{"Qwen/Qwen3-32B", "h200_sxm", perfmodel.VLLM, perfmodel.Parallel{TP: 2}, 8, 1500, 150},
 		{"Qwen/Qwen3-30B-A3B", "h200_sxm", perfmodel.VLLM, perfmodel.Parallel{TP: 2}, 16, 1000, 300},
 		{"Qwen/Qwen3-0.6B", "h200_sxm", perfmodel.VLLM, perfmodel.Parallel{TP: 1}, 8, 512, 64},
 	} {
@@ -204,7 +209,11 @@ func TestAClosedLoopReproducesTheEstimate(t *testing.T) {
 		config := Config{Blocks: 100000, BlockSize: 16, MaxSequences: 256, MaxBatchedTokens: 8192, Watermark: 0.01, Chunked: true, Sharing: true, Model: timing.Estimate{Estimator: estimator}}
 		first, token := loop(config, c.users, max(50, 6*c.users), c.input, c.output)
 		l := perfmodel.Load{Concurrency: c.users, Input: c.input, Output: c.output}
-		wantFirst, wantToken := float64(estimator.First(l).Value)/1e6, float64(estimator.PerToken(l).Value)/1e6
+		want, err := estimator.Aggregated(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantFirst, wantToken := float64(want.FirstToken.Value)/1e6, float64(want.PerToken.Value)/1e6
 		t.Logf("%s %s %d users, %d+%d: first %.1f ms, estimated %.1f; token %.2f ms, estimated %.2f", c.model, c.engine, c.users, c.input, c.output, median(first), wantFirst, median(token), wantToken)
 		near := func(got, want float64) bool { return math.Abs(got-want) <= max(2, 0.05*want) }
 		if !near(median(token), wantToken) {

@@ -58,6 +58,7 @@ func responseTokens(b *body) ([]text.Token, error) {
 // generate serves one of the generating routes.
 func (f *Frontend) generate(a api) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		received := time.Now()
 		if !f.registry.any(a.needs) {
 			w.WriteHeader(http.StatusNotFound) // the route does not exist yet
 			return
@@ -78,7 +79,7 @@ func (f *Frontend) generate(a api) http.HandlerFunc {
 			kind = "stream"
 		}
 		o := f.observe(m.card.DisplayName, a.name, kind)
-		err := f.answer(w, r, a, &b, m, o)
+		err := f.answer(w, r, a, &b, m, o, received)
 		if r.Context().Err() != nil {
 			o.disconnected()
 		}
@@ -88,7 +89,7 @@ func (f *Frontend) generate(a api) http.HandlerFunc {
 
 // answer runs a request. Errors before the first byte become an HTTP error;
 // later ones an error event.
-func (f *Frontend) answer(w http.ResponseWriter, r *http.Request, a api, b *body, m *model, o *observation) error {
+func (f *Frontend) answer(w http.ResponseWriter, r *http.Request, a api, b *body, m *model, o *observation, received time.Time) error {
 	refuse := func(err error) error {
 		problem(w, statusOf(err), err.Error())
 		return err
@@ -113,6 +114,7 @@ func (f *Frontend) answer(w http.ResponseWriter, r *http.Request, a api, b *body
 		return refuse(err)
 	}
 	o.input(len(tokens))
+	request.Waited = time.Since(received)
 	generation, err := f.dispatcher.dispatch(r.Context(), m, request, b.pinned(r))
 	if err != nil {
 		return refuse(err)

@@ -5,6 +5,7 @@ package wire
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/text"
 )
@@ -24,6 +25,9 @@ type Request struct {
 	Rank *int `json:"dp_rank,omitempty"`
 	// DisaggregatedParams is what a prefill worker returned.
 	DisaggregatedParams json.RawMessage `json:"disaggregated_params,omitempty"`
+	// Waited is how long the sender has had the request: part of the time that a
+	// real engine would have needed for the same.
+	Waited time.Duration `json:"waited_ns,omitempty"`
 	// Embed asks for the prompt's vector instead of an answer.
 	Embed bool `json:"embed,omitempty"`
 	// TTFT and ITL, in milliseconds, are the targets a global router chooses by.

@@ -56,7 +56,7 @@ func (w *Worker) generate(response http.ResponseWriter, r *http.Request) {
 		_ = out.Send(wire.Chunk{FinishReason: "stop", Embedding: text.Embedding(request.Seed, embeddingSize)})
 		return
 	}
-	generation, err := w.engine.Submit(w.engineRequest(request))
+	generation, err := w.engine.Submit(w.engineRequest(request, start))
 	if err != nil {
 		w.metrics.errors.WithLabelValues("generate").Inc()
 		_ = out.Send(wire.Chunk{FinishReason: "error", Error: err.Error()})
@@ -73,10 +73,11 @@ const embeddingSize = 64
 
 // engineRequest applies the worker's role: a prefill worker produces one
 // token; a request that brings the result of a prefill need not be prefilled.
-func (w *Worker) engineRequest(r wire.Request) engine.Request {
+func (w *Worker) engineRequest(r wire.Request, received time.Time) engine.Request {
 	request := engine.Request{
 		Prompt: r.Tokens, Seed: r.Seed, Offset: r.Offset,
 		MaxTokens: w.length(r), Prefilled: len(r.DisaggregatedParams) > 0, Rank: -1,
+		Waited: r.Waited + time.Since(received),
 	}
 	if r.Rank != nil {
 		request.Rank = *r.Rank
