@@ -42,7 +42,7 @@ func addRequests(ctx context.Context, p *parts) error {
 	}
 	err = b.Complete(p.guarded(kind, recorder, reconcile.AsReconciler(p.GetClient(), &request.Reconciler{
 		Client:    p.GetClient(),
-		World:     observe.Requests{Facts: p.facts, Kept: kept, Children: observe.New(p.GetClient(), children...)},
+		World:     observe.Requests{Facts: p.facts, Kept: kept, ClusterWide: p.config.Requests().Scope.ClusterWide, Children: observe.New(p.GetClient(), children...)},
 		Applier:   p.applier,
 		Events:    recorder,
 		Clock:     clock.RealClock{},

@@ -24,6 +24,8 @@ type Requests struct {
 	Facts
 	// Kept reads the ConfigMaps of requests from an informer of their own.
 	Kept client.Reader
+	// ClusterWide is an operator that may look at nodes.
+	ClusterWide bool
 	// Children reads Jobs, and graphs that a profiler tries out.
 	Children *Observer
 }
@@ -143,7 +145,7 @@ func (q Requests) prerequisites(ctx context.Context, s *request.Sight, r *v1alph
 			s.Absent = append(s.Absent, "PersistentVolumeClaim "+claim)
 		}
 	}
-	if !request.Discovers(r) {
+	if !q.ClusterWide || (!request.Discovers(r) && request.NamesGPU(r)) {
 		return nil
 	}
 	var err error

@@ -30,11 +30,14 @@ func directProfiler(r *v1alpha1.DynamoGraphDeploymentRequest, step request.Step,
 		Name: request.ProfilerContainer, Image: step.Record.Spec.ProfilingConfig.ProfilerImage,
 		Args: []string{
 			"run", "--config", request.InputPath, "--request", r.Name, "--namespace", r.Namespace,
-			"--result", graph.ProfilingOutput(r.Name),
+			"--result", graph.ProfilingOutput(r.Name), "--output", request.OutputPath,
 		},
 		Env:                      []corev1.EnvVar{hubToken()},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		SecurityContext:          confined(),
+	}
+	if step.Record.Spec.ProfilingConfig.ConfigMapRef != nil {
+		profiler.Args = append(profiler.Args, "--base", request.BasePath)
 	}
 	job.Spec.PodFailurePolicy = &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
 		Action: batchv1.PodFailurePolicyActionFailJob,

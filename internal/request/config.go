@@ -42,13 +42,14 @@ func configOf(r *v1alpha1.DynamoGraphDeploymentRequest, nodes []Node, p Policy) 
 		engine["config"] = BasePath
 	}
 	decide(root, "output_dir", "outputDir", OutputPath)
-	if Discovers(r) {
-		hardware, found := Hardware(nodes)
-		if !found {
-			return "", fault.New(fault.Waiting, v1alpha1.ReasonHardwareNotFound,
-				"no node has GPUs and the labels that GPU feature discovery writes; describe the hardware in profilingConfig.config.hardware, or wait for nodes")
-		}
+	switch hardware, found := Hardware(nodes); {
+	case found && Discovers(r):
 		discovered(root, hardware, p.Direct(r.Spec))
+	case Discovers(r):
+		return "", fault.New(fault.Waiting, v1alpha1.ReasonHardwareNotFound,
+			"no node has GPUs and the labels that GPU feature discovery writes; describe the hardware in profilingConfig.config.hardware, or wait for nodes")
+	case found && !NamesGPU(r):
+		section(root, "hardware")["gpuType"] = hardware.Product
 	}
 	text, err := yaml.Marshal(root)
 	return string(text), err
@@ -56,15 +57,26 @@ func configOf(r *v1alpha1.DynamoGraphDeploymentRequest, nodes []Node, p Policy) 
 
 // Discovers reports whether a request wants its hardware looked up.
 func Discovers(r *v1alpha1.DynamoGraphDeploymentRequest) bool {
-	if r.Spec.EnableGPUDiscovery {
-		return true
-	}
+	hardware, _ := sections(r)
+	return r.Spec.EnableGPUDiscovery || either(hardware, "enableGpuDiscovery", "enable_gpu_discovery") == true
+}
+
+// NamesGPU reports whether a request says which GPU it is about. If not, that of
+// the nodes is meant.
+func NamesGPU(r *v1alpha1.DynamoGraphDeploymentRequest) bool {
+	hardware, sweep := sections(r)
+	return either(hardware, "gpuType", "gpu_type") != nil || either(sweep, "aicSystem", "aic_system") != nil
+}
+
+// sections reads what a request says about hardware and sweep.
+func sections(r *v1alpha1.DynamoGraphDeploymentRequest) (hardware, sweep map[string]any) {
 	root := map[string]any{}
 	if config := r.Spec.ProfilingConfig.Config; config == nil || json.Unmarshal(config.Raw, &root) != nil {
-		return false
+		return nil, nil
 	}
-	hardware, _ := root["hardware"].(map[string]any)
-	return either(hardware, "enableGpuDiscovery", "enable_gpu_discovery") == true
+	hardware, _ = root["hardware"].(map[string]any)
+	sweep, _ = root["sweep"].(map[string]any)
+	return hardware, sweep
 }
 
 // discovered adds what is known of the hardware and was not given. A profiler

@@ -67,6 +67,10 @@ func TestConfigIsCompleted(t *testing.T) {
 			"deployment:\n  model: m\n  namespace: team\nengine:\n  backend: vllm\nhardware:\n  enableGpuDiscovery: false\n  gpuType: C\n" +
 				"  maxNumGpusPerEngine: 8\n  minNumGpusPerEngine: 1\n  numGpusPerNode: 8\noutput_dir: /data\n",
 		},
+		"a GPU that nobody names is that of the nodes": {
+			at("", config(`{"sweep":{"useAiConfigurator":true}}`), foreign), []Node{{Product: "C", GPUs: 8}},
+			"deployment:\n  model: m\n  namespace: team\nengine:\n  backend: vllm\nhardware:\n  gpuType: C\noutput_dir: /data\nsweep:\n  useAiConfigurator: true\n",
+		},
 		"a graph to start from is where it is mounted": {
 			at("", config(`{}`), func(r *v1alpha1.DynamoGraphDeploymentRequest) {
 				r.Spec.ProfilingConfig.ConfigMapRef = &v1alpha1.ConfigMapKeyRef{Name: "base"}

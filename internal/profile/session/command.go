@@ -40,7 +40,7 @@ func (e Ended) Error() string { return fmt.Sprintf("%s: %s", e.Result.Reason, e.
 func (e Ended) ExitStatus() int { return e.Result.ExitStatus() }
 
 type flags struct {
-	config, request, namespace, result, catalog, kubeconfig, proxy, output, lastWords string
+	config, request, namespace, result, base, catalog, kubeconfig, proxy, output, lastWords string
 }
 
 // Command runs the profiler as the Job of a request.
@@ -56,6 +56,7 @@ func Command() *cobra.Command {
 	command.Flags().StringVar(&f.request, "request", "", "`name` of the request")
 	command.Flags().StringVar(&f.namespace, "namespace", "", "`namespace` of the request")
 	command.Flags().StringVar(&f.result, "result", "", "`ConfigMap` to write to; it must be there")
+	command.Flags().StringVar(&f.base, "base", "", "`file` with a graph to start from; the configuration's engine.config without it")
 	command.Flags().StringVar(&f.catalog, "catalog", "", "`file` with more models, GPUs or constants")
 	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "`file` that says how to reach the cluster; empty in a pod")
 	command.Flags().StringVar(&f.proxy, "forward-proxy", os.Getenv("DYNAMO_FORWARD_PROXY"), "`URL` of a proxy through which Services are reached")
@@ -96,9 +97,20 @@ func (f *flags) run(ctx context.Context) error {
 	}
 	names := bundle.Names{Graph: graph.RequestedGraph(f.request), ProfileData: graph.RequestedConfigMap(f.request, "profile-data")}
 	end, err := Run{
-		Config: string(text), Catalog: catalog, Names: names, Sink: sink,
-		Runner: func(c *config.Config) (*online.Runner, error) { return f.runner(ctx, c, client, maps) },
+		Config: string(text), Base: f.base, Catalog: catalog, Names: names, Sink: sink,
+		Runner: func(c *config.Config) (*online.Runner, error) {
+			kept, err := maps.Get(ctx, f.result, metav1.GetOptions{})
+			if err != nil {
+				return nil, fmt.Errorf("read ConfigMap %s: %w", f.result, err)
+			}
+			return f.runner(c, client, kept.OwnerReferences)
+		},
 	}.Do(ctx)
+	return f.told(end, err)
+}
+
+// told leaves the last words of a run that failed.
+func (f *flags) told(end result.Result, err error) error {
 	if end.State == result.Failed {
 		err = Ended{end}
 	}
@@ -125,12 +137,8 @@ func (f *flags) folder(text string) string {
 	return c.OutputDir
 }
 
-// runner measures as the owner of the result: the request.
-func (f *flags) runner(ctx context.Context, c *config.Config, client *rest.Config, maps typedcorev1.ConfigMapInterface) (*online.Runner, error) {
-	kept, err := maps.Get(ctx, f.result, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("read ConfigMap %s: %w", f.result, err)
-	}
+// runner measures on behalf of an owner: the request.
+func (f *flags) runner(c *config.Config, client *rest.Config, owner []metav1.OwnerReference) (*online.Runner, error) {
 	graphs, err := dynamic.NewForConfig(client)
 	if err != nil {
 		return nil, fmt.Errorf("reach the cluster: %w", err)
@@ -146,7 +154,7 @@ func (f *flags) runner(ctx context.Context, c *config.Config, client *rest.Confi
 	}
 	// An owner must be in the same namespace.
 	if r.Namespace == f.namespace {
-		r.Owner = kept.OwnerReferences
+		r.Owner = owner
 	}
 	resource := schema.GroupVersionResource{Group: v1alpha1.GroupName, Version: v1alpha1.SchemeGroupVersion.Version, Resource: "dynamographdeployments"}
 	r.Graphs = graphs.Resource(resource).Namespace(r.Namespace)

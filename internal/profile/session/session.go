@@ -4,6 +4,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,9 @@ type Sink interface {
 type Run struct {
 	// Config is the text of the configuration, Catalog what is known of models
 	// and GPUs.
-	Config  string
+	Config string
+	// Base is the path of a graph to start from; empty leaves that to Config.
+	Base    string
 	Catalog perfmodel.Catalog
 	Names   bundle.Names
 	Sink    Sink
@@ -69,8 +72,8 @@ func (r Run) find(ctx context.Context) (*bundle.Bundle, error) {
 		return nil, err
 	}
 	var base []byte
-	if c.Engine.Config != "" {
-		if base, err = os.ReadFile(c.Engine.Config); err != nil {
+	if path := cmp.Or(r.Base, c.Engine.Config); path != "" {
+		if base, err = os.ReadFile(path); err != nil {
 			return nil, config.Invalid{fmt.Sprintf("engine.config: %v", err)}
 		}
 	}
