@@ -36,7 +36,7 @@ func TestProgramsDoNotContainKubernetes(t *testing.T) {
 // The linter sees to clocks and loggers; what a package reaches through others is
 // seen only here.
 func TestPurePackagesReachNoClient(t *testing.T) {
-	pure := []string{"graph", "model", "fault", "snapshot", "validation", "workload/...", "render/...", "status", "commandline", "backend", "rollout", "cause", "request", "foreign", "manifest", "definition"}
+	pure := []string{"graph", "model", "fault", "snapshot", "validation", "workload/...", "render/...", "status", "commandline", "backend", "rollout", "cause", "request", "foreign", "manifest", "definition", "profile/bundle", "profile/report", "profile/result", "profile/search"}
 	forbidden := []string{"k8s.io/client-go/", "sigs.k8s.io/controller-runtime", module + "/internal/observe", module + "/internal/apply"}
 	for _, name := range pure {
 		for _, dep := range dependencies(t, "./internal/"+name) {
@@ -50,7 +50,7 @@ func TestPurePackagesReachNoClient(t *testing.T) {
 }
 
 func TestWhatWorksWithoutAClusterHasNoClient(t *testing.T) {
-	for _, verb := range []string{"render", "validate"} {
+	for _, verb := range []string{"profile", "render", "validate"} {
 		for _, dep := range dependencies(t, "./internal/cli/"+verb) {
 			// Of client-go the types' scheme alone, which reaches nobody.
 			if dep != "k8s.io/client-go/kubernetes/scheme" && (strings.HasPrefix(dep, "k8s.io/client-go/") || strings.HasPrefix(dep, "sigs.k8s.io/controller-runtime") || strings.HasPrefix(dep, "k8s.io/apiserver")) {
