@@ -61,13 +61,15 @@ demo: build ## A cluster, the operator, a graph, an answer (ONCE=1 ends after it
 	@bin/kubectl-dynamo demo $(if $(ONCE),--once)
 
 # What the tests start is not in Go's cache of test results, hence -count=1.
-# Tests that wait for pods wait most of the time, so more of them than there are
-# cores run at once.
+# Packages that start clusters run one after the other, so that none of them is
+# starved; their tests wait for pods most of the time, so more of those than there
+# are cores run at once.
 .PHONY: test
 test: build addons ## Unit, golden and integration tests, the core of e2e, and a check of generated files
 	hack/generate.sh --check
 	@rm -f bin/summary.txt
-	PLAYGROUND_BIN=$(CURDIR)/bin TEST_SUMMARY=$(CURDIR)/bin/summary.txt go test -count=1 -timeout 30m -parallel 6 ./...
+	TEST_SUMMARY=$(CURDIR)/bin/summary.txt go test -count=1 -timeout 20m $$(go list ./... | grep -v '/test/')
+	PLAYGROUND_BIN=$(CURDIR)/bin TEST_SUMMARY=$(CURDIR)/bin/summary.txt go test -count=1 -p 1 -timeout 40m -parallel 6 ./test/...
 	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster go test -count=1 -timeout 30m ./...
 	@touch bin/summary.txt; cat bin/summary.txt
 
@@ -82,6 +84,10 @@ compat: build addons ## Compare with the original's objects and write docs/compa
 .PHONY: rotation
 rotation: build ## 1,000 admissions in 5 minutes under certificates of 60 s, and replicas replaced
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/webhook -run 'TestRotation|TestReplicas' -measure
+
+.PHONY: lora
+lora: build ## 200 engines, of which 20 take 14 s and 20 fail, and a minute in which nobody is asked
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 15m ./test/model -run TestManyEngines -slow 14s -idle 60s
 
 .PHONY: rights
 rights: build addons ## All of e2e, then: no right of the operator unused, no request denied
@@ -116,8 +122,11 @@ perf-model: ## Fit the performance model on MEASUREMENTS (a table of runs) and r
 closed-loop: ## Measure the mock engine under load and hold it against the performance model
 	go test -count=1 -v -run ClosedLoop ./internal/mockengine -measure
 
+GRAPHS ?= 100,1000
+
 .PHONY: bench
-bench: build addons ## Benchmarks: rendering, and start-up and memory of the local cluster
+bench: build addons ## Benchmarks against a bare client (GRAPHS=100,1000,5000); writes docs/benchmarks.md
+	go run ./benchmarks -bin bin -graphs $(GRAPHS) -write docs -check benchmarks/range.json
 	go test -run '^$$' -bench . ./internal/render
 	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster go test -count=1 -run '^$$' -bench . -benchtime 1x ./test/...
 
@@ -133,6 +142,42 @@ lint: ## Vet, style and the direction of imports
 .PHONY: images
 images: ## Write the images as OCI archives into dist/images
 	@go run ./hack/images --out dist/images --version '$(VERSION)' --commit '$(COMMIT)' --date '$(DATE)' --ldflags '$(LDFLAGS)'
+
+KUBECTL ?= bin/kubectl
+IMAGE   ?= dynamo-operator:$(VERSION)
+
+.PHONY: run
+run: build ## Run the operator here, against the cluster of KUBECONFIG
+	bin/dynamo-operator --log-format=text
+
+.PHONY: install
+install: build ## Install the definitions into the cluster of KUBECONFIG
+	$(KUBECTL) apply --server-side -k config/crd
+
+.PHONY: uninstall
+uninstall: build ## Remove the definitions, and with them every graph
+	$(KUBECTL) delete --ignore-not-found -k config/crd
+
+.PHONY: deploy
+deploy: build ## Install definitions and operator (IMAGE=...)
+	bin/kubectl-dynamo install --image $(IMAGE)
+
+.PHONY: undeploy
+undeploy: build ## Remove the operator; graphs go on serving
+	bin/kubectl-dynamo uninstall
+
+.PHONY: docker-build
+docker-build: ## Build the operator's image with Docker (IMAGE=...)
+	docker build --build-arg LDFLAGS='$(LDFLAGS)' -t $(IMAGE) .
+
+.PHONY: docker-push
+docker-push: ## Push it
+	docker push $(IMAGE)
+
+.PHONY: charts
+charts: build ## Lint the charts and test them against the real Helm and a real API server
+	@helm=$$(hack/tool.sh helm); $$helm lint charts/crds charts/platform
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/chart/...
 
 .PHONY: clean
 clean: ## Remove what was built, and the demo's cluster

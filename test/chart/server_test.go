@@ -78,6 +78,38 @@ func TestEverySetIsWhatAnAPIServerTakes(t *testing.T) {
 	summary.Line(t, "charts: %d objects of %d value sets taken by the API server in a dry run", total, len(sets))
 }
 
+// TestEveryOverlayIsWhatAnAPIServerTakes does the same for Kustomize.
+func TestEveryOverlayIsWhatAnAPIServerTakes(t *testing.T) {
+	ctx := t.Context()
+	for _, name := range []string{"dynamo-system", "dynamo-graphs"} {
+		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := client.IgnoreAlreadyExists(cluster.Client.Create(ctx, object)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cluster.Apply(ctx, guests()); err != nil {
+		t.Fatal(err)
+	}
+	for _, overlay := range []string{"default", "namespaced", "cert-manager"} {
+		text, err := cluster.Kubectl(ctx, nil, "kustomize", "../../config/"+overlay)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, err := installation.Decode(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range objects {
+			if object.GetKind() == "ConfigMap" {
+				loads(t, overlay, object)
+			}
+			if err := dryRun(ctx, object); err != nil {
+				t.Errorf("%s: %s %s: %v", overlay, object.GetKind(), object.GetName(), err)
+			}
+		}
+	}
+}
+
 // dryRun asks the server to take an object. A kind that was defined just now may
 // need a moment.
 func dryRun(ctx context.Context, object *unstructured.Unstructured) error {
