@@ -3,12 +3,15 @@ package app
 import (
 	"reflect"
 
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -48,6 +51,36 @@ func (p *parts) guarded(kind client.Object, recorder events.EventRecorder, r rec
 // changed, so that changes which come together cost one pass.
 func (p *parts) gathered(kind client.Object, h handler.EventHandler) handler.EventHandler {
 	return queue.Gather(h, p.config.Controller.Gather.Duration, p.causesOf(kind))
+}
+
+// leisurely has objects wait longer for changes that only tell more about what
+// they already say.
+func (p *parts) leisurely(kind client.Object, h handler.EventHandler) handler.EventHandler {
+	return queue.Gather(h, 10*p.config.Controller.Gather.Duration, p.causesOf(kind))
+}
+
+// paced wakes objects of a kind for changes of their children, the sooner the
+// more there is to it.
+func (p *parts) paced(kind client.Object, h handler.EventHandler) handler.EventHandler {
+	return queue.Pick(turned, p.gathered(kind, h), p.leisurely(kind, h))
+}
+
+// turned reports whether a child became ready, stopped being it or was changed
+// by somebody, as against on its way from one to the other.
+func turned(e event.UpdateEvent) bool {
+	if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() {
+		return true
+	}
+	switch was := e.ObjectOld.(type) {
+	case *v1alpha1.DynamoComponentDeployment:
+		is := e.ObjectNew.(*v1alpha1.DynamoComponentDeployment)
+		return meta.IsStatusConditionTrue(was.Status.Conditions, v1alpha1.ConditionAvailable) != meta.IsStatusConditionTrue(is.Status.Conditions, v1alpha1.ConditionAvailable)
+	case *appsv1.Deployment:
+		is := e.ObjectNew.(*appsv1.Deployment)
+		return was.Status.ReadyReplicas != is.Status.ReadyReplicas || was.Status.AvailableReplicas != is.Status.AvailableReplicas
+	default:
+		return true
+	}
 }
 
 // causesOf remembers what wakes the objects of a kind, if traces tell of it.

@@ -59,7 +59,7 @@ type owner func(pod client.Object) []reconcile.Request
 // pod's own status does not hold.
 func watchPods(p *parts, w *watched, of owner) error {
 	toOwner := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, pod client.Object) []reconcile.Request { return of(pod) })
-	if err := w.controller.Watch(source.Kind[client.Object](p.GetCache(), &corev1.Pod{}, p.gathered(w.kind, toOwner), told())); err != nil {
+	if err := w.controller.Watch(source.Kind[client.Object](p.GetCache(), &corev1.Pod{}, p.leisurely(w.kind, toOwner), told())); err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	aboutPods := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, warning client.Object) []reconcile.Request {
@@ -80,7 +80,7 @@ func watchPods(p *parts, w *watched, of owner) error {
 			return nil
 		}
 	})
-	if err := w.controller.Watch(source.Kind[client.Object](p.GetCache(), &corev1.Event{}, p.gathered(w.kind, aboutPods), told())); err != nil {
+	if err := w.controller.Watch(source.Kind[client.Object](p.GetCache(), &corev1.Event{}, p.leisurely(w.kind, aboutPods), told())); err != nil {
 		return fmt.Errorf("watch warnings: %w", err)
 	}
 	return nil

@@ -49,7 +49,7 @@ func watch(p *parts, kind observe.Child, children []observe.Child, recorder even
 	// A pull secret that comes or goes concerns every pod of its namespace.
 	b = b.Watches(&corev1.Secret{}, p.gathered(kind.Object, w.neighbours(p.GetClient())))
 	for _, c := range required(children) {
-		b = b.Watches(c.Object, p.gathered(kind.Object, ownerHandler(p, kind.Object)), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
+		b = b.Watches(c.Object, p.paced(kind.Object, ownerHandler(p, kind.Object)), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
 	}
 	var err error
 	if w.controller, err = b.Build(p.guarded(kind.Object, recorder, r)); err != nil {

@@ -33,7 +33,7 @@ func defaultLeader() Leader {
 		Namespace:     ownNamespace(),
 		LeaseDuration: metav1.Duration{Duration: 15 * time.Second},
 		RenewDeadline: metav1.Duration{Duration: 10 * time.Second},
-		RetryPeriod:   metav1.Duration{Duration: 2 * time.Second},
+		RetryPeriod:   metav1.Duration{Duration: time.Second},
 		ReleaseOnStop: true,
 	}
 }

@@ -71,3 +71,20 @@ func (q later) AddWithOpts(o priorityqueue.AddOpts, items ...reconcile.Request) 
 	q.joined(items)
 	q.PriorityQueue.AddWithOpts(o, items...)
 }
+
+// Pick sends updates that matter at once to one handler and the others, which
+// only add colour, to another; what is made or deleted always matters.
+func Pick(matters func(event.UpdateEvent) bool, soon, late handler.EventHandler) handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc:  soon.Create,
+		DeleteFunc:  soon.Delete,
+		GenericFunc: soon.Generic,
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if matters(e) {
+				soon.Update(ctx, e, q)
+				return
+			}
+			late.Update(ctx, e, q)
+		},
+	}
+}

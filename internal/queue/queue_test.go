@@ -139,3 +139,23 @@ func TestChangesOfChildrenAreGathered(t *testing.T) {
 		t.Errorf("causes are told twice: %v", again)
 	}
 }
+
+func TestUpdatesThatOnlyAddColourWaitLonger(t *testing.T) {
+	q := &recorded{}
+	object := &handler.EnqueueRequestForObject{}
+	matters := func(e event.UpdateEvent) bool { return e.ObjectNew.GetGeneration() != e.ObjectOld.GetGeneration() }
+	h := Pick(matters, Gather(object, time.Second, nil), Gather(object, time.Minute, nil))
+	was := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1", Generation: 1}}
+	is := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "2", Generation: 2}}
+	h.Create(t.Context(), event.CreateEvent{Object: was}, q)
+	h.Update(t.Context(), event.UpdateEvent{ObjectOld: was, ObjectNew: is}, q)
+	h.Update(t.Context(), event.UpdateEvent{ObjectOld: is, ObjectNew: is}, q)
+	h.Delete(t.Context(), event.DeleteEvent{Object: is}, q)
+	var got []time.Duration
+	for _, o := range q.joined {
+		got = append(got, o.After)
+	}
+	if diff := cmp.Diff([]time.Duration{time.Second, time.Second, time.Minute, time.Second}, got); diff != "" {
+		t.Error("-want +got", diff)
+	}
+}
