@@ -119,6 +119,16 @@ func TestTheLastReplicaTakesTheRegistrationWithIt(t *testing.T) {
 	}
 }
 
+func TestWhoIsNotAskedAbout(t *testing.T) {
+	conditions := Registration{Operator: `a"b`}.Configuration(nil).Webhooks[0].MatchConditions
+	if len(conditions) != 2 || conditions[1].Expression != `request.userInfo.username != "a\"b"` {
+		t.Errorf("conditions %v", conditions)
+	}
+	if conditions := (Registration{}).Configuration(nil).Webhooks[0].MatchConditions; len(conditions) != 1 {
+		t.Errorf("conditions %v", conditions)
+	}
+}
+
 func TestCertManagerInjectsItself(t *testing.T) {
 	c := Registration{Name: "hooks", InjectFrom: "ops/cert"}.Configuration([]byte("ca"))
 	if c.Annotations["cert-manager.io/inject-ca-from"] != "ops/cert" || c.Webhooks[0].ClientConfig.CABundle != nil {

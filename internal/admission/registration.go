@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"strconv"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +28,9 @@ type Registration struct {
 	Except         []string
 	FailurePolicy  admissionregistrationv1.FailurePolicyType
 	TimeoutSeconds int32
+	// Operator is the user that the operator itself is: its own writes need not
+	// wait for it.
+	Operator string
 	// InjectFrom is a Certificate of cert-manager, namespace/name, that writes
 	// the authorities itself.
 	InjectFrom string
@@ -59,6 +64,7 @@ func (r Registration) Configuration(trusted []byte) *admissionregistrationv1.Val
 			AdmissionReviewVersions: []string{"v1"},
 			NamespaceSelector:       r.selector(),
 			ObjectSelector:          &metav1.LabelSelector{},
+			MatchConditions:         r.conditions(),
 		})
 	}
 	return c
@@ -79,4 +85,18 @@ func (r Registration) selector() *metav1.LabelSelector {
 		requirement.Operator, requirement.Values = metav1.LabelSelectorOpIn, []string{r.Namespace}
 	}
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{requirement}}
+}
+
+// conditions are what API servers see for themselves: objects on their way out
+// go, whether or not anybody is there to be asked.
+func (r Registration) conditions() []admissionregistrationv1.MatchCondition {
+	conditions := []admissionregistrationv1.MatchCondition{
+		{Name: "not-on-its-way-out", Expression: "request.operation != 'UPDATE' || !has(object.metadata.deletionTimestamp)"},
+	}
+	if r.Operator != "" {
+		conditions = append(conditions, admissionregistrationv1.MatchCondition{
+			Name: "not-the-operator", Expression: "request.userInfo.username != " + strconv.Quote(r.Operator),
+		})
+	}
+	return conditions
 }

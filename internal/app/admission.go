@@ -44,18 +44,19 @@ func addAdmission(ctx context.Context, mgr manager.Manager, cfg config.Config) (
 		External: cfg.Certificate.Mode != config.CertificateSelf,
 		Clock:    clock.RealClock{},
 	}
+	self := whoami(ctx, direct)
 	server := admission.NewServer(admission.Server{
 		Address:     cfg.Webhook.Address,
 		Certificate: keeper.Certificate,
 		HTTP2:       cfg.Server.HTTP2,
 		Scope:       validation.Scope{ClusterWide: cfg.ClusterWide()},
-		Operator:    whoami(ctx, direct),
+		Operator:    self,
 		Drain:       cfg.Webhook.Drain.Duration,
 		Clock:       clock.RealClock{},
 	})
 	runnables := []manager.Runnable{keeper, server}
 	if cfg.Webhook.Register {
-		registrar := &admission.Registrar{Direct: direct, Registration: registration(cfg), FieldManager: apply.FieldManager, Pod: cfg.Webhook.Pod}
+		registrar := &admission.Registrar{Direct: direct, Registration: registration(cfg, self), FieldManager: apply.FieldManager, Pod: cfg.Webhook.Pod}
 		keeper.Publish = registrar.Publish
 		runnables = append(runnables, registrar)
 	}
@@ -72,7 +73,7 @@ func addAdmission(ctx context.Context, mgr manager.Manager, cfg config.Config) (
 	})
 }
 
-func registration(cfg config.Config) admission.Registration {
+func registration(cfg config.Config, self string) admission.Registration {
 	r := admission.Registration{
 		Name:           cfg.Webhook.Configuration,
 		Service:        types.NamespacedName{Namespace: cfg.Webhook.Namespace, Name: cfg.Webhook.Service},
@@ -80,6 +81,7 @@ func registration(cfg config.Config) admission.Registration {
 		Except:         cfg.Webhook.Except(),
 		FailurePolicy:  admissionregistrationv1.FailurePolicyType(cfg.Webhook.FailurePolicy),
 		TimeoutSeconds: cfg.Webhook.TimeoutSeconds,
+		Operator:       self,
 	}
 	if cfg.Certificate.Mode == config.CertificateManager {
 		r.InjectFrom = cfg.Certificate.CertManagerCertificate

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -172,4 +173,30 @@ func TestChanges(t *testing.T) {
 
 func claim(class string) string {
 	return `{services: {a: {}}, pvcs: [{name: c, create: true, size: 1Gi, volumeAccessMode: ReadWriteOnce, storageClass: ` + class + `}]}`
+}
+
+// TestWhatIsOnItsWayOutGoes: nobody is asked about it, so not even a bad object
+// and an operator that is away keep it.
+func TestWhatIsOnItsWayOutGoes(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t, nil)
+	live := graphOf(ns, "leaving", `{services: {a: {}}}`)
+	live.SetFinalizers([]string{"example.com/keep"})
+	if err := cluster.Client.Create(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.Client.Delete(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null},"spec":{"services":{"a_b":{}}}}`))
+	if err := cluster.Client.Patch(t.Context(), live, patch); err != nil {
+		t.Errorf("refused: %v", err)
+	}
+	eventually(t, "it to be gone", func(ctx context.Context) error {
+		err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(live), live)
+		if !apierrors.IsNotFound(err) {
+			return errors.Join(errors.New("it is still there"), err)
+		}
+		return nil
+	})
 }
