@@ -127,7 +127,7 @@ GRAPHS ?= 100,1000
 .PHONY: bench
 bench: build addons ## Benchmarks against a bare client (GRAPHS=100,1000,5000); writes docs/benchmarks.md
 	go run ./benchmarks -bin bin -graphs $(GRAPHS) -write docs -check benchmarks/range.json
-	go test -run '^$$' -bench . ./internal/render
+	go test -run '^$$' -bench . ./internal/render ./internal/profile/search
 	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster go test -count=1 -run '^$$' -bench . -benchtime 1x ./test/...
 
 .PHONY: generate

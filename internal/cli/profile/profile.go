@@ -39,9 +39,10 @@ const examples = `  kubectl dynamo profile --model Qwen/Qwen3-32B --gpu h200_sxm
   kubectl dynamo profile --model Qwen/Qwen3-32B --gpu h100_sxm --rate 20 --graph --image my/vllm:1 | kubectl apply -f -`
 
 type options struct {
-	file, catalog, output, name string
-	graph, mocker               bool
-	set                         map[string]any // by path in the configuration
+	file, base, catalog, output, name string
+	graph, mocker                     bool
+	set                               map[string]any // by path in the configuration
+	misses                            bool           // a graph that only the cluster has
 }
 
 // Command is the verb.
@@ -56,6 +57,7 @@ func Command() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVarP(&o.file, "filename", "f", "", "request or profiler configuration, - for standard input")
+	flags.StringVar(&o.base, "base", "", "`file` with a graph to start from, as configMapRef of a request names one")
 	flags.StringVar(&o.catalog, "catalog", "", "`file` with more models, GPUs or constants")
 	flags.StringVarP(&o.output, "output", "o", "", "`folder` to write graphs, profile and report to")
 	flags.StringVar(&o.name, "name", "", "name of the graph; that of the request if not given")
@@ -96,6 +98,9 @@ func Command() *cobra.Command {
 
 func (o *options) run(in io.Reader, out, notes io.Writer) error {
 	text, base, name, err := o.read(in)
+	if o.misses && base == nil {
+		fmt.Fprintln(notes, "note: the graph of configMapRef is in the cluster; without --base a template is taken")
+	}
 	if err != nil {
 		return err
 	}
@@ -111,6 +116,11 @@ func (o *options) run(in io.Reader, out, notes io.Writer) error {
 		}
 		if catalog, err = catalog.With(more); err != nil {
 			return err
+		}
+	}
+	if c.Engine.Config != "" && base == nil {
+		if base, err = os.ReadFile(c.Engine.Config); err != nil {
+			return fmt.Errorf("read engine.config: %w", err)
 		}
 	}
 	names := bundle.Names{Graph: graph.RequestedGraph(name), ProfileData: graph.RequestedConfigMap(name, "profile-data")}
@@ -167,7 +177,7 @@ func (o *options) read(in io.Reader) (text string, base []byte, name string, err
 				if name = d.GetName(); name == "" {
 					name = "profile"
 				}
-				if fields, err = request(d); err != nil {
+				if fields, err = o.request(d); err != nil {
 					return "", nil, "", err
 				}
 			case v1alpha1.KindDynamoGraphDeployment:
@@ -185,16 +195,17 @@ func (o *options) read(in io.Reader) (text string, base []byte, name string, err
 	for path, value := range o.set {
 		put(fields, path, value)
 	}
-	// A graph that stands beside the request takes the place of a file.
-	if engine, ok := fields["engine"].(map[string]any); ok && base != nil {
-		delete(engine, "config")
+	if o.base != "" {
+		if base, err = os.ReadFile(o.base); err != nil {
+			return "", nil, "", fmt.Errorf("read base graph: %w", err)
+		}
 	}
 	body, err := yaml.Marshal(fields)
 	return string(body), base, name, err
 }
 
 // request is what a controller would make of a request's configuration.
-func request(d input.Document) (map[string]any, error) {
+func (o *options) request(d input.Document) (map[string]any, error) {
 	body, err := d.MarshalJSON()
 	if err != nil {
 		return nil, err
@@ -211,9 +222,10 @@ func request(d input.Document) (map[string]any, error) {
 	}
 	put(fields, "deployment.model", r.Spec.Model)
 	put(fields, "engine.backend", string(r.Spec.Backend))
-	if o := r.Spec.DeploymentOverrides; o != nil && o.WorkersImage != "" {
-		put(fields, "deployment.dgdImage", o.WorkersImage)
+	if overrides := r.Spec.DeploymentOverrides; overrides != nil && overrides.WorkersImage != "" {
+		put(fields, "deployment.dgdImage", overrides.WorkersImage)
 	}
+	o.misses = r.Spec.ProfilingConfig.ConfigMapRef != nil
 	return fields, nil
 }
 

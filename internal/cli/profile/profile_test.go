@@ -80,6 +80,28 @@ func TestProfileRefuses(t *testing.T) {
 	}
 }
 
+func TestABaseGraphIsKept(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "base.yaml")
+	text := "apiVersion: nvidia.com/v1alpha1\nkind: DynamoGraphDeployment\nmetadata: {name: b}\nspec: {services: {Web: {componentType: frontend}, Lone: {componentType: worker}}}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, got := range map[string]func() (string, error){
+		"by flag":            func() (string, error) { return call(t, requestText, "-f", "-", "--graph", "--base", file) },
+		"beside the request": func() (string, error) { return call(t, requestText+"---\n"+text, "-f", "-", "--graph") },
+		"by its path": func() (string, error) {
+			return call(t, "deployment: {model: Qwen/Qwen3-8B}\nengine: {config: "+file+"}\nsweep: {aicSystem: h200_sxm}", "-f", "-", "--graph")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			graph, err := got()
+			if err != nil || !strings.Contains(graph, "Lone:") || strings.Contains(graph, "decode:") {
+				t.Errorf("%v\n%s", err, graph)
+			}
+		})
+	}
+}
+
 func TestOutputIsAFolder(t *testing.T) {
 	folder := t.TempDir()
 	if _, err := call(t, requestText, "-f", "-", "--output", folder); err != nil {

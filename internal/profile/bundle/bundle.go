@@ -4,6 +4,9 @@
 package bundle
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -108,6 +111,7 @@ func Compose(c *config.Config, o blueprint.Options, found *search.Outcome) (*Bun
 		State: result.Succeeded, Reason: result.ReasonTargetsMet, SLAMet: best.Met(), TTFTMs: best.TTFT.Value, ITLMs: best.ITL.Value,
 		Targets: targets(p, best), Remedy: strings.Join(found.Remedies, "; "), Chosen: best.String(), GPUs: best.GPUs, ProfileData: o.ProfileData,
 		TokensPerGPU: best.TokensPerGPU, CostPerMillion: best.CostPerMillion, RequestRate: best.Rate, Measured: best.Measured,
+		ModelFingerprint: fingerprint(p),
 	}
 	if r.GeneratedDeployment, err = blueprint.YAML(graph); err != nil {
 		return nil, err
@@ -130,11 +134,26 @@ func Compose(c *config.Config, o blueprint.Options, found *search.Outcome) (*Bun
 	return b, b.report(c, found)
 }
 
+// fingerprint tells which constants an answer rests on.
+func fingerprint(p search.Problem) string {
+	for _, k := range p.Catalog.Constants {
+		if k.Engine == p.Engine {
+			text, err := json.Marshal(k)
+			if err != nil {
+				panic(err) // plain numbers
+			}
+			sum := sha256.Sum256(text)
+			return hex.EncodeToString(sum[:6])
+		}
+	}
+	return ""
+}
+
 func (b *Bundle) report(c *config.Config, found *search.Outcome) error {
 	p := found.Problem
 	r := report.Report{
 		Title: "SLA profile of " + p.Model.Name, Model: p.Model.Name, GPU: p.GPU.Name, Engine: string(p.Engine), Goal: c.SLA, Outcome: found, Warnings: c.Warnings,
-		Source: "estimates of the performance model, with the band that nine of ten measurements fell in",
+		Source: "estimates of the performance model (constants " + fingerprint(p) + "), with the band that nine of ten measurements fell in",
 		Price:  fmt.Sprintf("at $%.2f for a GPU and hour, by the built-in table", p.PricePerHour),
 	}
 	if found.Best().Measured {

@@ -40,7 +40,7 @@ func TestABundleHasEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !b.Result.SLAMet || b.Result.State != result.Succeeded || b.Result.Reason != result.ReasonTargetsMet {
+	if !b.Result.SLAMet || b.Result.State != result.Succeeded || b.Result.Reason != result.ReasonTargetsMet || b.Result.ModelFingerprint == "" {
 		t.Errorf("got %+v", b.Result)
 	}
 	files, err := b.Files()

@@ -135,10 +135,17 @@ func Solve(p Problem) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !outcome.Best().Met() {
-		outcome.Remedies = remedies(outcome)
-	}
+	outcome.Review()
 	return outcome, nil
+}
+
+// Review says what would meet a goal that nothing meets; again, after what was
+// measured has changed the ranking.
+func (o *Outcome) Review() {
+	o.Remedies = nil
+	if !o.Best().Met() {
+		o.Remedies = remedies(o)
+	}
 }
 
 func solve(p Problem) (*Outcome, error) {

@@ -151,5 +151,6 @@ func (r Run) measure(ctx context.Context, c *config.Config, o blueprint.Options,
 	if len(failures) == len(contenders) {
 		return measurement{errors.Join(failures...)}
 	}
+	found.Review()
 	return nil
 }
