@@ -76,7 +76,7 @@ func (m Model) attending() int {
 	return m.Layers
 }
 
-// sparse layers are those with experts.
+// expertLayers is how many layers have experts.
 func (m Model) expertLayers() int {
 	if m.Experts == nil {
 		return 0
@@ -133,15 +133,11 @@ func (m Model) Parameters() (total, active float64) {
 	return total, active
 }
 
-// CachePerToken is how many elements a token keeps in the cache, in all layers
-// that attend to the whole sequence.
+// cachePerToken is how many elements a token keeps in the cache. Layers with a
+// window are counted like the others: not every engine gives back what slid out.
 func (m Model) cachePerToken() float64 {
 	if m.Latent != nil {
 		return float64(m.attending()) * float64(m.Latent.KV+m.Latent.RoPE)
 	}
-	layers := m.attending()
-	if m.Window != nil {
-		layers -= m.Window.Layers
-	}
-	return float64(layers) * 2 * float64(m.KVHeads*m.HeadSize)
+	return float64(m.attending()) * 2 * float64(m.KVHeads*m.HeadSize)
 }
