@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 )
 
-// Server answers the API server, on every replica. NewServer makes one to start.
+// Server answers the API server, on every replica.
 type Server struct {
 	Address string
 	// Certificate is asked for each connection, so a new one needs no restart.
@@ -34,13 +35,7 @@ type Server struct {
 
 	listening atomic.Pointer[net.TCPAddr]
 	leaving   atomic.Bool
-	drained   chan struct{}
-}
-
-// NewServer makes a server that has not started.
-func NewServer(s Server) *Server {
-	s.drained = make(chan struct{})
-	return &s
+	open      sync.WaitGroup
 }
 
 // NeedLeaderElection is false: every replica serves.
@@ -72,17 +67,15 @@ func (s *Server) Start(ctx context.Context) error {
 	log.FromContext(ctx).Info("serving webhooks", "address", listener.Addr().String())
 	select {
 	case err := <-failed:
-		close(s.drained)
 		return fmt.Errorf("serve webhooks: %w", err)
 	case <-ctx.Done():
 		s.leaving.Store(true)
-		go s.drain(context.WithoutCancel(ctx), server)
+		s.open.Go(func() { s.drain(context.WithoutCancel(ctx), server) })
 		return nil
 	}
 }
 
 func (s *Server) drain(ctx context.Context, server *http.Server) {
-	defer close(s.drained)
 	<-s.Clock.After(s.Drain)
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -102,12 +95,8 @@ func (s *Server) farewell(next http.Handler) http.Handler {
 	})
 }
 
-// Wait returns when a server that was started has answered its last request.
-func (s *Server) Wait() {
-	if s.listening.Load() != nil {
-		<-s.drained
-	}
-}
+// Wait returns when a server whose Start returned has answered its last request.
+func (s *Server) Wait() { s.open.Wait() }
 
 // TLS is how the server speaks.
 func (s *Server) TLS() *tls.Config {

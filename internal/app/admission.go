@@ -45,7 +45,7 @@ func addAdmission(ctx context.Context, mgr manager.Manager, cfg config.Config) (
 		Clock:    clock.RealClock{},
 	}
 	self := whoami(ctx, direct)
-	server := admission.NewServer(admission.Server{
+	server := &admission.Server{
 		Address:     cfg.Webhook.Address,
 		Certificate: keeper.Certificate,
 		HTTP2:       cfg.Server.HTTP2,
@@ -53,7 +53,7 @@ func addAdmission(ctx context.Context, mgr manager.Manager, cfg config.Config) (
 		Operator:    self,
 		Drain:       cfg.Webhook.Drain.Duration,
 		Clock:       clock.RealClock{},
-	})
+	}
 	runnables := []manager.Runnable{keeper, server}
 	if cfg.Webhook.Register {
 		registrar := &admission.Registrar{Direct: direct, Registration: registration(cfg, self), FieldManager: apply.FieldManager, Pod: cfg.Webhook.Pod}
