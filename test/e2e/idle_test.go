@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,7 +78,7 @@ func (w world) restful(name string) *v1alpha1.DynamoGraphDeployment {
 	service := func(kind v1alpha1.ComponentType) *v1alpha1.SharedSpec {
 		return &v1alpha1.SharedSpec{
 			ComponentType: kind, Replicas: new(int32(1)), LivenessProbe: well, ReadinessProbe: well,
-			ExtraPodSpec: &v1alpha1.ExtraPodSpec{MainContainer: &corev1.Container{Image: "example.com/at-rest:1", Command: []string{"rest"}, StartupProbe: well}},
+			ExtraPodSpec: &v1alpha1.ExtraPodSpec{MainContainer: &corev1.Container{Image: "example.com/at-rest:1", Command: []string{"rest"}, Args: []string{"a while"}, StartupProbe: well}},
 		}
 	}
 	dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
@@ -177,6 +178,9 @@ var childKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "PersistentVolumeClaim"},
 }
 
+// ofNamespace are objects that serve a namespace and outlive its graphs.
+var ofNamespace = []string{"default", "kube-root-ca.crt", "planner-serviceaccount", "planner-serviceaccount-binding"}
+
 // empty waits until nothing is left of what this world's graphs became.
 func (w world) empty() {
 	w.Helper()
@@ -189,8 +193,8 @@ func (w world) empty() {
 				return err
 			}
 			for _, object := range list.Items {
-				if name := object.GetName(); name != "default" && name != "kube-root-ca.crt" {
-					left = append(left, kind.Kind+" "+name)
+				if !slices.Contains(ofNamespace, object.GetName()) {
+					left = append(left, kind.Kind+" "+object.GetName())
 				}
 			}
 		}

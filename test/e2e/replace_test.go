@@ -78,7 +78,6 @@ func (w world) spanningRest(name string, nodes int32) *v1alpha1.DynamoGraphDeplo
 	decode := dgd.Spec.Services["decode"]
 	decode.Multinode = &v1alpha1.Multinode{NodeCount: nodes}
 	decode.Resources = &v1alpha1.Resources{Limits: &v1alpha1.ResourceItem{GPU: "1"}}
-	decode.ExtraPodSpec.MainContainer.Args = []string{"a while"}
 	return dgd
 }
 
