@@ -20,6 +20,7 @@ import (
 // may be many and large, only those that concern us.
 func stores(cfg config.Config) cache.Options {
 	options := cache.Options{
+		SyncPeriod:       &cfg.Controller.Resync.Duration,
 		DefaultTransform: apply.Trim,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:             {Field: fields.OneTermEqualSelector("type", string(corev1.SecretTypeDockerConfigJson))},

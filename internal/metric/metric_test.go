@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -180,4 +181,23 @@ func counters(t *testing.T, registry *prometheus.Registry) []string {
 		}
 		return fmt.Sprint(m.Counter.GetValue())
 	})
+}
+
+func TestThePageTellsEveryMetric(t *testing.T) {
+	page, err := os.ReadFile("../../docs/spec/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := newMetrics(t)
+	told := make(chan *prometheus.Desc, 100)
+	for _, c := range []prometheus.Collector{m.duration, m.passes, m.errors, m.gaveUp, m.writes, m.ready, &Inventory{}} {
+		c.Describe(told)
+	}
+	close(told)
+	for d := range told {
+		name := strings.Split(d.String(), `"`)[1]
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("docs/spec/metrics.md does not tell of %s", name)
+		}
+	}
 }
