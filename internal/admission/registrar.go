@@ -8,7 +8,9 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,12 +21,17 @@ import (
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,verbs=create,roleName=dynamo-operator-manager-cluster
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=dynamo-operator-validating,verbs=get;patch;delete,roleName=dynamo-operator-manager-cluster
 
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=dynamo-operator-manager-cluster,verbs=get,roleName=dynamo-operator-manager-cluster
+
 // Registrar registers the server with the API server: once somebody serves, as
 // long as somebody serves.
 type Registrar struct {
 	Direct       client.Client
 	Registration Registration
 	FieldManager string
+	// Owner is the ClusterRole of the operator; without a name nobody owns the
+	// registration.
+	Owner string
 	// Pod is this replica among those behind the Service.
 	Pod string
 }
@@ -33,6 +40,9 @@ type Registrar struct {
 // it is there, the server must be reachable: an API server that is told to ask
 // nobody refuses everything.
 func (r *Registrar) Publish(ctx context.Context, trusted []byte) error {
+	if err := r.belong(ctx); err != nil {
+		return err
+	}
 	want := r.Registration.Configuration(trusted)
 	live := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	err := r.Direct.Get(ctx, types.NamespacedName{Name: want.Name}, live)
@@ -57,12 +67,26 @@ func (r *Registrar) Publish(ctx context.Context, trusted []byte) error {
 	return nil
 }
 
+// belong finds out whose the registration is.
+func (r *Registrar) belong(ctx context.Context) error {
+	if r.Owner == "" {
+		return nil
+	}
+	role := &metav1.PartialObjectMetadata{}
+	role.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
+	if err := r.Direct.Get(ctx, types.NamespacedName{Name: r.Owner}, role); err != nil {
+		return fmt.Errorf("read the operator's ClusterRole: %w", err)
+	}
+	r.Registration.Owners = []metav1.OwnerReference{{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: role.Name, UID: role.UID}}
+	return nil
+}
+
 // ErrNotServed says that no replica can be reached yet.
 var ErrNotServed = errors.New("webhooks are not registered: no replica is behind the Service yet")
 
 // settled compares what we say; who injects authorities is left alone.
 func (r *Registrar) settled(want, live *admissionregistrationv1.ValidatingWebhookConfiguration) bool {
-	if len(want.Webhooks) != len(live.Webhooks) {
+	if len(want.Webhooks) != len(live.Webhooks) || !equality.Semantic.DeepEqual(want.OwnerReferences, live.OwnerReferences) {
 		return false
 	}
 	live = live.DeepCopy()

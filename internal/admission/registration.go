@@ -31,6 +31,9 @@ type Registration struct {
 	// Operator is the user that the operator itself is: its own writes need not
 	// wait for it.
 	Operator string
+	// Owners take the registration with them when they go: an operator that is
+	// removed together with its rights cannot remove it any more.
+	Owners []metav1.OwnerReference
 	// InjectFrom is a Certificate of cert-manager, namespace/name, that writes
 	// the authorities itself.
 	InjectFrom string
@@ -40,7 +43,7 @@ type Registration struct {
 func (r Registration) Configuration(trusted []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	c := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
-		ObjectMeta: metav1.ObjectMeta{Name: r.Name, Labels: map[string]string{"app.kubernetes.io/name": "dynamo-operator"}},
+		ObjectMeta: metav1.ObjectMeta{Name: r.Name, Labels: map[string]string{"app.kubernetes.io/name": "dynamo-operator"}, OwnerReferences: r.Owners},
 	}
 	if r.InjectFrom != "" {
 		c.Annotations = map[string]string{"cert-manager.io/inject-ca-from": r.InjectFrom}

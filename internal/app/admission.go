@@ -56,7 +56,7 @@ func addAdmission(ctx context.Context, mgr manager.Manager, cfg config.Config) (
 	}
 	runnables := []manager.Runnable{keeper, server}
 	if cfg.Webhook.Register {
-		registrar := &admission.Registrar{Direct: direct, Registration: registration(cfg, self), FieldManager: apply.FieldManager, Pod: cfg.Webhook.Pod}
+		registrar := &admission.Registrar{Direct: direct, Registration: registration(cfg, self), FieldManager: apply.FieldManager, Owner: cfg.Webhook.Owner, Pod: cfg.Webhook.Pod}
 		keeper.Publish = registrar.Publish
 		runnables = append(runnables, registrar)
 	}

@@ -19,6 +19,9 @@ type Webhook struct {
 	Register bool `json:"register"`
 	// Configuration names the ValidatingWebhookConfiguration.
 	Configuration string `json:"configuration,omitempty"`
+	// Owner is the operator's ClusterRole, with which the registration goes; none
+	// if empty.
+	Owner string `json:"owner,omitempty"`
 	// Service leads to the replicas; Namespace is the operator's own.
 	Service   string `json:"service,omitempty"`
 	Namespace string `json:"namespace,omitempty"`

@@ -171,7 +171,7 @@ func pods(ctx context.Context, t *testing.T) []string {
 func left(ctx context.Context, t *testing.T) {
 	t.Helper()
 	eventually(ctx, t, "nothing of the release to be left", func(ctx context.Context) error {
-		out, err := cluster.Kubectl(ctx, nil, "get", "all,cm,sa,role,rolebinding,pdb,clusterrole,clusterrolebinding,validatingwebhookconfiguration,validatingadmissionpolicy",
+		out, err := cluster.Kubectl(ctx, nil, "get", "all,cm,sa,secret,lease,role,rolebinding,pdb,clusterrole,clusterrolebinding,validatingwebhookconfiguration,validatingadmissionpolicy",
 			"--all-namespaces", "--selector", "app.kubernetes.io/instance="+release, "--output", "name")
 		if err != nil {
 			return err
