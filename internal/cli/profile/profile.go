@@ -4,6 +4,7 @@ package profile
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -98,11 +99,11 @@ func Command() *cobra.Command {
 
 func (o *options) run(in io.Reader, out, notes io.Writer) error {
 	text, base, name, err := o.read(in)
-	if o.misses && base == nil {
-		fmt.Fprintln(notes, "note: the graph of configMapRef is in the cluster; without --base a template is taken")
-	}
 	if err != nil {
 		return err
+	}
+	if o.misses && base == nil {
+		fmt.Fprintln(notes, "note: the graph of configMapRef is in the cluster; without --base a template is taken")
 	}
 	c, err := config.Parse(text)
 	if err != nil {
@@ -154,13 +155,13 @@ func (o *options) run(in io.Reader, out, notes io.Writer) error {
 		fmt.Fprintf(notes, "wrote %s\n", filepath.Join(o.output, result.KeyReportHTML))
 	}
 	if b.Result.State == result.Failed {
-		return fmt.Errorf("%s", b.Result.Message)
+		return errors.New(b.Result.Message)
 	}
 	return nil
 }
 
 // explain says what a controller would.
-func explain(err error) error { return fmt.Errorf("%s", bundle.Failure(err).Message) }
+func explain(err error) error { return errors.New(bundle.Failure(err).Message) }
 
 // read is the configuration with the flags over it, and the user's graph.
 func (o *options) read(in io.Reader) (text string, base []byte, name string, err error) {

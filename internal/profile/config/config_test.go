@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -94,10 +95,11 @@ func TestParseRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse(test.text)
-			if !IsInvalid(err) {
+			problems, ok := errors.AsType[Invalid](err)
+			if !ok || !IsInvalid(err) {
 				t.Fatalf("got %v", err)
 			}
-			if got := len(err.(Invalid)); got != test.count {
+			if got := len(problems); got != test.count {
 				t.Errorf("%d problems, want %d: %v", got, test.count, err)
 			}
 		})

@@ -29,6 +29,10 @@ type Report struct {
 // rows is how many candidates the tables show.
 const rows = 20
 
+// drawn is how many candidates a figure shows: a report has to fit into a
+// ConfigMap.
+const drawn = 250
+
 // Figure is a drawing.
 type Figure struct{ Name, SVG string }
 
@@ -50,7 +54,7 @@ func (r Report) Figures() []Figure {
 
 func (r Report) scatter(title, x, y string, xOf, yOf func(search.Candidate) float64) *plot {
 	p := &plot{title: title, x: x, y: y, logarithmic: true}
-	for i, c := range r.Outcome.Candidates {
+	for i, c := range r.Outcome.Candidates[:min(drawn, len(r.Outcome.Candidates))] {
 		m := mark{x: xOf(c), y: yOf(c), colour: colourAggregated, label: describe(c), muted: !c.Met()}
 		if c.Mode == config.Disaggregated {
 			m.colour = colourDisaggregated

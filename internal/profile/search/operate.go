@@ -45,7 +45,12 @@ func (p Problem) at(e engine, mode config.Mode, perRank int) (served, bool) {
 	if err != nil {
 		return served{}, false
 	}
-	return served{engine: e, concurrency: concurrency, ttft: band(s.FirstToken), itl: band(s.PerToken), requests: s.Requests, eased: map[float64]served{}}, true
+	requests := s.Requests
+	if math.IsInf(requests, 0) {
+		// An answer of one token is finished by the prefill; it still takes a step.
+		requests = float64(concurrency) / s.PerToken.Value.Seconds()
+	}
+	return served{engine: e, concurrency: concurrency, ttft: band(s.FirstToken), itl: band(s.PerToken), requests: requests, eased: map[float64]served{}}, true
 }
 
 func (e engine) perRank() int { return min(e.most/e.layout.Ranks(), mostSequences) }

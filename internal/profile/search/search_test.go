@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -40,16 +41,17 @@ func problem(t testing.TB, model, gpu string, change func(*Problem)) Problem {
 
 func TestSolveMeetsCommonGoals(t *testing.T) {
 	for name, p := range map[string]Problem{
-		"a small dense model": problem(t, "Qwen/Qwen3-0.6B", "h200_sxm", nil),
-		"a large dense model": problem(t, "meta-llama/Llama-3.1-70B", "h100_sxm", nil),
-		"a mixture":           problem(t, "Qwen/Qwen3-30B-A3B", "h100_sxm", nil),
-		"a large mixture":     problem(t, "deepseek-ai/DeepSeek-V3", "h200_sxm", func(p *Problem) { p.Goal.ITL = 60; p.MaxGPUs = 16 }),
-		"disaggregated alone": problem(t, "Qwen/Qwen3-32B", "h200_sxm", func(p *Problem) { p.Modes = []config.Mode{config.Disaggregated} }),
-		"aggregated alone":    problem(t, "Qwen/Qwen3-32B", "h200_sxm", func(p *Problem) { p.Modes = []config.Mode{config.Aggregated} }),
-		"TensorRT-LLM":        problem(t, "Qwen/Qwen3-32B", "h200_sxm", func(p *Problem) { p.Engine = perfmodel.TRTLLM }),
-		"SGLang":              problem(t, "Qwen/Qwen3-235B-A22B-FP8", "h200_sxm", func(p *Problem) { p.Engine = perfmodel.SGLang }),
-		"a rate":              problem(t, "Qwen/Qwen3-32B", "h200_sxm", func(p *Problem) { p.Goal.RequestRate = 20 }),
-		"a budget":            problem(t, "Qwen/Qwen3-32B", "h200_sxm", func(p *Problem) { p.Budget = 16 }),
+		"a small dense model":  problem(t, "Qwen/Qwen3-0.6B", "h200_sxm", nil),
+		"a large dense model":  problem(t, "meta-llama/Llama-3.1-70B", "h100_sxm", nil),
+		"a mixture":            problem(t, "Qwen/Qwen3-30B-A3B", "h100_sxm", nil),
+		"a large mixture":      problem(t, "deepseek-ai/DeepSeek-V3", "h200_sxm", func(p *Problem) { p.Goal.ITL = 60; p.MaxGPUs = 16 }),
+		"disaggregated alone":  problem(t, "Qwen/Qwen3-32B", "h200_sxm", func(p *Problem) { p.Modes = []config.Mode{config.Disaggregated} }),
+		"aggregated alone":     problem(t, "Qwen/Qwen3-32B", "h200_sxm", func(p *Problem) { p.Modes = []config.Mode{config.Aggregated} }),
+		"TensorRT-LLM":         problem(t, "Qwen/Qwen3-32B", "h200_sxm", func(p *Problem) { p.Engine = perfmodel.TRTLLM }),
+		"SGLang":               problem(t, "Qwen/Qwen3-235B-A22B-FP8", "h200_sxm", func(p *Problem) { p.Engine = perfmodel.SGLang }),
+		"a rate":               problem(t, "Qwen/Qwen3-32B", "h200_sxm", func(p *Problem) { p.Goal.RequestRate = 20 }),
+		"answers of one token": problem(t, "Qwen/Qwen3-32B", "h200_sxm", func(p *Problem) { p.Goal.OSL = 1 }),
+		"a budget":             problem(t, "Qwen/Qwen3-32B", "h200_sxm", func(p *Problem) { p.Budget = 16 }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, err := Solve(p)
@@ -61,6 +63,11 @@ func TestSolveMeetsCommonGoals(t *testing.T) {
 				best, best.TTFT.Value, best.ITL.Value, best.TokensPerGPU, best.CostPerMillion, best.GPUs, best.Rate, best.Decode.Concurrency, len(o.Candidates), len(o.Contenders(1000)))
 			if !best.Met() {
 				t.Errorf("missed: %v; %v", best.Misses, o.Remedies)
+			}
+			for _, c := range o.Candidates {
+				if math.IsInf(c.Rate, 0) || math.IsNaN(c.Rate) || c.Rate <= 0 || c.TokensPerGPU <= 0 {
+					t.Errorf("%s: rate %g", c, c.Rate)
+				}
 			}
 			if got := o.Contenders(3); len(got) == 0 || got[0].Name != best.Name {
 				t.Errorf("the chosen one does not lead the contenders: %v", got)
