@@ -29,7 +29,7 @@ var inference = dashboard{
 			{title: "Key-value cache in use", unit: "percentunit", queries: byEngine("kv_cache_usage_perc", "token_usage", "kv_cache_utilization")},
 			one("Requests by component", "reqps", `sum by (dynamo_component) (rate(dynamo_component_requests_total{namespace=~"$namespace"}[1m]))`, "{{dynamo_component}}"),
 			one("Errors by component", "reqps", `sum by (dynamo_component, error_type) (rate(dynamo_component_errors_total{namespace=~"$namespace"}[5m]))`, "{{dynamo_component}} {{error_type}}"),
-			one("Ready replicas by service", "short", `sum by (graph, service) (dynamo_operator_service_replicas_ready{namespace=~"$namespace"})`, "{{graph}}/{{service}}"),
+			one("Workers that answer, by component", "short", `count by (dynamo_namespace, dynamo_component) (dynamo_component_uptime_seconds{namespace=~"$namespace"})`, "{{dynamo_namespace}} {{dynamo_component}}"),
 		}},
 		{"GPUs", []panel{
 			one("Utilisation", "percent", `avg by (Hostname, gpu) (DCGM_FI_DEV_GPU_UTIL)`, "{{Hostname}} {{gpu}}"),

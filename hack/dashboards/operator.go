@@ -19,7 +19,7 @@ var operator = dashboard{
 		{"Writes", []panel{
 			one("Writes of children", "ops", `sum by (kind, verb) (rate(dynamo_operator_writes_total[5m]))`, "{{verb}} {{kind}}"),
 			one("Requests to the API server", "reqps", `sum by (method, code) (rate(rest_client_requests_total[5m]))`, "{{method}} {{code}}"),
-			one("From a graph's creation to ready, median", "s", `histogram_quantile(0.5, sum by (le) (rate(dynamo_operator_graph_ready_seconds_bucket[1h])))`, "p50"),
+			one("From a graph's creation to ready, median", "s", `histogram_quantile(0.5, sum by (le) (rate(dynamo_operator_graph_time_to_ready_seconds_bucket[1h])))`, "p50"),
 		}},
 		{"Webhooks", []panel{
 			one("Admissions", "ops", `sum by (resource_type, operation, result) (rate(dynamo_operator_webhook_requests_total[5m]))`, "{{operation}} {{resource_type}} {{result}}"),
