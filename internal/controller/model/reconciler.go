@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -30,7 +31,6 @@ import (
 
 // +kubebuilder:rbac:groups=nvidia.com,resources=dynamomodels,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=nvidia.com,resources=dynamomodels/status,verbs=patch
-// +kubebuilder:rbac:groups=nvidia.com,resources=dynamomodels/finalizers,verbs=update
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -77,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dm *v1alpha1.DynamoModel) (r
 	}
 	if len(plan.Note) > 0 || noted(dm) != nil {
 		if err := r.Applier.HoldWithNote(ctx, dm, v1alpha1.Finalizer, v1alpha1.AnnotationLoadedAdapters, model.EncodeNote(plan.Note)); err != nil {
-			return reconcile.Result{}, err
+			return later(err)
 		}
 	}
 	r.start(dm, plan.Calls)
@@ -112,6 +112,15 @@ func (r *Reconciler) finalize(ctx context.Context, dm *v1alpha1.DynamoModel) (re
 	r.memory.forget(dm.UID)
 	event.ModelUnloaded(r.Events, dm, abandoned(plan))
 	return reconcile.Result{}, nil
+}
+
+// later ends a pass that could not write down what it was about to do. That the
+// informer is behind is no error; nothing was done yet.
+func later(err error) (reconcile.Result, error) {
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: settleTime}, nil
+	}
+	return reconcile.Result{}, err
 }
 
 func (r *Reconciler) plan(dm *v1alpha1.DynamoModel, adapter *model.Adapter, w model.World) model.Plan {
