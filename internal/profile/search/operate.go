@@ -26,16 +26,26 @@ type served struct {
 	concurrency int
 	ttft, itl   Band
 	requests    float64 // per second
-	// eased remembers the engine at lower rates, as every pair asks for them.
-	eased map[float64]served
 }
 
 func (p Problem) load(concurrency int) perfmodel.Load {
 	return perfmodel.Load{Concurrency: concurrency, Input: p.Goal.ISL, Output: p.Goal.OSL}
 }
 
-// at is an engine with so many requests for each of its ranks.
+// at is an engine with so many requests for each of its ranks. Every pair asks
+// for much the same loads, so they are remembered.
 func (p Problem) at(e engine, mode config.Mode, perRank int) (served, bool) {
+	if s, ok := e.known[place{mode, perRank}]; ok {
+		return s, true
+	}
+	s, ok := p.estimate(e, mode, perRank)
+	if ok {
+		e.known[place{mode, perRank}] = s
+	}
+	return s, ok
+}
+
+func (p Problem) estimate(e engine, mode config.Mode, perRank int) (served, bool) {
 	concurrency := perRank * e.layout.Ranks()
 	estimate := e.DecodeOnly
 	if mode == config.Aggregated {
@@ -50,7 +60,7 @@ func (p Problem) at(e engine, mode config.Mode, perRank int) (served, bool) {
 		// An answer of one token is finished by the prefill; it still takes a step.
 		requests = float64(concurrency) / s.PerToken.Value.Seconds()
 	}
-	return served{engine: e, concurrency: concurrency, ttft: band(s.FirstToken), itl: band(s.PerToken), requests: requests, eased: map[float64]served{}}, true
+	return served{engine: e, concurrency: concurrency, ttft: band(s.FirstToken), itl: band(s.PerToken), requests: requests}, true
 }
 
 func (e engine) perRank() int { return min(e.most/e.layout.Ranks(), mostSequences) }
@@ -103,14 +113,6 @@ func (o *Outcome) aggregated(engines []engine) {
 // easier is the same engine at the lowest load that serves a rate: replicas are
 // whole numbers, so each is asked for less than it could do.
 func (p Problem) easier(s served, mode config.Mode, rate float64) served {
-	if known, ok := s.eased[rate]; ok {
-		return known
-	}
-	s.eased[rate] = p.ease(s, mode, rate)
-	return s.eased[rate]
-}
-
-func (p Problem) ease(s served, mode config.Mode, rate float64) served {
 	ranks := s.layout.Ranks()
 	enough := sort.Search(s.concurrency/ranks, func(i int) bool {
 		x, ok := p.at(s.engine, mode, i+1)

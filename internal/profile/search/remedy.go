@@ -46,6 +46,7 @@ func remedies(o *Outcome) []string {
 }
 
 func meets(p Problem) (Candidate, bool) {
+	p.plain = true
 	o, err := solve(p)
 	if err != nil || !o.Best().Met() {
 		return Candidate{}, false

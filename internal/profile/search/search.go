@@ -33,6 +33,10 @@ type Problem struct {
 	Modes                             []config.Mode
 	// PricePerHour of a GPU; zero means unknown.
 	PricePerHour float64
+
+	// plain leaves out pipelines and mixed layouts: enough to show that a change
+	// would meet a goal.
+	plain bool
 }
 
 // Band is an estimate in milliseconds and where the truth may lie.
@@ -192,6 +196,13 @@ type engine struct {
 	prompts float64                        // per second, at most
 	idle    perfmodel.Estimate             // first token without a queue
 	queued  map[float64]perfmodel.Estimate // first token by rate of arrivals
+	known   map[place]served
+}
+
+// place is a load of an engine: requests for each of its ranks.
+type place struct {
+	mode    config.Mode
+	perRank int
 }
 
 // engines lists what can run, the simplest first, and rejects the rest.
@@ -200,6 +211,9 @@ func (o *Outcome) engines() ([]engine, error) {
 	var all []Layout
 	for _, n := range counts(p.MinGPUs, p.MaxGPUs) {
 		all = append(all, layouts(n, p.Model, p.Engine)...)
+	}
+	if p.plain {
+		all = slices.DeleteFunc(all, func(l Layout) bool { return l.Parallel.PP > 1 || l.Parallel.DP > 1 && l.Parallel.TP > 1 })
 	}
 	sortLayouts(all)
 	var able []engine
@@ -237,6 +251,7 @@ func (p Problem) engine(l Layout) (engine, string, error) {
 	}
 	e := engine{layout: l, Estimator: estimator, memory: estimator.Memory(), most: estimator.MaxConcurrency(p.Goal.ISL, p.Goal.OSL)}
 	e.prompts, e.idle, e.queued = e.PrefillRate(p.load(1)), e.FirstToken(p.Goal.ISL, 0), map[float64]perfmodel.Estimate{}
+	e.known = map[place]served{}
 	const gib = 1 << 30
 	switch {
 	case !e.memory.Fits():

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
@@ -282,16 +281,4 @@ func TestRandomRequestsNeverViolateMemoryGPUsOrDivisibility(t *testing.T) {
 	if solved < n/3 || met < n/20 {
 		t.Errorf("only %d of %d can run and %d meet their goal: the requests test too little", solved, n, met)
 	}
-}
-
-func BenchmarkSolve(b *testing.B) {
-	chance := rand.New(rand.NewPCG(6, 2026))
-	var slowest time.Duration
-	for b.Loop() {
-		p := random(chance)
-		begin := time.Now()
-		_, _ = Solve(p)
-		slowest = max(slowest, time.Since(begin))
-	}
-	b.ReportMetric(float64(slowest.Microseconds())/1000, "slowest-ms")
 }
