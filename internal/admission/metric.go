@@ -4,41 +4,24 @@ import (
 	"context"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/metric"
 )
 
-var (
-	duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "dynamo_operator_webhook_duration_seconds",
-		Help:    "Time that an answer to the API server took.",
-		Buckets: []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
-	}, []string{"resource_type", "operation"})
-	requests = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "dynamo_operator_webhook_requests_total",
-		Help: "Requests of the API server by verdict.",
-	}, []string{"resource_type", "operation", "result"})
-	denials = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "dynamo_operator_webhook_denials_total",
-		Help: "Refusals by the type of the first problem.",
-	}, []string{"resource_type", "operation", "reason"})
-)
-
-func init() { metrics.Registry.MustRegister(duration, requests, denials) }
+var answers = metric.NewAnswers(metrics.Registry)
 
 // measured counts what a handler says.
 func measured(kind Kind, handler ctrladmission.Handler) ctrladmission.Handler {
 	return ctrladmission.HandlerFunc(func(ctx context.Context, request ctrladmission.Request) ctrladmission.Response {
-		begin, operation := time.Now(), string(request.Operation)
+		begin := time.Now()
 		response := handler.Handle(ctx, request)
-		duration.WithLabelValues(kind.Name, operation).Observe(time.Since(begin).Seconds())
-		result := "allowed"
+		refusal := ""
 		if !response.Allowed {
-			result = "denied"
-			denials.WithLabelValues(kind.Name, operation, reason(response)).Inc()
+			refusal = reason(response)
 		}
-		requests.WithLabelValues(kind.Name, operation, result).Inc()
+		answers.Given(kind.Name, string(request.Operation), time.Since(begin), refusal)
 		return response
 	})
 }

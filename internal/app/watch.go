@@ -44,7 +44,7 @@ type watched struct {
 func watch(p *parts, kind observe.Child, children []observe.Child, recorder events.EventRecorder, r reconcile.Reconciler) (*watched, error) {
 	w := &watched{kind: kind.Object, kindList: kind.List, children: children, wake: make(chan event.GenericEvent)}
 	b := p.controllerOf(kind.Object).
-		WatchesRawSource(source.Channel(w.wake, &handler.EnqueueRequestForObject{}))
+		WatchesRawSource(source.Channel(w.wake, p.leisurely(kind.Object, &handler.EnqueueRequestForObject{})))
 	b = p.followClaims(w, b)
 	// A pull secret that comes or goes concerns every pod of its namespace.
 	b = b.Watches(&corev1.Secret{}, p.gathered(kind.Object, w.neighbours(p.GetClient())))

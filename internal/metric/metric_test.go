@@ -43,6 +43,20 @@ func TestPasses(t *testing.T) {
 	}
 }
 
+func TestAnswers(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	a := NewAnswers(registry)
+	a.Given("DynamoModel", "CREATE", time.Millisecond, "")
+	a.Given("DynamoModel", "UPDATE", time.Millisecond, "FieldValueForbidden")
+	want := []string{
+		"webhook_denials_total UPDATE FieldValueForbidden DynamoModel 1",
+		"webhook_requests_total CREATE DynamoModel allowed 1", "webhook_requests_total UPDATE DynamoModel denied 1",
+	}
+	if diff := cmp.Diff(want, counters(t, registry)); diff != "" {
+		t.Error("-want +got", diff)
+	}
+}
+
 func TestErrorType(t *testing.T) {
 	thing := schema.GroupResource{Resource: "things"}
 	cases := map[string]error{
@@ -188,9 +202,10 @@ func TestThePageTellsEveryMetric(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, _ := newMetrics(t)
+	m, registry := newMetrics(t)
+	a := NewAnswers(registry)
 	told := make(chan *prometheus.Desc, 100)
-	for _, c := range []prometheus.Collector{m.duration, m.passes, m.errors, m.gaveUp, m.writes, m.ready, &Inventory{}} {
+	for _, c := range []prometheus.Collector{m.duration, m.passes, m.errors, m.gaveUp, m.writes, m.ready, a.duration, a.requests, a.denials, &Inventory{}} {
 		c.Describe(told)
 	}
 	close(told)
