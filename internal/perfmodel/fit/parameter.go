@@ -50,7 +50,7 @@ var (
 		entry("layer.hopper", 8, 60, layer, perfmodel.Hopper),
 		entry("layer.blackwell", 8, 60, layer, perfmodel.Blackwell),
 		field("host", 100, 2000, func(k *constants) *float64 { return &k.Host }),
-		field("sequence", 1, 30, func(k *constants) *float64 { return &k.Sequence }),
+		field("sequence", 1, 33, func(k *constants) *float64 { return &k.Sequence }),
 		field("interference", 0.7, 1.1, func(k *constants) *float64 { return &k.Interference }),
 	}
 	mixture = append(slices.DeleteFunc(slices.Clone(dense), func(p parameter) bool {

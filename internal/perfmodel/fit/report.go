@@ -75,6 +75,9 @@ func Of(rows []Row, engine perfmodel.Engine, mixture bool) []Row {
 // idle is how many requests at a time leave an engine mostly idle.
 const idle = 4
 
+// idleRows is how many rows it takes to speak of their spread.
+const idleRows = 5
+
 // WithErrors records in the constants how far off they are on the checked rows;
 // of the first token on an idle engine there are too few, so all rows count.
 func WithErrors(constants []perfmodel.Constants, rows, all []Row) []perfmodel.Constants {
@@ -82,12 +85,17 @@ func WithErrors(constants []perfmodel.Constants, rows, all []Row) []perfmodel.Co
 	for i, k := range out {
 		own := Of(rows, k.Engine, k.Mixture)
 		token, first := Tokens(own, constants), Firsts(own, constants)
+		// Without such rows, half of the estimate either way is as much as is known.
+		unloaded := 0.5
 		quiet := slices.DeleteFunc(Of(all, k.Engine, k.Mixture), func(r Row) bool { return r.Load.Concurrency > idle })
 		round := func(f float64) float64 { return math.Round(f*1000) / 1000 }
+		if len(quiet) >= idleRows {
+			unloaded = Firsts(quiet, constants).P90
+		}
 		out[i].Error = perfmodel.Spread{
 			TokenMedian: round(token.Median), TokenP90: round(token.P90),
 			FirstMedian: round(first.Median), FirstP90: round(first.P90),
-			IdleP90: round(Firsts(quiet, constants).P90), Rows: len(own),
+			IdleP90: round(unloaded), Rows: len(own),
 		}
 	}
 	return out
