@@ -1,0 +1,99 @@
+package search
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/price"
+)
+
+// judge fills in what follows from a candidate's times, rate and replicas.
+func (p Problem) judge(c Candidate) Candidate {
+	c.GPUs = c.Decode.GPUs()
+	if c.Prefill != nil {
+		c.GPUs += c.Prefill.GPUs()
+	}
+	if p.PricePerHour > 0 {
+		c.CostPerMillion = price.PerMillion(p.PricePerHour, c.TokensPerGPU)
+	}
+	c.Misses, c.excess = nil, 0
+	miss := func(name, unit string, got, want, ratio float64) {
+		if ratio > 1 {
+			c.Misses = append(c.Misses, fmt.Sprintf("%s %.4g%s of %.4g%s, missed by %.3g%%", name, got, unit, want, unit, 100*math.Abs(got-want)/want))
+			c.excess = max(c.excess, ratio)
+		}
+	}
+	miss("ttft", " ms", c.TTFT.Value, p.Goal.TTFT, c.TTFT.Value/p.Goal.TTFT)
+	miss("itl", " ms", c.ITL.Value, p.Goal.ITL, c.ITL.Value/p.Goal.ITL)
+	if want := p.Goal.RequestRate; want > 0 && c.Rate > 0 {
+		miss("requestRate", "/s", c.Rate, want, want/c.Rate)
+	}
+	return c
+}
+
+// better orders candidates: those that meet the goal before those that come
+// close; then by what the goal leaves open. A fixed rate asks for few GPUs, a
+// fixed number of GPUs for a high rate, and neither for tokens per GPU.
+func (p Problem) better(a, b Candidate) int {
+	if a.Met() != b.Met() {
+		if a.Met() {
+			return -1
+		}
+		return 1
+	}
+	if !a.Met() {
+		if c := cmp.Compare(a.excess, b.excess); c != 0 {
+			return c
+		}
+	}
+	var byGoal int
+	switch {
+	case p.Goal.RequestRate > 0:
+		byGoal = cmp.Compare(a.GPUs, b.GPUs)
+	case p.Budget > 0:
+		byGoal = cmp.Compare(step(b.Rate), step(a.Rate))
+	default:
+		byGoal = cmp.Compare(step(b.TokensPerGPU), step(a.TokensPerGPU))
+	}
+	return cmp.Or(byGoal, cmp.Compare(a.GPUs, b.GPUs), a.parts()-b.parts(), cmp.Compare(p.latency(a), p.latency(b)), cmp.Compare(a.Name, b.Name))
+}
+
+// step counts in steps of 2 %: less than the estimates are good for, so less
+// must not decide against a simpler graph.
+func step(x float64) int {
+	if x <= 0 {
+		return math.MinInt
+	}
+	return int(math.Round(math.Log(x) / math.Log(1.02)))
+}
+
+// parts is how many things of a candidate can be wrong: kinds of parallelism
+// beyond slicing.
+func (c Candidate) parts() int {
+	n := c.Decode.Layout.parts()
+	if c.Prefill != nil {
+		n += c.Prefill.Layout.parts()
+	}
+	return n
+}
+
+// latency of a whole request.
+func (p Problem) latency(c Candidate) float64 {
+	return c.TTFT.Value + c.ITL.Value*float64(p.Goal.OSL)
+}
+
+// rank sorts the candidates. What was measured goes before what was estimated,
+// among those that meet the goal: it is known.
+func (o *Outcome) rank() {
+	slices.SortStableFunc(o.Candidates, func(a, b Candidate) int {
+		if a.Met() && b.Met() && a.Measured != b.Measured {
+			if a.Measured {
+				return -1
+			}
+			return 1
+		}
+		return o.Problem.better(a, b)
+	})
+}
