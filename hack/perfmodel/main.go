@@ -48,7 +48,9 @@ func run(table, into, extra, list string, checkOnly bool) error {
 	}
 	fitted, checked := fit.Split(rows)
 	constants := catalog.Constants
-	if !checkOnly {
+	if checkOnly {
+		fitted, checked = nil, rows
+	} else {
 		constants = fit.WithErrors(fit.Fit(fitted, fit.Prior()), checked, rows)
 	}
 	fmt.Print(fit.Report(fitted, checked, left, constants))

@@ -131,7 +131,7 @@ func TestCancelledRequestsGiveTheirBlocksBack(t *testing.T) {
 	}
 	g.Cancel()
 	collect(t, g)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for e.Stats().ActiveBlocks != 0 {
 		if ctx.Err() != nil {

@@ -120,7 +120,7 @@ func Read(table io.Reader, catalog perfmodel.Catalog) ([]Row, []LeftOut, error) 
 
 var formats = map[string]perfmodel.Precision{
 	"": perfmodel.BF16, "bf16": perfmodel.BF16, "float16": perfmodel.BF16, "bfloat16": perfmodel.BF16,
-	"fp8": perfmodel.FP8, "fp8_block": perfmodel.FP8, "fp8_static": perfmodel.FP8,
+	"fp8": perfmodel.FP8, "fp8_block": perfmodel.FP8, "fp8_static": perfmodel.FP8, "fp8_ootb": perfmodel.FP8,
 	"nvfp4": perfmodel.FP4, "int4_wo": perfmodel.INT4, "w4a16_mxfp4": perfmodel.MXFP4,
 }
 

@@ -105,11 +105,18 @@ func WithErrors(constants []perfmodel.Constants, rows, all []Row) []perfmodel.Co
 // checked, with the worst rows by name and the reasons for rows left out.
 func Report(fitted, check []Row, left []LeftOut, constants []perfmodel.Constants) string {
 	var b strings.Builder
+	checked := "checked on, never fitted on"
+	if len(fitted) == 0 {
+		checked = "of the table"
+	}
 	fmt.Fprintf(&b, "Time per output token (TPOT) and to the first token (TTFT): error of the estimate, percent.\n")
 	for _, part := range []struct {
 		title string
 		rows  []Row
-	}{{"checked on, never fitted on", check}, {"fitted on", fitted}} {
+	}{{checked, check}, {"fitted on", fitted}} {
+		if len(part.rows) == 0 {
+			continue
+		}
 		fmt.Fprintf(&b, "\nGroups %s:\n%-64s %5s %8s %6s %6s %6s | %8s %6s\n", part.title, "", "rows", "TPOT med", "mean", "p90", "bias", "TTFT med", "p90")
 		for _, k := range constants {
 			own := Of(part.rows, k.Engine, k.Mixture)
