@@ -2,8 +2,6 @@ package config
 
 import (
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,17 +97,5 @@ func TestFlags(t *testing.T) {
 				t.Errorf("error %v does not name %s", err, c.problem)
 			}
 		})
-	}
-}
-
-func TestPodsAreReachedThroughTheProxyThatIsConfiguredAndNoOther(t *testing.T) {
-	t.Setenv("HTTP_PROXY", "http://ambient:1")
-	request := httptest.NewRequest("GET", "http://10.0.0.1/", http.NoBody)
-	if (Network{}).Transport().Proxy != nil {
-		t.Error("without a setting there is no proxy")
-	}
-	got, err := Network{ForwardProxy: "http://127.0.0.1:3128"}.Transport().Proxy(request)
-	if err != nil || got.Host != "127.0.0.1:3128" {
-		t.Errorf("proxy %v, %v", got, err)
 	}
 }

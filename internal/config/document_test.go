@@ -53,6 +53,7 @@ func TestThePageTellsEveryKeyAndItsDefault(t *testing.T) {
 	t.Setenv("DYNAMO_LISTEN_HOST", "")
 	t.Setenv("POD_NAMESPACE", "")
 	t.Setenv("POD_NAME", "")
+	t.Setenv("DYNAMO_FORWARD_PROXY", "")
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

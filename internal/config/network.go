@@ -1,7 +1,6 @@
 package config
 
 import (
-	"net/http"
 	"net/url"
 	"os"
 
@@ -30,14 +29,4 @@ func (n Network) validate(at *field.Path) field.ErrorList {
 		return field.ErrorList{field.Invalid(at.Child("forwardProxy"), n.ForwardProxy, "must be http://host:port")}
 	}
 	return nil
-}
-
-// Transport is an HTTP transport to pods and Services.
-func (n Network) Transport() *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.Proxy = nil
-	if u, err := url.Parse(n.ForwardProxy); err == nil && n.ForwardProxy != "" {
-		t.Proxy = http.ProxyURL(u)
-	}
-	return t
 }

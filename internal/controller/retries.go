@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -56,7 +57,9 @@ func (r *Retries) Exhausted(request reconcile.Request, err error) bool {
 
 // GiveUp tells about it, by an event and by the object's condition.
 func (r *Retries) GiveUp(ctx context.Context, request reconcile.Request, why error) error {
-	ctx = context.WithoutCancel(ctx) // a pass that hung has no time left
+	// A pass that hung has no time left of its own.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
 	message := fmt.Sprintf("gave up after %d failures, until something changes: %s", r.Max, why)
 	object := r.Object.DeepCopyObject().(client.Object)
 	err := r.Client.Get(ctx, request.NamespacedName, object)

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"sync"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -48,7 +48,13 @@ func (c *Causes) Take(item reconcile.Request) []string {
 	return why
 }
 
-func because(verb string, object client.Object) string {
+// named is what can be said of any object.
+type named interface {
+	GetName() string
+	GetObjectKind() schema.ObjectKind
+}
+
+func because(verb string, object named) string {
 	kind := object.GetObjectKind().GroupVersionKind().Kind
 	if kind == "" { // typed objects carry it in their type alone
 		kind = reflect.TypeOf(object).Elem().Name()

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -41,7 +40,7 @@ func (g gathering) Generic(ctx context.Context, e event.GenericEvent, q workqueu
 	g.EventHandler.Generic(ctx, e, g.later(q, "noticed", e.Object))
 }
 
-func (g gathering) later(q workqueue.TypedRateLimitingInterface[reconcile.Request], verb string, object client.Object) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+func (g gathering) later(q workqueue.TypedRateLimitingInterface[reconcile.Request], verb string, object named) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	inner, ok := q.(priorityqueue.PriorityQueue[reconcile.Request])
 	if !ok {
 		return q
