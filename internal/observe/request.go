@@ -118,7 +118,7 @@ func (q Requests) output(ctx context.Context, s *request.Sight, r *v1alpha1.Dyna
 // prerequisites looks for what a request refers to.
 func (q Requests) prerequisites(ctx context.Context, s *request.Sight, r *v1alpha1.DynamoGraphDeploymentRequest) error {
 	profiling := r.Spec.ProfilingConfig
-	if ref := profiling.ConfigMapRef; ref != nil {
+	if ref := profiling.ConfigMapRef; ref != nil && ref.Name != "" { // without a name it is refused
 		base, err := q.configMap(ctx, q.Direct, r.Namespace, ref.Name)
 		if err != nil {
 			return err
