@@ -70,7 +70,7 @@ func checkRights() error {
 		}
 	}
 	var problems []string
-	for right, example := range used.Denied {
+	for right, example := range used.Missing() {
 		problems = append(problems, fmt.Sprintf("denied: %s (%s)", right, example))
 	}
 	granted, err := granted()
@@ -85,8 +85,8 @@ func checkRights() error {
 		}
 		return false
 	})
-	fmt.Printf("rights: %d granted, %d of them used, %d held for others, %d unused, %d requests denied\n",
-		len(granted), len(granted)-len(used.Unused(granted)), len(used.Unused(granted))-len(unused), len(unused), len(used.Denied))
+	fmt.Printf("rights: %d granted, %d of them used, %d held for others, %d unused, %d missing\n",
+		len(granted), len(granted)-len(used.Unused(granted)), len(used.Unused(granted))-len(unused), len(unused), len(used.Missing()))
 	for _, right := range unused {
 		if *checkUse {
 			problems = append(problems, "granted and not used: "+right.String())

@@ -114,3 +114,12 @@ func Granted(rules []rbacv1.PolicyRule) []Right {
 func (u Usage) Unused(granted []Right) []Right {
 	return slices.DeleteFunc(slices.Clone(granted), func(r Right) bool { return u.Used[r] })
 }
+
+// Missing are rights that were refused and never granted to any request, with an
+// example of each. An API server that has just started refuses what it grants a
+// moment later.
+func (u Usage) Missing() map[Right]string {
+	missing := maps.Clone(u.Denied)
+	maps.DeleteFunc(missing, func(r Right, _ string) bool { return u.Used[r] })
+	return missing
+}

@@ -31,6 +31,13 @@ func TestRights(t *testing.T) {
 	if diff := cmp.Diff(map[Right]string{{"get", "nodes"}: "/api/v1/nodes"}, usage.Denied); diff != "" {
 		t.Errorf("denied (-want +got):\n%s", diff)
 	}
+	if missing := usage.Missing(); len(missing) != 1 {
+		t.Errorf("missing %v", missing)
+	}
+	usage.Used[Right{"get", "nodes"}] = true
+	if missing := usage.Missing(); len(missing) != 0 {
+		t.Errorf("what is granted later is missing: %v", missing)
+	}
 	granted := Granted([]rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}},
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"create", "patch", "delete"}},
