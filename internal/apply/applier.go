@@ -166,7 +166,7 @@ func (p *pass) bring(ctx context.Context, w graph.Wanted, id identity) (Action, 
 	case err != nil || !mine:
 		return "", err
 	case w.Once:
-		return "", unchangeable(payload, live, id)
+		return p.grow(ctx, payload, live, id)
 	}
 	return p.update(ctx, w.Tie, payload, live, id)
 }

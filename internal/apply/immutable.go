@@ -37,7 +37,7 @@ var natures = map[schema.GroupKind]nature{
 	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:                 {fixed: [][]string{{"roleRef"}}},
 	{Kind: "Service"}: {fixed: [][]string{{"spec", "clusterIP"}}},
 	{Kind: "PersistentVolumeClaim"}: {precious: true, fixed: [][]string{
-		{"spec", "accessModes"}, {"spec", "storageClassName"}, {"spec", "resources", "requests", "storage"},
+		{"spec", "accessModes"}, {"spec", "storageClassName"}, capacity,
 	}},
 }
 

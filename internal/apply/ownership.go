@@ -9,12 +9,17 @@ import (
 )
 
 // manager is the name under which an owner's wishes are recorded. Owners of a
-// joint object have one each, so that none takes away what another wants.
+// joint object have one each, so that none takes away what another wants. So have
+// requests: on the graph that one makes, its own controller notes decisions.
 func manager(owner graph.Object, tie graph.Tie) string {
-	if tie == graph.Joint {
+	switch tie {
+	case graph.Joint:
 		return FieldManager + "-" + string(owner.GetUID())
+	case graph.Labelled:
+		return FieldManager + "-request"
+	default:
+		return FieldManager
 	}
-	return FieldManager
 }
 
 // claim decides whether a live object is ours to write. One that belongs to

@@ -2,11 +2,15 @@ package apply
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -46,22 +50,55 @@ func (p *pass) delete(ctx context.Context, object graph.Object, id identity) err
 	return err
 }
 
-// unchangeable tells about an object that is only ever made, when what is
-// wanted of it is no longer what was made.
-func unchangeable(payload *unstructured.Unstructured, live graph.Object, id identity) error {
+// grow gives an object that is only ever made the one change that it may take:
+// a claim can ask for more. Any other wish is refused.
+func (p *pass) grow(ctx context.Context, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
 	n := natures[id.kind.GroupKind()]
 	if !n.precious || ownedFields(live.GetManagedFields(), FieldManager) == nil {
-		return nil // made by an earlier operator: it serves as it is
+		return "", nil // made by an earlier operator: it serves as it is
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if field := n.stubborn(payload, fields); field != "" {
-		return fault.New(fault.Invalid, v1alpha1.ReasonImmutableField,
+	switch field := n.stubborn(payload, fields); {
+	case field == "":
+		return "", nil
+	case field != strings.Join(capacity, ".") || !larger(payload.Object, fields):
+		return "", fault.New(fault.Invalid, v1alpha1.ReasonImmutableField,
 			"%s of %s cannot be changed; put the old value back, or use another name", field, id)
 	}
-	return nil
+	more, _, _ := unstructured.NestedString(payload.Object, capacity...) // larger has read it
+	patch := fmt.Appendf(nil, `{"spec":{"resources":{"requests":{"storage":%q}}}}`, more)
+	err = p.client.Patch(ctx, live.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager))
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		return "", fault.New(fault.Invalid, v1alpha1.ReasonImmutableField,
+			"%s cannot grow to %s: %s; to have it made again without its data, delete it", id, more, complaint(err))
+	}
+	if err != nil {
+		return "", err
+	}
+	return Updated, nil
+}
+
+// capacity is how much a claim asks for.
+var capacity = []string{"spec", "resources", "requests", "storage"}
+
+func larger(want, have map[string]any) bool {
+	asked, _, err := unstructured.NestedString(want, capacity...)
+	if err != nil {
+		return false
+	}
+	given, _, err := unstructured.NestedString(have, capacity...)
+	if err != nil {
+		return false
+	}
+	a, err := resource.ParseQuantity(asked)
+	if err != nil {
+		return false
+	}
+	g, err := resource.ParseQuantity(given)
+	return err == nil && a.Cmp(g) > 0
 }
 
 func frozen(id identity) error {

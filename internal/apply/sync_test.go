@@ -191,7 +191,7 @@ func claimOf(size string) *corev1.PersistentVolumeClaim {
 	}}
 }
 
-func TestAClaimIsNeverMadeAgain(t *testing.T) {
+func TestAClaimMayGrowAndIsNeverMadeAgain(t *testing.T) {
 	s := newStage(t, interceptor.Funcs{})
 	once := func(size string) error {
 		_, err := s.applier.Sync(t.Context(), s.owner, []graph.Wanted{{Object: claimOf(size), Once: true}}, nil)
@@ -201,7 +201,7 @@ func TestAClaimIsNeverMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.writes = nil
-	f, known := fault.From(once("20Gi"))
+	f, known := fault.From(once("5Gi"))
 	if !known || f.Class != fault.Invalid || f.Reason != v1alpha1.ReasonImmutableField {
 		t.Errorf("fault %+v", f)
 	}
@@ -210,6 +210,14 @@ func TestAClaimIsNeverMadeAgain(t *testing.T) {
 	}
 	if len(s.writes) > 0 {
 		t.Errorf("wrote %v", s.writes)
+	}
+	for range 2 {
+		if err := once("20Gi"); err != nil {
+			t.Errorf("more: %v", err)
+		}
+	}
+	if diff := cmp.Diff([]string{"Updated PersistentVolumeClaim p"}, s.writes); diff != "" {
+		t.Errorf("a claim that may grow: %s", diff)
 	}
 }
 

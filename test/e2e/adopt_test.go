@@ -57,16 +57,12 @@ func (w world) bequeath(name string) map[string]string {
 	return w.lasting(name)
 }
 
-// lasting is what a takeover must not touch: which objects and pods there are,
-// and the generation of workloads, which moves with any change of a spec.
+// lasting is what a takeover must not touch: which objects and pods there are.
 func (w world) lasting(name string) map[string]string {
 	w.Helper()
 	lasting := map[string]string{}
 	for _, object := range w.childrenOf(name) {
 		lasting[object.GetKind()+" "+object.GetName()] = string(object.GetUID())
-		if object.GetKind() == "Deployment" {
-			lasting["generation of "+object.GetName()] = fmt.Sprint(object.GetGeneration())
-		}
 	}
 	for _, pod := range w.pods(w.ctx) {
 		lasting["Pod "+pod.Name] = string(pod.UID)

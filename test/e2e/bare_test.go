@@ -31,12 +31,14 @@ func TestOnABareCluster(t *testing.T) {
 	cluster := need(t, bare)
 	store := etcdserver.Start(t, binDir)
 	inherited := newWorldOn(t, cluster)
+	inherited.scaleOperator(0)
+	inherited.configureOperator("endpoints: {etcd: \"" + store.Address + "\"}")
+	inherited.scaleOperator(1)
 	inherited.create(inherited.restful("old"))
 	inherited.ready("old")
 	inherited.settled()
 	inherited.scaleOperator(0)
 	legacy := inherited.bequeath("old")
-	inherited.configureOperator("endpoints: {etcd: \"" + store.Address + "\"}")
 	inherited.scaleOperator(1)
 
 	t.Run("", func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 )
 
 func TestAGraphIsDeletedTheWayItIsAskedFor(t *testing.T) {
+	t.Parallel()
 	for _, how := range []metav1.DeletionPropagation{metav1.DeletePropagationForeground, metav1.DeletePropagationBackground, metav1.DeletePropagationOrphan} {
 		t.Run(string(how), func(t *testing.T) {
 			t.Parallel()

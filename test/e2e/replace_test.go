@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,7 +44,9 @@ func TestAGroupWithAnotherNumberOfNodesIsMadeAgain(t *testing.T) {
 	}
 }
 
-func TestAClaimThatCannotBeChangedIsRefusedAndTheGraphGoesOn(t *testing.T) {
+// TestAClaimThatCannotGrowIsRefusedAndTheGraphGoesOn uses a class of storage that
+// cannot.
+func TestAClaimThatCannotGrowIsRefusedAndTheGraphGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	dgd := w.restful("stored")
@@ -51,7 +54,7 @@ func TestAClaimThatCannotBeChangedIsRefusedAndTheGraphGoesOn(t *testing.T) {
 	w.create(dgd)
 	w.ready("stored")
 	w.patchGraph("stored", `{"spec":{"pvcs":[{"name":"cache","create":true,"size":"2Gi","storageClass":"standard","volumeAccessMode":"ReadWriteOnce"}]}}`)
-	w.eventually("the graph to say what cannot be changed", func(ctx context.Context) error {
+	w.eventually("the graph to say what cannot grow", func(ctx context.Context) error {
 		dgd := &v1alpha1.DynamoGraphDeployment{}
 		if err := w.cluster.Client.Get(ctx, w.key("stored"), dgd); err != nil {
 			return err
@@ -67,8 +70,18 @@ func TestAClaimThatCannotBeChangedIsRefusedAndTheGraphGoesOn(t *testing.T) {
 	if writes := w.byOperator(mark); len(writes) > 0 {
 		t.Errorf("an error without end: %s", tally(writes))
 	}
-	w.patchGraph("stored", `{"spec":{"pvcs":[{"name":"cache","create":true,"size":"1Gi","storageClass":"standard","volumeAccessMode":"ReadWriteOnce"}]}}`)
+	claim := &corev1.PersistentVolumeClaim{}
+	claim.Namespace, claim.Name = w.namespace, "cache"
+	if err := w.cluster.Client.Delete(w.ctx, claim); err != nil {
+		t.Fatal(err)
+	}
 	w.ready("stored")
+	if err := w.cluster.Client.Get(w.ctx, w.key("cache"), claim); err != nil {
+		t.Fatal(err)
+	}
+	if got := claim.Spec.Resources.Requests.Storage().String(); got != "2Gi" {
+		t.Errorf("a deleted claim was made again with %s", got)
+	}
 }
 
 // spanningRest is a graph with a service that spans nodes and does nothing.

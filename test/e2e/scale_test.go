@@ -62,6 +62,7 @@ func TestAScalingAdapterDecidesAboutItsService(t *testing.T) {
 }
 
 func TestAServiceIsScaledToZeroAndBack(t *testing.T) {
+	t.Parallel()
 	for kind, c := range map[v1alpha1.ComponentKind]struct {
 		nodes   int32
 		onGrove bool
