@@ -102,6 +102,10 @@ report: ## Look at a profiler's report in Chromium and keep the picture, bin/rep
 	go test -count=1 -v -run TestABrowserPaintsTheFigures ./internal/profile/report -screenshot $(CURDIR)/bin/report.png
 	go test -count=1 -v -timeout 30m -run TestRandomRequests ./internal/profile/search -requests 10000
 
+.PHONY: idle
+idle: build addons ## Count the writes of an operator with 100 idle graphs, then delete them under it
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/e2e -run TestManyGraphs -idle-graphs 100 -idle-for 60s
+
 FUZZTIME ?= 60s
 
 .PHONY: fuzz
