@@ -2,22 +2,26 @@ package collect
 
 import (
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // Command is the verb that runs as a container beside a profiler of others.
 func Command() *cobra.Command {
-	var o Options
+	var (
+		o          Options
+		kubeconfig string
+	)
 	c := &cobra.Command{
 		Use:   "collect",
 		Short: "Wait for a profiler in this pod and put its files into a ConfigMap",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			config, err := rest.InClusterConfig()
+			config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 			if err != nil {
 				return fmt.Errorf("find the cluster: %w", err)
 			}
@@ -29,6 +33,7 @@ func Command() *cobra.Command {
 		},
 	}
 	f := c.Flags()
+	f.StringVar(&kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "`file` that says how to reach the cluster; empty in a pod")
 	f.StringVar(&o.From, "from", "/data", "folder with the profiler's files")
 	f.StringVar(&o.Namespace, "namespace", "", "namespace of the pod and the ConfigMap")
 	f.StringVar(&o.Pod, "pod", "", "pod that the profiler runs in")
