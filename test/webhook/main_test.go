@@ -86,7 +86,7 @@ func start(programs string) error {
 // settings go over the configuration that is shipped. Certificates live for a
 // minute if that is what is measured.
 func settings() string {
-	text := "leaderElection: {enabled: true}\nwebhook: {enabled: true, drain: 15s}\n"
+	text := "leaderElection: {enabled: true}\nwebhook: {enabled: true, drain: 20s, timeoutSeconds: 30}\n"
 	if *measure {
 		text += "certificate: {validity: 60s, authorityValidity: 120s}\n"
 	}

@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +40,9 @@ func TestAnOperatorForOneNamespace(t *testing.T) {
 	for _, role := range []string{"dynamo-operator-manager", "dynamo-operator-namespace-scope"} {
 		bind(t, ns, role, subject)
 	}
+	user := "system:serviceaccount:" + account.Namespace + ":" + account.Name
+	granted(t, user, ns, "nvidia.com", "dynamographdeployments", "list")
+	granted(t, user, ns, "nvidia.com", "namespacescopes", "hold")
 	cfg := config.Default()
 	cfg.Namespaces = []string{ns}
 	cfg.Server.MetricsAddress, cfg.Server.HealthAddress = "", ""
@@ -90,7 +94,25 @@ func TestAnOperatorForOneNamespace(t *testing.T) {
 		}
 		return nil
 	})
-	touchedNothingElse(t, "system:serviceaccount:"+account.Namespace+":"+account.Name, ns)
+	touchedNothingElse(t, user, ns)
+}
+
+// granted waits until the API server knows of a right: it learns of bindings with
+// a delay, and what it refuses before that would count as refused.
+func granted(t *testing.T, user, ns, group, resource, verb string) {
+	t.Helper()
+	eventually(t, user+" to be allowed to "+verb+" "+resource, func(ctx context.Context) error {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: ns, Group: group, Resource: resource, Verb: verb},
+		}}
+		if err := cluster.Client.Create(ctx, review); err != nil {
+			return err
+		}
+		if !review.Status.Allowed {
+			return errors.New(review.Status.Reason)
+		}
+		return nil
+	})
 }
 
 // tokenOf is a configuration with nothing but the account's token.
