@@ -49,9 +49,11 @@ func PickerConfigMap(graph string) string { return suffixed(graph, "-epp-config"
 // PickerPool names the InferencePool behind a graph's endpoint picker.
 func PickerPool(graph string) string { return suffixed(graph, "-pool", maxName) }
 
-// InsidePolicy and DoorPolicy name the NetworkPolicies of a graph.
+// InsidePolicy names the NetworkPolicy over all pods of a graph.
 func InsidePolicy(graph string) string { return suffixed(graph, "-inside", maxName) }
-func DoorPolicy(graph string) string   { return suffixed(graph, "-doors", maxName) }
+
+// DoorPolicy names the NetworkPolicy over those that serve others.
+func DoorPolicy(graph string) string { return suffixed(graph, "-doors", maxName) }
 
 // ModelHash is the label value by which endpoints of a base model are found.
 func ModelHash(model string) string {
