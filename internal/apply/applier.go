@@ -157,7 +157,7 @@ func (p *pass) bring(ctx context.Context, w graph.Wanted, id identity) (Action, 
 		if err := p.stays(ctx); err != nil {
 			return "", err
 		}
-		return p.apply(ctx, w.Tie, payload, id, "")
+		return p.apply(ctx, w.Tie, payload, id, nil)
 	}
 	mine, err := claim(p.owner, live, w.Tie, id)
 	switch {
@@ -195,7 +195,7 @@ func (p *pass) update(ctx context.Context, tie graph.Tie, payload *unstructured.
 	if field := natures[id.kind.GroupKind()].stubborn(payload, fields); field != "" {
 		return p.replace(ctx, live, id)
 	}
-	action, err := p.apply(ctx, tie, payload, id, seen)
+	action, err := p.apply(ctx, tie, payload, id, live)
 	switch {
 	case refusedForGood(err):
 		return p.replace(ctx, live, id)
@@ -206,10 +206,16 @@ func (p *pass) update(ctx context.Context, tie graph.Tie, payload *unstructured.
 	}
 }
 
-// apply sends a payload. The server may find that it changes nothing, which is
-// then no change.
-func (p *pass) apply(ctx context.Context, tie graph.Tie, payload *unstructured.Unstructured, id identity, seen string) (Action, error) {
-	sent := payload.DeepCopy()
+// apply sends a payload for an object that was seen live, or for one that is to
+// be made. The server may find that it changes nothing, which is then no change.
+func (p *pass) apply(ctx context.Context, tie graph.Tie, payload *unstructured.Unstructured, id identity, live graph.Object) (Action, error) {
+	sent, seen := payload.DeepCopy(), ""
+	if live != nil {
+		// An object that is gone since it was seen is not made again by a
+		// change: its owner may be gone with it.
+		seen = live.GetResourceVersion()
+		sent.SetUID(live.GetUID())
+	}
 	err := p.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(sent),
 		client.FieldOwner(manager(p.owner, tie)), client.ForceOwnership)
 	switch {
