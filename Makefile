@@ -116,6 +116,10 @@ fuzz: ## Fuzz argument parsing, overlays, graphs and admission (FUZZTIME=60s eac
 	@for path in GraphDeployment ComponentDeployment Model Request ScalingAdapter; do \
 	  go test -run '^$$' -fuzz "Fuzz$$path\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/admission; done
 
+.PHONY: requests
+requests: build addons ## From goals to graphs, estimated and measured, and load of 50 requests on each
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/e2e -run TestRequestsBecomeGraphs -measure
+
 MEASUREMENTS ?= ../shared/data/measured-latency.csv
 
 .PHONY: perf-model
