@@ -39,7 +39,9 @@ func (w world) bequeath(name string) map[string]string {
 			labels = map[string]string{}
 		}
 		annotations[v1alpha1.AnnotationLastAppliedHash], annotations[v1alpha1.AnnotationLastAppliedGeneration] = "44136fa3", "1"
-		labels[stale] = "yes"
+		if object.GetKind() != v1alpha1.KindDynamoComponentDeployment {
+			labels[stale] = "yes" // a component's labels are its pods' as well
+		}
 		object.SetAnnotations(annotations)
 		object.SetLabels(labels)
 		if object.GetKind() == v1alpha1.KindDynamoComponentDeployment {
