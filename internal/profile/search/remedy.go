@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sort"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
 )
 
@@ -15,11 +16,17 @@ func remedies(o *Outcome) []string {
 	var all []string
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 
-	if ttft, itl := max(p.Goal.TTFT, best.TTFT.Value), max(p.Goal.ITL, best.ITL.Value); ttft > p.Goal.TTFT || itl > p.Goal.ITL {
+	ttft, itl := max(p.Goal.TTFT, best.TTFT.Value), max(p.Goal.ITL, best.ITL.Value)
+	late, slow := ttft > p.Goal.TTFT || itl > p.Goal.ITL, p.Goal.RequestRate > 0 && best.Rate < p.Goal.RequestRate
+	switch {
+	case late && slow:
+		add("targets of ttft %.4g ms, itl %.4g ms and %.4g requests a second would be met by %s", ttft, itl, best.Rate, best)
+	case late:
 		add("targets of ttft %.4g ms and itl %.4g ms would be met by %s", ttft, itl, best)
+	case slow:
+		add("%.4g requests a second would be met within the budget by %s", best.Rate, best)
 	}
-	if rate := p.Goal.RequestRate; rate > 0 && best.Rate < rate {
-		add("%.4g requests a second would be met within the budget", best.Rate)
+	if slow {
 		q := p
 		q.Budget = 0
 		if c, ok := meets(q); ok {
@@ -33,7 +40,7 @@ func remedies(o *Outcome) []string {
 		add("prompts of up to %d tokens would meet it with %s", isl, best)
 	}
 	for _, gpu := range p.Catalog.GPUs {
-		if gpu.Name == p.GPU.Name {
+		if weaker(gpu, p.GPU) {
 			continue
 		}
 		q := p
@@ -43,6 +50,16 @@ func remedies(o *Outcome) []string {
 		}
 	}
 	return all
+}
+
+// weaker reports whether a GPU is nowhere ahead of another one, or the same.
+func weaker(a, b perfmodel.GPU) bool {
+	for format, speed := range a.Teraflops {
+		if speed > b.Teraflops[format] {
+			return false
+		}
+	}
+	return a.Memory <= b.Memory && a.Bandwidth <= b.Bandwidth && a.Link <= b.Link && a.Fabric <= b.Fabric
 }
 
 func meets(p Problem) (Candidate, bool) {
@@ -59,7 +76,7 @@ func meets(p Problem) (Candidate, bool) {
 func largerEngines(p Problem) (Candidate, int, bool) {
 	for n := p.MaxGPUs * 2; n <= 64 && (p.Budget == 0 || n <= p.Budget); n *= 2 {
 		q := p
-		q.MaxGPUs = n
+		q.MinGPUs, q.MaxGPUs = max(p.MinGPUs, n/8), n
 		if c, ok := meets(q); ok {
 			return c, n, true
 		}
