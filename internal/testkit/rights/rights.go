@@ -76,6 +76,9 @@ func (u Usage) add(e entry) {
 		return
 	}
 	u.Used[right] = true
+	if e.Verb == "watch" && strings.Contains(e.RequestURI, "sendInitialEvents=true") {
+		u.Used[Right{"list", right.Resource}] = true // older servers are asked for a list first
+	}
 	if e.Verb == "patch" && e.Status.Code == 201 {
 		u.Used[Right{"create", right.Resource}] = true // an apply that made something
 	}

@@ -15,6 +15,7 @@ func TestRights(t *testing.T) {
 {"user":{"username":"op"},"verb":"get","requestURI":"/api/v1/nodes","objectRef":{"resource":"nodes"},"responseStatus":{"code":403},"annotations":{"authorization.k8s.io/decision":"forbid"}}
 {"user":{"username":"op"},"verb":"create","objectRef":{"resource":"leases","apiGroup":"c"},"responseStatus":{"code":403},"annotations":{"authorization.k8s.io/decision":"allow"}}
 {"user":{"username":"other"},"verb":"delete","objectRef":{"resource":"pods"},"responseStatus":{"code":200}}
+{"user":{"username":"op"},"verb":"watch","requestURI":"/api/v1/services?sendInitialEvents=true&watch=true","objectRef":{"resource":"services"},"responseStatus":{"code":200}}
 {"user":{"username":"op"},"verb":"get","requestURI":"/healthz"}
 {"user":{"username":"op"},"verb":"del`
 	usage, err := Read(strings.NewReader(log), "op")
@@ -23,6 +24,7 @@ func TestRights(t *testing.T) {
 	}
 	want := map[Right]bool{
 		{"list", "pods"}: true, {"patch", "deployments.apps"}: true, {"create", "deployments.apps"}: true,
+		{"watch", "services"}: true, {"list", "services"}: true,
 		{"patch", "graphs/status.x.io"}: true, {"create", "leases.c"}: true,
 	}
 	if diff := cmp.Diff(want, usage.Used); diff != "" {
