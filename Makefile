@@ -106,6 +106,10 @@ report: ## Look at a profiler's report in Chromium and keep the picture, bin/rep
 idle: build addons ## Count the writes of an operator with 100 idle graphs, then delete them under it
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/e2e -run TestManyGraphs -idle-graphs 100 -idle-for 60s
 
+.PHONY: fire
+fire: build ## Rollouts under traffic, rollouts that cannot progress, and a control plane, nodes and engines killed
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 40m ./test/fire -fire
+
 FUZZTIME ?= 60s
 
 .PHONY: fuzz

@@ -1,0 +1,75 @@
+// Package fire puts a graph under traffic and does to it what production does:
+// rolls it out, well and badly, and kills what it stands on. It takes minutes
+// and measures, so that it only runs when it is asked to: make fire.
+package fire
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+)
+
+var (
+	asked    = flag.Bool("fire", false, "run these tests")
+	seed     = flag.Uint64("seed", 1, "of the chaos")
+	duration = flag.Duration("chaos", 90*time.Second, "how long the chaos lasts")
+)
+
+// dir holds the cluster's data, up what was started.
+var (
+	dir string
+	up  *playground.Cluster
+)
+
+// cluster is started by the first test that needs it.
+var cluster = sync.OnceValues(func() (*playground.Cluster, error) {
+	binDir := os.Getenv("PLAYGROUND_BIN")
+	if binDir == "" {
+		return nil, errors.New("PLAYGROUND_BIN is not set: no programs to run a cluster from (make fire sets it)")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	log, err := os.Create(filepath.Join(dir, "cluster.log"))
+	if err != nil {
+		return nil, err
+	}
+	up, err = playground.Up(ctx, playground.Options{BinDir: binDir, Dir: filepath.Join(dir, "cluster"), Nodes: 6, GPUsPerNode: 8, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	if err := up.InstallAPI(ctx); err != nil {
+		return nil, err
+	}
+	return up, up.InstallOperator(ctx)
+})
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	var err error
+	if dir, err = os.MkdirTemp("", "fire-"); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	defer func() {
+		if up == nil {
+			return
+		}
+		if err := up.Down(context.Background()); err != nil {
+			fmt.Println(err)
+		}
+	}()
+	return m.Run()
+}
