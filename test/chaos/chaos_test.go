@@ -143,6 +143,8 @@ func play(seed uint64, wrap func(client.Client) client.Client) (*machine, []stri
 			m.act()
 		case roll == 1:
 			m.world()
+		case roll == 3:
+			m.wait()
 		case roll == 2 && m.random.IntN(4) == 0:
 			m.faults.kill = m.random.IntN(6)
 		case roll < 11 && len(m.pending) > 0:
@@ -165,6 +167,7 @@ func play(seed uint64, wrap func(client.Client) client.Client) (*machine, []stri
 
 // settle lets everything happen without faults, until nothing does.
 func (m *machine) settle() bool {
+	still := 0
 	for range 1500 {
 		switch {
 		case len(m.pending) > 0:
@@ -172,6 +175,11 @@ func (m *machine) settle() bool {
 		case len(m.queue) > 0:
 			m.pass(false)
 		case m.world():
+			still = 0
+		case len(m.later) > 0 && still < 3:
+			// Time passes. Who has waited in vain may go on waiting.
+			still++
+			m.wait()
 		default:
 			return true
 		}

@@ -46,6 +46,8 @@ type machine struct {
 	pending []event
 	// queue are passes that are due.
 	queue []id
+	// later are passes that are due after a time, in which the world goes on.
+	later []id
 	kinds map[string]reconcile.Reconciler
 	// wrap lets a test break the operator's client.
 	wrap func(client.Client) client.Client
@@ -102,7 +104,7 @@ func (m *machine) start() {
 			Applier: applier, Farewell: farewell, Events: recorder, Clock: now, Platform: cfg.Platform(),
 		}),
 	}
-	m.pending, m.queue = nil, nil
+	m.pending, m.queue, m.later = nil, nil, nil
 	m.cache.objects = map[id]client.Object{}
 	for _, i := range m.all() {
 		m.cache.set(i, m.server.truth(m.ctx, i))
@@ -195,7 +197,7 @@ func (m *machine) wake(i id, object client.Object) {
 }
 
 // pass runs one pass that is due. A pass that fails, or asks to be called again,
-// is due again; one that is killed ends the operator's life.
+// is due again after a time; one that is killed ends the operator's life.
 func (m *machine) pass(chaotic bool) {
 	at := 0
 	if chaotic {
@@ -214,9 +216,20 @@ func (m *machine) pass(chaotic bool) {
 		}
 	}()
 	result, err := m.kinds[i.kind.Kind].Reconcile(m.ctx, reconcile.Request{NamespacedName: i.key})
+	if err != nil {
+		m.note("pass over %s: %v", i, err)
+	}
 	if err != nil || result.RequeueAfter > 0 {
+		m.later = append(m.later, i)
+	}
+}
+
+// wait lets time pass for those who wait for it.
+func (m *machine) wait() {
+	for _, i := range m.later {
 		m.due(i)
 	}
+	m.later = nil
 }
 
 func (m *machine) note(format string, args ...any) {
