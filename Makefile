@@ -75,7 +75,7 @@ test: build addons ## Unit, golden and integration tests, the core of e2e, and a
 
 .PHONY: e2e
 e2e: build addons ## Every published graph on a local cluster, one by one, with names
-	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 60m -parallel 6 ./test/e2e/...
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 60m -parallel 6 ./test/e2e/... -all
 
 .PHONY: compat
 compat: build addons ## Compare with the original's objects and write docs/compatibility.md
@@ -91,7 +91,7 @@ lora: build ## 200 engines, of which 20 take 14 s and 20 fail, and a minute in w
 
 .PHONY: rights
 rights: build addons ## All of e2e, then: no right of the operator unused, no request denied
-	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -timeout 60m -parallel 6 ./test/e2e -rights
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -timeout 60m -parallel 6 ./test/e2e -all -rights
 
 # Debian's Chromium looks at the page; it is installed if it is not there and we
 # may.

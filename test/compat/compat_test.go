@@ -102,7 +102,7 @@ func start(t *testing.T) *playground.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	cluster, err := playground.Up(ctx, playground.Options{
 		BinDir: bin, Dir: filepath.Join(dir, "cluster"), Nodes: 1, Log: log,

@@ -96,7 +96,7 @@ func TestOnlyMarkedBlocksAreCommands(t *testing.T) {
 
 func start(t *testing.T, programs string) *playground.Cluster {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	log, err := os.Create(filepath.Join(dir, "localcluster.log"))

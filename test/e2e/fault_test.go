@@ -119,7 +119,7 @@ func (w world) room(name string) world {
 
 // in is the world as a part of a test sees it, with patience of its own.
 func (w world) in(t *testing.T) world {
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	t.Cleanup(cancel)
 	w.T, w.ctx = t, ctx
 	return w

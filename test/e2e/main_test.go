@@ -76,7 +76,7 @@ func run(m *testing.M) int {
 
 // start makes a cluster with the operator in it, and optional APIs.
 func start(name, with string) (*playground.Cluster, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	defer cancel()
 	log, err := os.Create(filepath.Join(dir, name+".log"))
 	if err != nil {

@@ -41,7 +41,7 @@ func newWorld(t *testing.T) world {
 
 func newWorldOn(t *testing.T, cluster *playground.Cluster) world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	sum := sha1.Sum([]byte(t.Name()))
 	w := world{T: t, ctx: ctx, cluster: cluster, namespace: "t-" + hex.EncodeToString(sum[:4])}

@@ -61,7 +61,7 @@ func run(m *testing.M) int {
 }
 
 func setUp(dir, programs string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	defer cancel()
 	log, err := os.Create(filepath.Join(dir, "cluster.log"))
 	if err != nil {

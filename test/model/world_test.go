@@ -36,7 +36,7 @@ var addresses atomic.Int32
 // engine behind it.
 func newWorld(t *testing.T, engines int) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "model-"}}
 	w := &world{T: t, ctx: ctx}

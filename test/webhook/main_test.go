@@ -65,7 +65,7 @@ func run(m *testing.M) int {
 }
 
 func start(programs string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	defer cancel()
 	log, err := os.Create(filepath.Join(folder, "localcluster.log"))
 	if err != nil {
@@ -158,7 +158,7 @@ func allReady(ctx context.Context) error {
 // eventually waits for a condition, for as long as a busy machine may take.
 func eventually(t *testing.T, what string, try func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	if err := cluster.Eventually(ctx, what, try); err != nil {
 		t.Fatal(err)

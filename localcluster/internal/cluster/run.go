@@ -21,7 +21,7 @@ import (
 )
 
 // StartTimeout is far beyond what a start takes, even on a machine that is busy with builds.
-const StartTimeout = 2 * time.Minute
+const StartTimeout = 5 * time.Minute
 
 // Observer is told how a start goes.
 type Observer interface {
