@@ -2,7 +2,8 @@
 # Generates everything that is derived from Go: deep copies, the API reference
 # and the CustomResourceDefinitions from the types, the latter for kustomize, the
 # chart and the binaries; the operator's role from the markers beside the code
-# that needs it, and from it the chart's; the dashboards from their tables.
+# that needs it, and from it the chart's; the dashboards from their tables; and the
+# chart's README from its values.
 #
 #   hack/generate.sh           write the files
 #   hack/generate.sh --check   write nothing, fail if a committed file is stale
@@ -15,9 +16,10 @@ export CGO_ENABLED=0
 
 # generate ROOT writes all generated files below ROOT.
 generate() {
-  local root=$1 controller_gen crd_ref_docs raw
+  local root=$1 controller_gen crd_ref_docs helm_docs raw
   controller_gen=$(hack/tool.sh controller-gen)
   crd_ref_docs=$(hack/tool.sh crd-ref-docs)
+  helm_docs=$(hack/tool.sh helm-docs)
   raw=$(mktemp -d)
   mkdir -p "$root/api/v1alpha1" "$root/docs/api"
   "$controller_gen" paths=./api/... object output:object:dir="$root/api/v1alpha1" crd output:crd:dir="$raw"
@@ -30,6 +32,8 @@ generate() {
   go run ./hack/chartrules "$raw" "$root/charts/platform/files/rules"
   rm -r "$raw"
   go run ./hack/dashboards "$root/charts/platform/files/dashboards"
+  "$helm_docs" --chart-search-root=charts/platform --sort-values-order=file --dry-run \
+    --log-level=warning >"$root/charts/platform/README.md"
   "$crd_ref_docs" --source-path=./api --config=hack/api-reference.yaml --renderer=markdown \
     --output-path="$root/docs/api/v1alpha1.md" --log-level=ERROR
 }

@@ -35,6 +35,5 @@ case ${1:-} in
   helm)           install helm v3.22.0 helm.sh/helm/v3/cmd/helm ;;
   helm-docs)      install helm-docs v1.14.2 github.com/norwoodj/helm-docs/cmd/helm-docs ;;
   helm-unittest)  module helm-unittest github.com/helm-unittest/helm-unittest github.com/helm-unittest/helm-unittest/cmd/helm-unittest ;;
-  promtool)       module promtool github.com/prometheus/prometheus github.com/prometheus/prometheus/cmd/promtool ;;
-  *) echo "usage: hack/tool.sh controller-gen|crd-ref-docs|golangci-lint|helm|helm-docs|helm-unittest|promtool" >&2; exit 2 ;;
+  *) echo "usage: hack/tool.sh controller-gen|crd-ref-docs|golangci-lint|helm|helm-docs|helm-unittest" >&2; exit 2 ;;
 esac
