@@ -102,6 +102,13 @@ report: ## Look at a profiler's report in Chromium and keep the picture, bin/rep
 	go test -count=1 -v -run TestABrowserPaintsTheFigures ./internal/profile/report -screenshot $(CURDIR)/bin/report.png
 	go test -count=1 -v -timeout 30m -run TestRandomRequests ./internal/profile/search -requests 10000
 
+# Debian's package brings prometheus and promtool; it is installed if it is not
+# there and we may, and its service is not used.
+.PHONY: observability
+observability: build ## Ask a real Prometheus every query of the dashboards and alerts, about a demo
+	@command -v prometheus >/dev/null || { test "$$(id -u)" = 0 && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends prometheus >/dev/null; } || { echo "make observability needs Prometheus: apt-get install prometheus"; exit 1; }
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 20m ./test/observability -observe
+
 .PHONY: idle
 idle: build addons ## Count the writes of an operator with 100 idle graphs, then delete them under it
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/e2e -run TestManyGraphs -idle-graphs 100 -idle-for 60s
@@ -189,6 +196,7 @@ docker-push: ## Push it
 .PHONY: charts
 charts: build ## Lint the charts and test them against the real Helm and a real API server
 	@helm=$$(hack/tool.sh helm); $$helm lint charts/crds charts/platform
+	@unittest=$$(hack/tool.sh helm-unittest); $$unittest charts/platform
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/chart/...
 
 .PHONY: clean

@@ -17,7 +17,7 @@ var operator = dashboard{
 			one("Time in the queue, p95", "s", `histogram_quantile(0.95, sum by (le, name) (rate(workqueue_queue_duration_seconds_bucket{name=~"dynamo.*"}[5m])))`, "{{name}}"),
 		}},
 		{"Writes", []panel{
-			one("Writes of children", "ops", `sum by (kind, verb) (rate(dynamo_operator_writes_total[5m]))`, "{{verb}} {{kind}}"),
+			one("Writes", "ops", `sum by (resource, verb) (rate(dynamo_operator_writes_total[5m]))`, "{{verb}} {{resource}}"),
 			one("Requests to the API server", "reqps", `sum by (method, code) (rate(rest_client_requests_total[5m]))`, "{{method}} {{code}}"),
 			one("From a graph's creation to ready, median", "s", `histogram_quantile(0.5, sum by (le) (rate(dynamo_operator_graph_time_to_ready_seconds_bucket[1h])))`, "p50"),
 		}},

@@ -83,38 +83,40 @@ var monitored = map[string]string{"frontend": "http", "worker": "system", "prefi
 
 // discover keeps the lists of pods up to date until the end.
 func (d *demo) discover(ctx context.Context, t *testing.T, operatorFile, graphsFile string) {
-	for ctx.Err() == nil {
+	for ; ctx.Err() == nil; sleep(ctx, time.Second) {
 		var pods corev1.PodList
-		if err := d.cluster.Client.List(ctx, &pods); err == nil {
-			operators, graphs := []targets{}, []targets{}
-			for _, pod := range pods.Items {
-				port := "metrics"
-				mine := pod.Namespace == playground.OperatorKey.Namespace && pod.Labels["control-plane"] == "controller-manager"
-				if !mine {
-					if pod.Labels["nvidia.com/metrics-enabled"] != "true" {
-						continue
-					}
-					port = monitored[pod.Labels["nvidia.com/dynamo-component-type"]]
-				}
-				address, ok := addressOf(pod, port)
-				switch labels := map[string]string{"namespace": pod.Namespace, "pod": pod.Name}; {
-				case !ok:
-				case mine:
-					operators = append(operators, targets{[]string{address}, labels})
-				default:
-					labels["graph"] = pod.Labels[v1alpha1.LabelGraphName]
-					labels["service"] = pod.Labels[v1alpha1.LabelComponent]
-					labels["dynamo_namespace"] = pod.Labels["nvidia.com/dynamo-namespace"]
-					graphs = append(graphs, targets{[]string{address}, labels})
-				}
+		if d.cluster.Client.List(ctx, &pods) != nil {
+			continue // the next look may do better
+		}
+		operators, graphs := scraped(pods.Items)
+		if err := errors.Join(replace(operatorFile, operators), replace(graphsFile, graphs)); err != nil {
+			t.Error(err)
+			return
+		}
+	}
+}
+
+// scraped are the pods that the chart's monitors select, with the labels that
+// they add.
+func scraped(pods []corev1.Pod) (operators, graphs []targets) {
+	operators, graphs = []targets{}, []targets{} // an empty list is written as one
+	for _, pod := range pods {
+		labels := map[string]string{"namespace": pod.Namespace, "pod": pod.Name}
+		switch {
+		case pod.Namespace == playground.OperatorKey.Namespace && pod.Labels["control-plane"] == "controller-manager":
+			if address, ok := addressOf(pod, "metrics"); ok {
+				operators = append(operators, targets{[]string{address}, labels})
 			}
-			if err := errors.Join(replace(operatorFile, operators), replace(graphsFile, graphs)); err != nil {
-				t.Error(err)
-				return
+		case pod.Labels[v1alpha1.LabelMetricsEnabled] == "true":
+			labels["graph"] = pod.Labels[v1alpha1.LabelGraphName]
+			labels["service"] = pod.Labels[v1alpha1.LabelComponent]
+			labels["dynamo_namespace"] = pod.Labels[v1alpha1.LabelDynamoNamespace]
+			if address, ok := addressOf(pod, monitored[pod.Labels[v1alpha1.LabelComponentType]]); ok {
+				graphs = append(graphs, targets{[]string{address}, labels})
 			}
 		}
-		sleep(ctx, time.Second)
 	}
+	return operators, graphs
 }
 
 func addressOf(pod corev1.Pod, port string) (string, bool) {

@@ -18,8 +18,12 @@ const (
 	metricsFile = root + "docs/spec/metrics.md"
 )
 
-// expression is a query of ours, and where it stands.
-type expression struct{ where, text string }
+// expression is a query of ours, where it stands, and the labels that are shown
+// beside its values: a query by a label that nothing has finds something, too.
+type expression struct {
+	where, text string
+	labels      []string
+}
 
 // dashboard is what we read of one of Grafana's.
 type dashboard struct {
@@ -48,6 +52,7 @@ type panel struct {
 	Targets []struct {
 		RefID      string `json:"refId"`
 		Expr       string `json:"expr"`
+		Legend     string `json:"legendFormat"`
 		Datasource source `json:"datasource"`
 	} `json:"targets"`
 }
@@ -77,7 +82,17 @@ func readDashboards(t *testing.T) map[string]dashboard {
 var (
 	variable    = regexp.MustCompile(`\$[a-z_]+`)
 	labelValues = regexp.MustCompile(`^label_values\((.+), ([a-z_]+)\)$`)
+	placeholder = regexp.MustCompile(`{{ ?(?:\$labels\.)?([A-Za-z_]+) ?}}`)
 )
+
+// named are the labels that a legend of Grafana or a text of an alert shows.
+func named(text string) []string {
+	var labels []string
+	for _, match := range placeholder.FindAllStringSubmatch(text, -1) {
+		labels = append(labels, match[1])
+	}
+	return labels
+}
 
 // dashboardExpressions are the queries that go to Prometheus, with every choice
 // at "All": those of panels, and those that offer the choices.
@@ -93,12 +108,12 @@ func dashboardExpressions(t *testing.T) []expression {
 			if call == nil {
 				t.Fatalf("%s: $%s is no label_values(metric, label): %s", file, v.Name, v.Query)
 			}
-			all = append(all, expression{file + " $" + v.Name, "count by (" + call[2] + ") (" + call[1] + ")"})
+			all = append(all, expression{file + " $" + v.Name, "count by (" + call[2] + ") (" + call[1] + ")", call[2:]})
 		}
 		for _, p := range board.Panels {
 			for _, target := range p.Targets {
 				if target.Datasource.Type == "prometheus" {
-					all = append(all, expression{file + " " + p.Title + " " + target.RefID, variable.ReplaceAllString(target.Expr, ".*")})
+					all = append(all, expression{file + " " + p.Title + " " + target.RefID, variable.ReplaceAllString(target.Expr, ".*"), named(target.Legend)})
 				}
 			}
 		}
@@ -141,7 +156,7 @@ func alertExpressions(t *testing.T) []expression {
 	t.Helper()
 	var all []expression
 	for _, a := range readAlerts(t) {
-		all = append(all, expression{"alert " + a.Alert, a.Expr})
+		all = append(all, expression{"alert " + a.Alert, a.Expr, named(a.Annotations["summary"])})
 	}
 	return all
 }
@@ -157,7 +172,7 @@ func measured(alerts []expression) []expression {
 	var all []expression
 	for _, a := range alerts {
 		text := threshold.ReplaceAllString(a.text, "")
-		all = append(all, expression{a.where, absence.ReplaceAllString(text, "$1")})
+		all = append(all, expression{a.where, absence.ReplaceAllString(text, "$1"), a.labels})
 	}
 	return all
 }

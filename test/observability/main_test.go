@@ -46,9 +46,11 @@ func TestEveryQueryFindsData(t *testing.T) {
 		return slices.ContainsFunc(elsewhere, func(metric string) bool { return strings.Contains(e.text, metric) })
 	})
 	asked, absent := len(wanting), len(alerts)+len(boards)-len(wanting)
-	err := demo.cluster.Eventually(ctx, "data for every query", func(ctx context.Context) error {
+	patience, cancel := context.WithTimeout(ctx, 4*time.Minute)
+	defer cancel()
+	err := demo.cluster.Eventually(patience, "data for every query", func(ctx context.Context) error {
 		wanting = slices.DeleteFunc(wanting, func(e expression) bool {
-			found, err := p.query(ctx, e.text)
+			found, err := p.query(ctx, e.text, e.labels...)
 			return err == nil && found
 		})
 		if len(wanting) > 0 {
@@ -57,7 +59,7 @@ func TestEveryQueryFindsData(t *testing.T) {
 		return nil
 	})
 	for _, e := range wanting {
-		t.Errorf("%s finds nothing: %s", e.where, e.text)
+		t.Errorf("%s finds nothing with the labels %q: %s", e.where, e.labels, e.text)
 	}
 	if err != nil {
 		t.Error(err)

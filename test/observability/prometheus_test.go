@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -99,8 +100,8 @@ func freeAddress(t *testing.T) string {
 }
 
 // query asks for an expression's value now, and tells whether there is any that
-// is a number.
-func (p *prometheus) query(ctx context.Context, expr string) (found bool, err error) {
+// is a number and has the labels.
+func (p *prometheus) query(ctx context.Context, expr string, labels ...string) (found bool, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/api/v1/query?query="+url.QueryEscape(expr), http.NoBody)
 	if err != nil {
 		return false, err
@@ -115,7 +116,10 @@ func (p *prometheus) query(ctx context.Context, expr string) (found bool, err er
 		Status, Error string
 		Data          struct {
 			ResultType string
-			Result     []struct{ Value [2]any }
+			Result     []struct {
+				Metric map[string]string
+				Value  [2]any
+			}
 		}
 	}
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
@@ -125,6 +129,9 @@ func (p *prometheus) query(ctx context.Context, expr string) (found bool, err er
 		return false, fmt.Errorf("query %s: %s", expr, answer.Error)
 	}
 	for _, sample := range answer.Data.Result {
+		if slices.ContainsFunc(labels, func(label string) bool { return sample.Metric[label] == "" }) {
+			continue
+		}
 		text, _ := sample.Value[1].(string)
 		if value, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(value) {
 			return true, nil
