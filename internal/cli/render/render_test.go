@@ -191,7 +191,7 @@ func TestDefaultsOfTheDefinitionAreFilledIn(t *testing.T) {
 
 func TestTheOperatorsConfigurationCounts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	text := "apiVersion: dynamo-operator/v1alpha1\nkind: OperatorConfiguration\nendpoints: {nats: nats://here}\nroles: {planner: p}\ningress: {class: nginx}\n"
+	text := "apiVersion: dynamo-operator/v1alpha1\nkind: OperatorConfiguration\nendpoints: {nats: nats://here}\nroles: {planner: p}\ningress: {class: nginx}\nwebhook: {enabled: true}\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
