@@ -35,9 +35,10 @@ func TestRealChaos(t *testing.T) {
 	clients, began := w.traffic(10), time.Now()
 	c := &chaos{world: w, random: rand.New(rand.NewPCG(*seed, *seed)), began: began}
 	t.Logf("seed %d", *seed)
+	c.strike()
 	for time.Since(began) < *duration {
-		c.strike()
 		c.wait(2*time.Second + time.Duration(c.random.Int64N(int64(6*time.Second))))
+		c.strike()
 	}
 	calm := time.Now()
 	c.recover.Wait()
@@ -76,6 +77,7 @@ type chaos struct {
 	random *rand.Rand
 	began  time.Time
 
+	kinds   []string // left of a round
 	mu      sync.Mutex
 	faults  []*fault
 	lost    bool // one node at a time
@@ -90,9 +92,15 @@ func (c *chaos) wait(d time.Duration) {
 	}
 }
 
-// strike does one thing.
+// strike does one thing. Each round has all of them, in an order of its own.
 func (c *chaos) strike() {
-	switch kind := []string{"operator", "kube-apiserver", "etcd", "node", "engine", "engine", "frontend"}[c.random.IntN(7)]; kind {
+	if len(c.kinds) == 0 {
+		c.kinds = []string{"operator", "kube-apiserver", "etcd", "node", "engine", "engine", "frontend"}
+		c.random.Shuffle(len(c.kinds), func(i, j int) { c.kinds[i], c.kinds[j] = c.kinds[j], c.kinds[i] })
+	}
+	kind := c.kinds[0]
+	c.kinds = c.kinds[1:]
+	switch kind {
 	case "operator":
 		c.killPods(kind, playground.OperatorKey.Namespace, client.MatchingLabels{"control-plane": "controller-manager"}, -1)
 	case "kube-apiserver", "etcd":
@@ -157,7 +165,8 @@ func (c *chaos) killPods(kind, namespace string, labels client.MatchingLabels, n
 		}
 		pid, err := process.InPod(pod.UID)
 		if err != nil || process.Kill(pid) != nil {
-			continue // it does not run now
+			c.Logf("%5.1fs %s %s does not run now", time.Since(c.began).Seconds(), kind, pod.Name)
+			continue
 		}
 		restarts := restartsOf(pod)
 		c.struck(kind, pod.Name, func(ctx context.Context) error {

@@ -22,8 +22,12 @@ type traffic struct {
 	all   sync.WaitGroup
 }
 
-// longest bounds an answer: whoever gets none within it was failed.
-const longest = time.Minute
+const (
+	// longest bounds an answer: whoever gets none within it was failed.
+	longest = time.Minute
+	// usual is about how long an answer takes.
+	usual = 2 * time.Second
+)
 
 // traffic starts clients. What is under way when they are stopped is waited for.
 func (w world) traffic(clients int) *traffic {
@@ -38,8 +42,8 @@ func (w world) traffic(clients int) *traffic {
 				t.mu.Lock()
 				t.asked = append(t.asked, asking{begun, time.Now(), err})
 				t.mu.Unlock()
-				if err != nil { // no storm of requests that fail at once
-					time.Sleep(200 * time.Millisecond)
+				if err != nil { // a failure takes as long as an answer, or it would count for many
+					time.Sleep(time.Until(begun.Add(usual)))
 				}
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/kv"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/route"
@@ -22,6 +23,7 @@ type dispatcher struct {
 	config  Config
 	busy    *busyTable
 	metrics *metrics
+	shunned shunned
 	log     *slog.Logger
 }
 
@@ -99,6 +101,7 @@ func (a *answer) choose(targets []target, router *route.Router, pin uint64) (tar
 		}
 		return target{}, nil, unavailable("worker %d does not serve this model", pin)
 	}
+	targets = a.d.shunned.without(targets, time.Now())
 	var candidates []route.Candidate
 	for _, t := range targets {
 		if !slices.Contains(a.tried, t.instance) {
@@ -146,7 +149,7 @@ func (a *answer) runPrefill() ([]byte, error) {
 	defer release()
 	request := a.request
 	request.MaxTokens = 1
-	stream, err := a.d.client.Call(a.ctx, t.url, request)
+	stream, err := a.d.call(a.ctx, t, request)
 	if err != nil {
 		return nil, err
 	}
@@ -165,6 +168,15 @@ func (a *answer) runPrefill() ([]byte, error) {
 	}
 }
 
+// call sends a request to a worker, and remembers one that does not take it.
+func (d *dispatcher) call(ctx context.Context, t target, request wire.Request) (*wire.Stream, error) {
+	stream, err := d.client.Call(ctx, t.url, request)
+	if errors.Is(err, wire.ErrNotAccepted) {
+		d.shunned.add(t.instance, time.Now())
+	}
+	return stream, err
+}
+
 // open calls a decode worker. One that did not accept, or died before it
 // answered, is replaced by another only within the migration limit: retrying is
 // the model owner's decision.
@@ -174,7 +186,7 @@ func (a *answer) open() error {
 		if err != nil {
 			return err
 		}
-		a.stream, err = a.d.client.Call(a.ctx, t.url, a.request)
+		a.stream, err = a.d.call(a.ctx, t, a.request)
 		if err == nil {
 			a.release = release
 			a.tried = append(a.tried, t.instance)

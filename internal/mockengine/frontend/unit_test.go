@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -139,5 +140,32 @@ func TestRegistryRefusesAMisfit(t *testing.T) {
 	r.update(discovery.Merge())
 	if workers() != nil || r.any(discovery.Chat) {
 		t.Error("a model without workers is still there")
+	}
+}
+
+func TestAWorkerThatTookNoRequestGetsNoneForAWhile(t *testing.T) {
+	one, two := target{instance: 1}, target{instance: 2}
+	start := time.Unix(0, 0)
+	for name, c := range map[string]struct {
+		shun  []target
+		after time.Duration
+		want  []target
+	}{
+		"all are asked at first":                {want: []target{one, two}},
+		"others are asked instead":              {shun: []target{one}, want: []target{two}},
+		"it is asked again after a while":       {shun: []target{one}, after: shunTime, want: []target{one, two}},
+		"it is asked if there is nobody else":   {shun: []target{one, two}, want: []target{one, two}},
+		"until then it is left out, if one can": {shun: []target{two}, after: shunTime - 1, want: []target{one}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s shunned
+			for _, worker := range c.shun {
+				s.add(worker.instance, start)
+			}
+			got := s.without([]target{one, two}, start.Add(c.after))
+			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(target{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
