@@ -24,7 +24,7 @@ CLUSTER  := $(shell find localcluster -name '*.go' -not -name '*_test.go') local
 
 .PHONY: help
 help: ## List the verbs
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: $(PROGRAMS:%=bin/%) bin/localcluster ## Build what the demo runs into bin/
