@@ -69,7 +69,7 @@ func parse(args []string) (options, error) {
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	for _, text := range strings.Split(*counts, ",") {
+	for text := range strings.SplitSeq(*counts, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
 			return o, fmt.Errorf("-graphs %q: want numbers", *counts)

@@ -53,7 +53,7 @@ func startOperator(ctx context.Context, s *stage) (*process, error) {
 		_ = command.Wait() // it is stopped by a signal
 		close(p.ended)
 	}()
-	err = s.until(ctx, "the operator to be ready", func(ctx context.Context) error {
+	err = s.until(ctx, "the operator to be ready", func(context.Context) error {
 		select {
 		case <-p.ended:
 			return errors.New("the operator has ended: see " + log.Name())
@@ -99,7 +99,7 @@ type usage struct {
 // usage reads the kernel's own account.
 func (p *process) usage() (usage, error) {
 	pid := strconv.Itoa(p.command.Process.Pid)
-	stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
 		return usage{}, err
 	}
@@ -113,7 +113,7 @@ func (p *process) usage() (usage, error) {
 		ticks += n
 	}
 	u := usage{cpu: time.Duration(ticks) * 10 * time.Millisecond}
-	status, err := os.Open(filepath.Join("/proc", pid, "status"))
+	status, err := os.Open("/proc/" + pid + "/status")
 	if err != nil {
 		return u, err
 	}

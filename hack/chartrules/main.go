@@ -57,7 +57,7 @@ func run(from, to string) error {
 // decode takes the roles out of a stream of documents.
 func decode(text []byte) ([]rbacv1.ClusterRole, error) {
 	var roles []rbacv1.ClusterRole
-	for _, document := range bytes.Split(text, []byte("\n---\n")) {
+	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
 		var role rbacv1.ClusterRole
 		if err := yaml.Unmarshal(document, &role); err != nil {
 			return nil, err

@@ -73,7 +73,7 @@ func parse(args []string) (plan, error) {
 		release:  release{version: *version, commit: *commit, date: day},
 		ldflags:  *ldflags,
 	}
-	for _, text := range strings.Split(*platforms, ",") {
+	for text := range strings.SplitSeq(*platforms, ",") {
 		one, err := parsePlatform(text)
 		if err != nil {
 			return plan{}, err
@@ -89,7 +89,7 @@ func (p plan) write(program string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // a folder of ours, in the system's own
 	var images []image
 	for _, on := range p.platforms {
 		binary, err := build(program, on, p.ldflags, dir)

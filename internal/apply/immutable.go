@@ -73,7 +73,7 @@ func refusedForGood(err error) bool {
 // complaint is what the server says is wrong with an object: which field and
 // why, without the object itself.
 func complaint(err error) string {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // the client returns it unwrapped
+	status, ok := err.(apierrors.APIStatus)
 	if !ok || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
 		return shortened(err.Error())
 	}

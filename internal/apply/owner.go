@@ -74,7 +74,7 @@ func (a *Applier) Hold(ctx context.Context, object graph.Object, finalizer strin
 	if slices.Contains(object.GetFinalizers(), finalizer) {
 		return nil
 	}
-	return a.finalize(ctx, object, append(slices.Clone(object.GetFinalizers()), finalizer))
+	return a.setFinalizers(ctx, object, append(slices.Clone(object.GetFinalizers()), finalizer))
 }
 
 // Release removes a finalizer. Earlier operators put one on every object, and
@@ -83,10 +83,10 @@ func (a *Applier) Release(ctx context.Context, object graph.Object, finalizer st
 	if !slices.Contains(object.GetFinalizers(), finalizer) {
 		return nil
 	}
-	return a.finalize(ctx, object, slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(f string) bool { return f == finalizer }))
+	return a.setFinalizers(ctx, object, slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(f string) bool { return f == finalizer }))
 }
 
-func (a *Applier) finalize(ctx context.Context, object graph.Object, finalizers []string) error {
+func (a *Applier) setFinalizers(ctx context.Context, object graph.Object, finalizers []string) error {
 	id, err := a.identify(object)
 	if err != nil {
 		return err

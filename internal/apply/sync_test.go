@@ -143,7 +143,8 @@ func TestAnObjectIsMadeAgainOnlyWhenTheOldOneIsGone(t *testing.T) {
 func TestAnAnswerThatAFieldIsImmutableMakesTheObjectAgain(t *testing.T) {
 	calls := 0
 	s := newStage(t, interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
-		if calls++; calls == 2 {
+		calls++
+		if calls == 2 {
 			return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "s", field.ErrorList{field.Invalid(field.NewPath("spec", "x"), "v", "field is immutable")})
 		}
 		return c.Apply(ctx, o, options...)
@@ -172,7 +173,8 @@ func TestAnObjectThatTheServerRefusesIsNotSentAgainAndAgain(t *testing.T) {
 func TestOneObjectsErrorDoesNotStopTheOthers(t *testing.T) {
 	calls := 0
 	s := newStage(t, interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
-		if calls++; calls == 1 {
+		calls++
+		if calls == 1 {
 			return errors.New("timeout")
 		}
 		return c.Apply(ctx, o, options...)

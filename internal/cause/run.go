@@ -20,10 +20,10 @@ const (
 
 // ended reads why a run of a container ended.
 func (c container) ended(end *corev1.ContainerStateTerminated) Cause {
-	switch {
-	case end.Reason == "OOMKilled":
+	switch end.Reason {
+	case "OOMKilled":
 		return Cause{Reason: OutOfMemory, Message: c.noun() + " was killed for lack of memory" + c.memory()}
-	case end.Reason == "StartError" || end.Reason == "ContainerCannotRun":
+	case "StartError", "ContainerCannotRun":
 		return Cause{Reason: ContainerNotStarted, Message: clip(fmt.Sprintf("%s cannot be started: %s", c.noun(), startError(end.Message)))}
 	}
 	if end.ExitCode == 0 || end.ExitCode == exitKill || end.ExitCode == exitTerm {

@@ -2,6 +2,7 @@ package cause
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -35,8 +36,8 @@ var terminal = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
 // make it differ at each run.
 func LastLine(text string) string {
 	lines := strings.Split(terminal.ReplaceAllString(text, ""), "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		line := strings.TrimSpace(lines[i])
+	for _, line := range slices.Backward(lines) {
+		line := strings.TrimSpace(line)
 		for again := true; again; {
 			again = false
 			for _, s := range stamps {

@@ -36,7 +36,7 @@ func rows(prefix string, value reflect.Value) []string {
 }
 
 func shown(value reflect.Value) string {
-	if d, ok := value.Interface().(metav1.Duration); ok {
+	if d, ok := reflect.TypeAssert[metav1.Duration](value); ok {
 		return "`" + d.Duration.String() + "`"
 	}
 	if value.IsZero() && value.Kind() != reflect.Bool && value.Kind() != reflect.Int {
@@ -59,9 +59,7 @@ func TestThePageTellsEveryKeyAndItsDefault(t *testing.T) {
 		t.Fatal(err)
 	}
 	var written []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `[a-zA-Z0-9.]+` \\|[^|]*\\|").FindAllString(string(text), -1) {
-		written = append(written, row)
-	}
+	written = append(written, regexp.MustCompile("(?m)^\\| `[a-zA-Z0-9.]+` \\|[^|]*\\|").FindAllString(string(text), -1)...)
 	want := rows("", reflect.ValueOf(Default()))
 	slices.Sort(written)
 	slices.Sort(want)

@@ -48,7 +48,8 @@ func (r *Retries) Exhausted(request reconcile.Request, err error) bool {
 	if r.failed == nil {
 		r.failed = map[reconcile.Request]int{}
 	}
-	if r.failed[request]++; r.failed[request] < r.Max {
+	r.failed[request]++
+	if r.failed[request] < r.Max {
 		return false
 	}
 	delete(r.failed, request)

@@ -81,7 +81,8 @@ func (i Installer) Free(ctx context.Context, kind schema.GroupVersionKind) (int,
 		if !controllerutil.RemoveFinalizer(object, v1alpha1.Finalizer) {
 			continue
 		}
-		if err := i.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+		err := i.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if client.IgnoreNotFound(err) != nil {
 			return 0, fmt.Errorf("free %s %s/%s: %w", kind.Kind, object.GetNamespace(), object.GetName(), err)
 		}
 	}

@@ -65,7 +65,8 @@ func (i *Inspector) Inspect(ctx context.Context, namespace, graphName, service s
 	}
 	e.Pods = list.Items
 	slices.SortFunc(e.Pods, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	return e, i.fill(ctx, namespace, &e, sets)
+	err := i.fill(ctx, namespace, &e, sets)
+	return e, err
 }
 
 // fill adds what the pods alone do not tell.

@@ -136,13 +136,14 @@ func (m Models) add(ctx context.Context, byPod map[types.UID]model.Endpoint, nam
 func RunOf(p *corev1.Pod) model.Run {
 	isMain := func(c corev1.ContainerStatus) bool { return c.Name == "main" }
 	named := slices.ContainsFunc(p.Status.ContainerStatuses, isMain)
-	run := string(p.UID)
+	var run strings.Builder
+	run.WriteString(string(p.UID))
 	for _, c := range p.Status.ContainerStatuses {
 		if last := c.LastTerminationState.Terminated; last != nil && (isMain(c) || !named) {
-			run += "/" + last.ContainerID
+			run.WriteString("/" + last.ContainerID)
 		}
 	}
-	return model.Run(run)
+	return model.Run(run.String())
 }
 
 // follower is a pod that lends its node to a leader and serves no API.

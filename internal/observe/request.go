@@ -58,12 +58,13 @@ func (q Requests) Around(ctx context.Context, r *v1alpha1.DynamoGraphDeploymentR
 	}
 	switch {
 	case request.HasGraph(r):
-		return s, q.graph(ctx, &s, r)
+		err = q.graph(ctx, &s, r)
 	case s.Record == nil:
-		return s, q.prerequisites(ctx, &s, r)
+		err = q.prerequisites(ctx, &s, r)
 	default:
-		return s, q.progress(ctx, &s, r)
+		err = q.progress(ctx, &s, r)
 	}
+	return s, err
 }
 
 // jobs sorts what the request owns by the attempt it was made for. Graphs that

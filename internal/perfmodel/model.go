@@ -28,7 +28,7 @@ type Model struct {
 	// Gated attention computes as many gates as query elements.
 	Gated bool `json:"gated,omitempty"`
 
-	Published Quantisation `json:"published,omitempty"`
+	Published Quantisation `json:"published,omitzero"`
 }
 
 // Experts is a mixture of experts.

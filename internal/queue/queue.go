@@ -49,7 +49,8 @@ func (l *Lines) Drain(ctx context.Context) int {
 	// than one look.
 	for quiet := 0; quiet < 3; {
 		left := l.left()
-		if quiet++; left > 0 {
+		quiet++
+		if left > 0 {
 			quiet = 0
 		}
 		select {

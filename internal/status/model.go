@@ -89,7 +89,8 @@ func problems(places []model.Place) string {
 		if place.Problem == "" {
 			continue
 		}
-		if count++; count <= told {
+		count++
+		if count <= told {
 			fmt.Fprintf(&text, "; %s: %s", place.Endpoint.Pod, place.Problem)
 		}
 	}

@@ -63,12 +63,12 @@ func TestAPassTellsItsCauseItsDecisionsAndItsWrites(t *testing.T) {
 	for _, s := range spans {
 		one := told{Name: s.Name, Parent: names[s.Parent.SpanID().String()], Failed: s.Status.Code == codes.Error, Facts: map[string]string{}}
 		for _, a := range s.Attributes {
-			one.Facts[string(a.Key)] = a.Value.Emit()
+			one.Facts[string(a.Key)] = a.Value.String()
 		}
 		for _, e := range s.Events {
 			one.Decided = map[string]string{}
 			for _, a := range e.Attributes {
-				one.Decided[string(a.Key)] = a.Value.Emit()
+				one.Decided[string(a.Key)] = a.Value.String()
 			}
 		}
 		got = append(got, one)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -61,7 +62,8 @@ type deaf struct {
 }
 
 func (d *deaf) Apply(ctx context.Context, configuration runtime.ApplyConfiguration, options ...client.ApplyOption) error {
-	if d.heard++; d.heard%4 == 0 {
+	d.heard++
+	if d.heard%4 == 0 {
 		return nil
 	}
 	return d.Client.Apply(ctx, configuration, options...)
@@ -161,8 +163,7 @@ func play(seed uint64, wrap func(client.Client) client.Client) (*machine, []stri
 	if !m.settle() {
 		return m, append(m.violations, "does not come to rest")
 	}
-	problems := append(m.violations, m.compare(seed)...)
-	return m, append(problems, m.idle()...)
+	return m, slices.Concat(m.violations, m.compare(seed), m.idle())
 }
 
 // settle lets everything happen without faults, until nothing does.

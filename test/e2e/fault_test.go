@@ -245,7 +245,7 @@ func counted(message string) string {
 		return message
 	}
 	var whys []string
-	for _, why := range strings.Split(message[at[1]:], ", ") {
+	for why := range strings.SplitSeq(message[at[1]:], ", ") {
 		if !strings.Contains(why, "untolerated taint") && !strings.Contains(why, "were unschedulable") {
 			whys = append(whys, numbers.ReplaceAllString(why, ""))
 		}

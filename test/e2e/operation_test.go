@@ -100,7 +100,7 @@ func (w world) leaderOtherThan(old string) (holder string) {
 
 func TestAWrongConfigurationEndsTheStartWithAWord(t *testing.T) {
 	t.Parallel()
-	o := operate(t, shared.Kubeconfig, "controller: {wrokers: 3}\nlog: {levle: info}\n")
+	o := operate(t, shared.Kubeconfig, "controller: {wrokers: 3}\nlog: {level: info}\n")
 	err := <-o.ended
 	if exit := (&exec.ExitError{}); !errors.As(err, &exit) || exit.ExitCode() != 1 {
 		t.Errorf("ended with %v", err)
@@ -160,9 +160,8 @@ func (w world) metrics(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		defer response.Body.Close()
 		text, err := io.ReadAll(response.Body)
-		return string(text), err
+		return string(text), errors.Join(err, response.Body.Close())
 	}
 	return "", errors.New("no pod of the operator")
 }

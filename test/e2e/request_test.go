@@ -220,7 +220,7 @@ func TestAProfilerThatIsEvictedIsRunAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.profiler("evicted", first)
-	w.eventually("the request to tell of it", func(ctx context.Context) error {
+	w.eventually("the request to tell of it", func(context.Context) error {
 		c := condition(w.request("evicted"), v1alpha1.ConditionProfiling)
 		if !strings.Contains(c.Message, "attempt 2 of 4") {
 			return errors.New(c.Message)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,9 +66,7 @@ func checkRights() error {
 		for right := range usage.Used {
 			used.Used[right] = true
 		}
-		for right, example := range usage.Denied {
-			used.Denied[right] = example
-		}
+		maps.Copy(used.Denied, usage.Denied)
 	}
 	var problems []string
 	for right, example := range used.Missing() {

@@ -212,7 +212,7 @@ func needed() ([]authorizationv1.ResourceAttributes, error) {
 	for _, object := range objects {
 		switch object.GetKind() {
 		case "ClusterRoleBinding":
-			name, _, _ := unstructured.NestedString(object.Object, "roleRef", "name") //nolint:errcheck // a binding has one
+			name, _, _ := unstructured.NestedString(object.Object, "roleRef", "name")
 			bound[name] = true
 		case "ClusterRole":
 			var role rbacv1.ClusterRole

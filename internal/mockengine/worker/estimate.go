@@ -21,8 +21,7 @@ func (c *Config) estimate(r *reader, knobs Knobs) {
 	}
 	estimator, err := c.estimator(r, knobs.GPU)
 	if err != nil {
-		var unknown *perfmodel.UnknownError
-		if errors.As(err, &unknown) {
+		if unknown, ok := errors.AsType[*perfmodel.UnknownError](err); ok {
 			err = fmt.Errorf("no performance data for %s %q", unknown.Kind, unknown.Name)
 		}
 		c.Timing = "simple: " + err.Error()

@@ -96,8 +96,8 @@ func search(rows []Row, prior perfmodel.Constants, params []parameter, of func(R
 				start[i] = min(1, max(0, origin[i]+0.3*random.NormFloat64()))
 			}
 		}
-		x, y := minimise(objective, start, 0.15, steps)
-		x, y = minimise(objective, x, 0.05, steps)
+		x, _ := minimise(objective, start, 0.15, steps)
+		x, y := minimise(objective, x, 0.05, steps)
 		if y < low {
 			best, low = x, y
 		}

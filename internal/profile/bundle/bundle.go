@@ -131,7 +131,8 @@ func Compose(c *config.Config, o blueprint.Options, found *search.Outcome) (*Bun
 		}
 	}
 	b.Result = r
-	return b, b.report(c, found)
+	err = b.report(c, found)
+	return b, err
 }
 
 // fingerprint tells which constants an answer rests on.
@@ -277,8 +278,7 @@ func Failure(err error) result.Result {
 	case errors.As(err, &unknown) && unknown.Kind == "model":
 		r.Reason = result.ReasonUnknownModel
 	default:
-		var infeasible *search.InfeasibleError
-		if errors.As(err, &infeasible) {
+		if _, ok := errors.AsType[*search.InfeasibleError](err); ok {
 			r.Reason = result.ReasonNoConfiguration
 		}
 	}

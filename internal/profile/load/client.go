@@ -109,7 +109,8 @@ func read(body io.Reader, elapsed func() time.Duration) (Answer, error) {
 		}
 		if len(part.Choices) > 0 && part.Choices[0].Delta.Content+part.Choices[0].Delta.ReasoningContent != "" {
 			a.Last = elapsed()
-			if pieces++; pieces == 1 {
+			pieces++
+			if pieces == 1 {
 				a.First = a.Last
 			}
 		}

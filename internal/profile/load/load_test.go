@@ -90,7 +90,7 @@ func TestRunFailsWhenNobodyAnswers(t *testing.T) {
 
 func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	c := client(t, func(w http.ResponseWriter, r *http.Request) {
+	c := client(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // a server notices that a client left once it has read the request
 		cancel()
 		<-r.Context().Done()
