@@ -50,6 +50,10 @@ func defaultWebhook() Webhook {
 	}
 }
 
+// SystemNamespace is where the operator is installed unless somebody chooses
+// otherwise.
+const SystemNamespace = "dynamo-system"
+
 // ownNamespace is where the operator runs, if its pod was told.
 func ownNamespace() string { return os.Getenv("POD_NAMESPACE") }
 

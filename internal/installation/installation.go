@@ -17,11 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/config"
 )
 
 // Namespace and Deployment say where the operator is installed.
 const (
-	Namespace  = "dynamo-system"
+	Namespace  = config.SystemNamespace
 	Deployment = "dynamo-operator-controller-manager"
 )
 

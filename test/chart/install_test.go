@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 )
 
 const (
@@ -44,7 +47,7 @@ func TestAReleaseLives(t *testing.T) {
 	if err := cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		t.Fatal(err)
 	}
-	helmDo(ctx, t, "install", release, platform, "--namespace", home, "--create-namespace", "--values", "-", "--wait", "--timeout", "5m")
+	helmDo(ctx, t, "install", release, earlier(ctx, t), "--namespace", home, "--create-namespace", "--values", "-", "--wait", "--timeout", "5m")
 	served(ctx, t)
 
 	graph := quickstart(ctx, t)
@@ -83,6 +86,29 @@ func TestAReleaseLives(t *testing.T) {
 		}
 		return errors.Join(err, errors.New("it is there"))
 	})
+}
+
+// earlier is the chart before its last change, as history has it; where there is
+// none, in a shallow clone, the chart itself.
+func earlier(ctx context.Context, t *testing.T) string {
+	t.Helper()
+	git := func(args ...string) ([]byte, error) {
+		return exec.CommandContext(ctx, "git", append([]string{"-C", "../.."}, args...)...).Output()
+	}
+	commit, err := git("rev-list", "--max-count=1", "--skip=1", "HEAD", "--", "charts/platform")
+	if name := strings.TrimSpace(string(commit)); err == nil && name != "" {
+		archive := filepath.Join(t.TempDir(), "chart.tar")
+		if _, err := git("archive", "--output", archive, name, "charts/platform"); err == nil {
+			folder := t.TempDir()
+			if out, err := exec.CommandContext(ctx, "tar", "-xf", archive, "-C", folder).CombinedOutput(); err != nil {
+				t.Fatalf("unpack the chart of %s: %v %s", name, err, out)
+			}
+			summary.Line(t, "charts: upgraded from the chart of %.7s", name)
+			return filepath.Join(folder, "charts/platform")
+		}
+	}
+	summary.Line(t, "charts: no earlier chart in this clone's history; upgraded from the same")
+	return platform
 }
 
 func helmDo(ctx context.Context, t *testing.T, args ...string) {

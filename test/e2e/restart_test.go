@@ -83,6 +83,33 @@ func TestANewerRestartSupersedesOneThatIsUnderWay(t *testing.T) {
 	}
 }
 
+// TestARestartOutlivesTheOperator is not parallel: the operator is killed under
+// it.
+func TestARestartOutlivesTheOperator(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.restful("g"))
+	w.ready("g")
+	w.patchGraph("g", `{"spec":{"restart":{"id":"1"}}}`)
+	w.eventually("the restart to be under way", func(context.Context) error {
+		if r := w.graph("g").Status.Restart; r == nil || r.Phase != v1alpha1.RestartPhaseRestarting {
+			return fmt.Errorf("restart %+v", r)
+		}
+		return nil
+	})
+	w.killOperator()
+	w.eventually("the restart to be completed by the next operator", func(context.Context) error {
+		if r := w.graph("g").Status.Restart; r == nil || r.Phase != v1alpha1.RestartPhaseCompleted || r.ObservedID != "1" {
+			return fmt.Errorf("restart %+v", r)
+		}
+		return nil
+	})
+	for _, pod := range w.pods(w.ctx) {
+		if got := pod.Annotations[v1alpha1.AnnotationRestartAt]; pod.DeletionTimestamp == nil && got != "1" {
+			t.Errorf("%s carries restart %q", pod.Name, got)
+		}
+	}
+}
+
 // phases follows the phases that a graph's restart goes through.
 func (w world) phases(dgd *v1alpha1.DynamoGraphDeployment) func() map[v1alpha1.RestartPhase]bool {
 	w.Helper()

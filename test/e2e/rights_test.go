@@ -87,6 +87,7 @@ func checkRights() error {
 	fmt.Printf("rights: %d granted, %d of them used, %d held for others, %d unused, %d missing\n",
 		len(granted), len(granted)-len(used.Unused(granted)), len(used.Unused(granted))-len(unused), len(unused), len(used.Missing()))
 	for _, right := range unused {
+		fmt.Println("  not used:", right)
 		if *checkUse {
 			problems = append(problems, "granted and not used: "+right.String())
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/installation"
 )
 
 const help = `Print every object that the operator would apply for the graphs and components
@@ -78,7 +77,7 @@ func (o options) run(stdin io.Reader, out, notes io.Writer) error {
 	cfg, err := config.Load(o.config)
 	if err == nil {
 		// Only the operator's pod is told where it runs; here it is where it is installed.
-		cfg.Webhook.Namespace = cmp.Or(cfg.Webhook.Namespace, installation.Namespace)
+		cfg.Webhook.Namespace = cmp.Or(cfg.Webhook.Namespace, config.SystemNamespace)
 		err = cfg.Validate()
 	}
 	if err != nil {
