@@ -69,6 +69,21 @@ func (r *rehearsal) Apply(ctx context.Context, object runtime.ApplyConfiguration
 	return nil
 }
 
+// Get implements client.Client: what was rehearsed is there, for a writer that
+// asks whether an owner still is.
+func (r *rehearsal) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	partial, ok := into.(*metav1.PartialObjectMetadata)
+	for _, stored := range r.stored {
+		if ok && stored.GroupVersionKind() == partial.GroupVersionKind() && client.ObjectKeyFromObject(stored) == key {
+			partial.SetName(stored.GetName())
+			partial.SetNamespace(stored.GetNamespace())
+			partial.SetUID(stored.GetUID())
+			return nil
+		}
+	}
+	return r.Client.Get(ctx, key, into, options...)
+}
+
 // ours are the objects that this operator makes of a manifest, as an API server
 // stores them: the graphs themselves, their children, and those of their
 // components.
