@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -28,9 +27,6 @@ type Object struct {
 type Inventory struct {
 	Metrics *Metrics
 	List    func() (objects []Object, ok bool)
-
-	mu    sync.Mutex
-	known map[place]bool
 }
 
 type place struct{ kind, namespace string }
@@ -69,19 +65,7 @@ func (i *Inventory) Collect(to chan<- prometheus.Metric) {
 	for _, g := range slices.SortedFunc(maps.Keys(counts), order) {
 		to <- prometheus.MustNewConstMetric(resources, prometheus.GaugeValue, float64(counts[g]), g.kind, g.namespace, g.status)
 	}
-	i.forget(places)
-}
-
-// forget drops the series of places that are empty since the last count.
-func (i *Inventory) forget(now map[place]bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for p := range i.known {
-		if !now[p] {
-			i.Metrics.forget(p.kind, p.namespace)
-		}
-	}
-	i.known = now
+	i.Metrics.keep(places)
 }
 
 func truth(b bool) float64 {

@@ -3,6 +3,7 @@
 package metric
 
 import (
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,11 +19,16 @@ type Metrics struct {
 	gaveUp   *prometheus.CounterVec
 	writes   *prometheus.CounterVec
 	ready    *prometheus.HistogramVec
+
+	// counted are the places that have series.
+	mu      sync.Mutex
+	counted map[place]bool
 }
 
 // New makes the metrics and registers them.
 func New(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
+		counted: map[place]bool{},
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    prefix + "reconcile_duration_seconds",
 			Help:    "Time that a pass over one object took.",
@@ -69,6 +75,7 @@ const (
 
 // Pass counts one pass over an object.
 func (m *Metrics) Pass(kind, namespace string, result Result, took time.Duration, err error) {
+	m.count(kind, namespace)
 	m.duration.WithLabelValues(kind, namespace, string(result)).Observe(took.Seconds())
 	m.passes.WithLabelValues(kind, namespace, string(result)).Inc()
 	if err != nil {
@@ -78,12 +85,33 @@ func (m *Metrics) Pass(kind, namespace string, result Result, took time.Duration
 
 // GaveUp counts an object that is left alone until it changes.
 func (m *Metrics) GaveUp(kind, namespace string) {
+	m.count(kind, namespace)
 	m.gaveUp.WithLabelValues(kind, namespace).Inc()
 }
 
 // GraphReady records that a graph became ready.
 func (m *Metrics) GraphReady(namespace string, took time.Duration) {
+	m.count(kindOfGraphs, namespace)
 	m.ready.WithLabelValues(namespace).Observe(max(took, 0).Seconds())
+}
+
+func (m *Metrics) count(kind, namespace string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counted[place{kind, namespace}] = true
+}
+
+// keep drops the series of places that have no object. A last pass over what is
+// gone may come after that and bring some back; the next call finds them, too.
+func (m *Metrics) keep(now map[place]bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for p := range m.counted {
+		if !now[p] {
+			delete(m.counted, p)
+			m.forget(p.kind, p.namespace)
+		}
+	}
 }
 
 // forget drops the series of a kind that has no object left in a namespace.

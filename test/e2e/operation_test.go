@@ -100,7 +100,7 @@ func (w world) leaderOtherThan(old string) (holder string) {
 
 func TestAWrongConfigurationEndsTheStartWithAWord(t *testing.T) {
 	t.Parallel()
-	o := operate(t, shared.Kubeconfig, "controller: {wrokers: 3}\nlog: {level: info}\n")
+	o := operate(t, shared.Kubeconfig, "controller: {wrokers: 3}\nlog: {levle: info}\n") //nolint:misspell // as somebody may mistype it
 	err := <-o.ended
 	if exit := (&exec.ExitError{}); !errors.As(err, &exit) || exit.ExitCode() != 1 {
 		t.Errorf("ended with %v", err)
