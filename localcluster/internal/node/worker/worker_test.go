@@ -452,6 +452,17 @@ func TestActiveDeadline(t *testing.T) {
 	})
 }
 
+// How far the container has come when its pod is evicted is not decided.
+func TestAnEvictedPodHasFailed(t *testing.T) {
+	perform(t, makePod(annotated(FaultEvict, "memory")), func(st *stage) {
+		st.start()
+		st.after(time.Second)
+		if got := st.line(); !strings.HasPrefix(got, "Failed ready=False Evicted ") {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
 func TestFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		faults []func(*corev1.Pod)
@@ -462,7 +473,6 @@ func TestFaults(t *testing.T) {
 		"and cannot be pulled again":             {[]func(*corev1.Pod){annotated(FaultImagePull, "true")}, 1500 * time.Millisecond, "Pending ready=False main:ImagePullBackOff"},
 		"an image whose name is none":            {[]func(*corev1.Pod){image("Engine:1")}, time.Minute, "Pending ready=False main:InvalidImageName"},
 		"a program that cannot be started":       {[]func(*corev1.Pod){annotated(FaultStart, "exec: no such file"), policy(corev1.RestartPolicyNever)}, time.Second, "Failed ready=False main:StartError(128)"},
-		"an eviction":                            {[]func(*corev1.Pod){annotated(FaultEvict, "memory")}, time.Second, "Failed ready=False Evicted main:ContainerCreating"},
 		"a crash some time after the start":      {[]func(*corev1.Pod){annotated(FaultCrashAfter, "5s"), policy(corev1.RestartPolicyNever)}, 6 * time.Second, "Failed ready=False main:Error(137)"},
 		"not before":                             {[]func(*corev1.Pod){annotated(FaultCrashAfter, "5s")}, 4 * time.Second, "Running ready=True main:running"},
 		"a crash with a code":                    {[]func(*corev1.Pod){annotated(FaultCrashAfter, "5s"), annotated(FaultExitCode, "3"), policy(corev1.RestartPolicyNever)}, 6 * time.Second, "Failed ready=False main:Error(3)"},
