@@ -2,6 +2,7 @@ package node
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -109,12 +110,21 @@ func TestADeploymentIsServedAndCanBeWatched(t *testing.T) {
 	name := s.podsOf("web")[0].Name
 
 	logs := s.kubectl("logs", "-f", name)
+	var complaint bytes.Buffer
+	logs.Stderr = &complaint
 	out, err := logs.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := logs.Start(); err != nil {
 		t.Fatal(err)
+	}
+	// A log is followed from its first line on; a pod deleted before that line came
+	// may be gone before kubectl asks for it.
+	followed := bufio.NewReader(out)
+	first, err := followed.ReadString('\n')
+	if err != nil {
+		t.Fatalf("kubectl logs -f ended with %v: %s", err, complaint.String())
 	}
 	if got, want := s.get(s.forward("pod/"+name, "8000")+"/hello"), "hello from "+name; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -123,15 +133,15 @@ func TestADeploymentIsServedAndCanBeWatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A followed log ends with its container.
-	text, err := io.ReadAll(out)
+	rest, err := io.ReadAll(followed)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := logs.Wait(); err != nil {
-		t.Fatal(err)
+		t.Fatalf("kubectl logs -f: %v: %s", err, complaint.String())
 	}
 	for _, want := range []string{"listening on 127.", "greeted", "asked to end"} {
-		if !strings.Contains(string(text), want) {
+		if text := first + string(rest); !strings.Contains(text, want) {
 			t.Errorf("no %q in the log:\n%s", want, text)
 		}
 	}
