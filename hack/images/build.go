@@ -35,6 +35,9 @@ func build(program string, on platform, ldflags, dir string) (string, error) {
 	return binary, nil
 }
 
+// user runs every program; the number of its group is the same.
+const user = "65532"
+
 // contents are the files of an image: the program, a name for its user, and the
 // list of what the program is made of.
 func contents(program, binary string, r release) ([]file, error) {
@@ -51,9 +54,23 @@ func contents(program, binary string, r release) ([]file, error) {
 		return nil, err
 	}
 	return []file{
-		{path: "etc/group", data: []byte("nonroot:x:65532:\n")},
-		{path: "etc/passwd", data: []byte("nonroot:x:65532:65532:nonroot:/:/none\n")},
+		{path: "etc/group", data: []byte("nonroot:x:" + user + ":\n")},
+		{path: "etc/passwd", data: []byte("nonroot:x:" + user + ":" + user + ":nonroot:/:/none\n")},
 		{path: program, data: code, executable: true},
 		{path: "sbom.spdx.json", data: bill},
 	}, nil
+}
+
+// writeFiles lays the files of an image out below a folder.
+func writeFiles(to string, files []file) error {
+	for _, f := range files {
+		path := filepath.Join(to, f.path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, f.data, f.mode()); err != nil {
+			return err
+		}
+	}
+	return nil
 }

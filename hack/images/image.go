@@ -8,7 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
-	"strconv"
+	"io/fs"
 	"time"
 )
 
@@ -27,11 +27,11 @@ type file struct {
 	executable bool
 }
 
-func (f file) mode() string {
+func (f file) mode() fs.FileMode {
 	if f.executable {
-		return "0555"
+		return 0o555
 	}
-	return "0444"
+	return 0o444
 }
 
 // blob is content by its digest.
@@ -86,7 +86,7 @@ func newImage(program string, on platform, files []file, r release) (image, erro
 		"architecture": on.arch,
 		"os":           on.os,
 		"config": map[string]any{
-			"User":       "65532:65532",
+			"User":       user + ":" + user,
 			"Entrypoint": []string{"/" + program},
 			"Env":        []string{"PATH=/"},
 			"WorkingDir": "/",
@@ -137,11 +137,7 @@ func layer(files []file, at time.Time) ([]byte, error) {
 		return nil, err
 	}
 	for _, f := range files {
-		mode, err := strconv.ParseInt(f.mode(), 8, 64)
-		if err != nil {
-			return nil, err
-		}
-		if err := writeFile(w, f.path, mode, f.data, at); err != nil {
+		if err := writeFile(w, f.path, int64(f.mode()), f.data, at); err != nil {
 			return nil, err
 		}
 	}

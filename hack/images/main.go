@@ -18,9 +18,13 @@ type plan struct {
 	programs  []string
 	platforms []platform
 	out       string
+	unpack    bool
 	release   release
 	ldflags   string
 }
+
+// shipped are the programs that run in clusters.
+var shipped = []string{"dynamo-operator", "dynamo-mocker", "dynamo-profiler"}
 
 // release is what an image says about where it comes from.
 type release struct {
@@ -53,9 +57,10 @@ func run(args []string, out io.Writer) error {
 
 func parse(args []string) (plan, error) {
 	flags := flag.NewFlagSet("images", flag.ContinueOnError)
-	programs := flags.String("programs", "dynamo-operator,dynamo-mocker,dynamo-profiler", "programs below cmd/, by comma")
+	programs := flags.String("programs", strings.Join(shipped, ","), "programs below cmd/, by comma")
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "platforms, by comma")
 	out := flags.String("out", "dist/images", "folder for the archives")
+	unpack := flags.Bool("unpack", false, "write the files of one program for one platform instead, for others to pack")
 	version := flags.String("version", "dev", "version label and tag")
 	commit := flags.String("commit", "unknown", "revision label")
 	date := flags.String("date", "1970-01-01", "day of the commit, the time of everything in the image")
@@ -70,6 +75,7 @@ func parse(args []string) (plan, error) {
 	p := plan{
 		programs: strings.Split(*programs, ","),
 		out:      *out,
+		unpack:   *unpack,
 		release:  release{version: *version, commit: *commit, date: day},
 		ldflags:  *ldflags,
 	}
@@ -79,6 +85,9 @@ func parse(args []string) (plan, error) {
 			return plan{}, err
 		}
 		p.platforms = append(p.platforms, one)
+	}
+	if p.unpack && (len(p.programs) != 1 || len(p.platforms) != 1) {
+		return plan{}, fmt.Errorf("unpack %d programs for %d platforms: want one of each", len(p.programs), len(p.platforms))
 	}
 	return p, nil
 }
@@ -100,6 +109,9 @@ func (p plan) write(program string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
+		if p.unpack {
+			return writeFiles(p.out, files)
+		}
 		one, err := newImage(program, on, files, p.release)
 		if err != nil {
 			return err
@@ -107,7 +119,7 @@ func (p plan) write(program string, out io.Writer) error {
 		images = append(images, one)
 		fmt.Fprintf(out, "%s %s\n", program, on)
 		for _, f := range files {
-			fmt.Fprintf(out, "  %s %10d /%s\n", f.mode(), len(f.data), f.path)
+			fmt.Fprintf(out, "  %04o %10d /%s\n", f.mode(), len(f.data), f.path)
 		}
 	}
 	path := filepath.Join(p.out, program+".tar")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -40,7 +41,7 @@ func billOfMaterials(program string, info *debug.BuildInfo, r release) ([]byte, 
 		id := "SPDXRef-module-" + strconv.Itoa(i)
 		parcels = append(parcels, parcel{
 			ID: id, Name: module.Path, Version: cmp.Or(module.Version, "devel"), Download: "NOASSERTION",
-			Refs: []reference{{Category: "PACKAGE-MANAGER", Type: "purl", Locator: "pkg:golang/" + module.Path + "@" + module.Version}},
+			Refs: []reference{{Category: "PACKAGE-MANAGER", Type: "purl", Locator: "pkg:golang/" + module.Path + "@" + strings.TrimPrefix(module.Version, "go")}},
 		})
 		relations = append(relations, relation{From: own, Type: "DEPENDS_ON", To: id})
 	}
