@@ -18,7 +18,8 @@ func estimate(seconds, spread float64) Estimate {
 
 // Estimator answers questions about one setup.
 type Estimator struct {
-	c cost
+	c      cost
+	memory Memory
 }
 
 // Estimator checks a setup and binds the constants of its engine.
@@ -30,11 +31,15 @@ func (c Catalog) Estimator(s Setup) (*Estimator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Estimator{c: cost{Setup: s.filled(), k: k}}, nil
+	e := &Estimator{c: bind(s.filled(), k)}
+	e.memory = e.c.memory()
+	return e, nil
 }
 
 // With replaces the constants; for fitting them.
-func (e *Estimator) With(k Constants) *Estimator { return &Estimator{c: cost{Setup: e.c.Setup, k: k}} }
+func (e *Estimator) With(k Constants) *Estimator {
+	return &Estimator{c: bind(e.c.Setup, k), memory: e.memory}
+}
 
 // Setup is the setup with its defaults filled in.
 func (e *Estimator) Setup() Setup { return e.c.Setup }

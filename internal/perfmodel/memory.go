@@ -21,8 +21,8 @@ type Memory struct {
 func (m Memory) Fits() bool { return m.Tokens > 0 }
 
 // weights is the room of the weights on the fullest GPU.
-func (c cost) weights() float64 {
-	m, p, q := c.Model, c.Parallel, c.Quantisation
+func (c *cost) weights() float64 {
+	m, p, q := &c.Model, c.Parallel, c.Quantisation
 	h, t, pp := float64(m.Hidden), float64(p.TP), float64(p.PP)
 	dense := float64(m.attending())*m.attentionWeights() + float64(m.Layers-m.attending())*m.linearWeights()
 	dense += 3 * h * float64(m.FFN) * float64(m.Layers-m.expertLayers())
@@ -39,9 +39,10 @@ func (c cost) weights() float64 {
 	return total + embedding
 }
 
-// Memory lays out one GPU.
-func (e *Estimator) Memory() Memory {
-	c := e.c
+// Memory is the layout of one GPU.
+func (e *Estimator) Memory() Memory { return e.memory }
+
+func (c *cost) memory() Memory {
 	p := c.Parallel
 	kv := c.Quantisation.Cache.Bytes()
 	perToken := c.Model.cachePerToken() * kv / float64(p.PP)
@@ -73,7 +74,7 @@ func (e *Estimator) Memory() Memory {
 // MaxConcurrency is how many requests of isl prompt and osl output tokens the
 // whole engine can run at once.
 func (e *Estimator) MaxConcurrency(isl, osl int) int {
-	perRank := e.Memory().Tokens / e.c.Parallel.DP / max(1, isl+osl)
+	perRank := e.memory.Tokens / e.c.Parallel.DP / max(1, isl+osl)
 	if e.c.MaxSequences > 0 {
 		perRank = min(perRank, e.c.MaxSequences)
 	}

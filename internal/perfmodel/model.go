@@ -69,7 +69,7 @@ type Linear struct {
 func (m Model) Mixture() bool { return m.Experts != nil }
 
 // attending is how many layers keep a cache that grows with the sequence.
-func (m Model) attending() int {
+func (m *Model) attending() int {
 	if m.Linear != nil {
 		return m.Layers - m.Linear.Layers
 	}
@@ -77,7 +77,7 @@ func (m Model) attending() int {
 }
 
 // expertLayers is how many layers have experts.
-func (m Model) expertLayers() int {
+func (m *Model) expertLayers() int {
 	if m.Experts == nil {
 		return 0
 	}
@@ -85,7 +85,7 @@ func (m Model) expertLayers() int {
 }
 
 // attentionWeights counts the elements of one layer's projections.
-func (m Model) attentionWeights() float64 {
+func (m *Model) attentionWeights() float64 {
 	h := float64(m.Hidden)
 	if l := m.Latent; l != nil {
 		heads := float64(m.Heads)
@@ -104,7 +104,7 @@ func (m Model) attentionWeights() float64 {
 }
 
 // linearWeights counts the elements of one linear-attention layer's projections.
-func (m Model) linearWeights() float64 {
+func (m *Model) linearWeights() float64 {
 	l := m.Linear
 	if l == nil {
 		return 0
@@ -135,7 +135,7 @@ func (m Model) Parameters() (total, active float64) {
 
 // cachePerToken is how many elements a token keeps in the cache. Layers with a
 // window are counted like the others: not every engine gives back what slid out.
-func (m Model) cachePerToken() float64 {
+func (m *Model) cachePerToken() float64 {
 	if m.Latent != nil {
 		return float64(m.attending()) * float64(m.Latent.KV+m.Latent.RoPE)
 	}

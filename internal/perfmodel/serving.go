@@ -42,31 +42,38 @@ func (l Load) fresh() (fresh, cached float64) {
 	return fresh, float64(l.Input) - fresh
 }
 
+// prompt is the prefill of one request, and step one step of a rank's batch in
+// the middle of the answers, in seconds. They are what a load costs.
+func (c *cost) prompt(l Load) float64 {
+	fresh, cached := l.fresh()
+	return c.prefill(1, fresh, cached)
+}
+
+func (c *cost) step(batch float64, l Load) float64 {
+	return c.decode(batch, float64(l.Input)+float64(l.Output)/2)
+}
+
 // token is the mean time per output token of a rank's batch, in seconds: the
 // step itself, and other requests' prompts computed in between.
-func (c cost) token(batch float64, l Load) float64 {
-	fresh, cached := l.fresh()
-	step := c.decode(batch, float64(l.Input)+float64(l.Output)/2)
-	return step + c.k.Interference*(batch-1)/float64(max(1, l.Output))*c.prefill(1, fresh, cached)
+func (c *cost) token(batch, prompt, step float64, l Load) float64 {
+	return step + c.k.Interference*(batch-1)/float64(max(1, l.Output))*prompt
 }
 
 // first is the mean time to the first token in a closed loop of requests of
 // about the same length, in seconds.
-func (c cost) first(batch float64, l Load) float64 {
-	fresh, cached := l.fresh()
-	return c.k.First*1e-6 + c.prefill(1, fresh, cached)*(1+c.k.Queue*math.Pow(batch-1, c.k.QueueGrowth))
+func (c *cost) first(batch, prompt float64) float64 {
+	return c.k.First*1e-6 + prompt*(1+c.k.Queue*math.Pow(batch-1, c.k.QueueGrowth))
 }
 
 // together is the same if requests are equal: those that end together come back
 // together, and a step computes as many of their prompts as it takes in.
-func (c cost) together(batch float64, l Load) float64 {
-	fresh, cached := l.fresh()
+func (c *cost) together(batch, prompt, step float64, l Load) float64 {
+	fresh, _ := l.fresh()
 	prompts := min(batch, math.Ceil(float64(c.MaxBatchedTokens)/BesideDecode/fresh))
-	step := c.decode(batch, float64(l.Input)+float64(l.Output)/2)
-	return c.k.First*1e-6 + c.k.Interference*prompts*c.prefill(1, fresh, cached) + step
+	return c.k.First*1e-6 + c.k.Interference*prompts*prompt + step
 }
 
-func (c cost) perRank(concurrency int) float64 {
+func (c *cost) perRank(concurrency int) float64 {
 	return math.Ceil(float64(max(1, concurrency)) / float64(c.Parallel.DP))
 }
 
@@ -75,22 +82,24 @@ func (e *Estimator) Aggregated(l Load) (Serving, error) {
 	if most := e.MaxConcurrency(l.Input, l.Output); l.Concurrency > most {
 		return Serving{}, &CapacityError{Concurrency: l.Concurrency, Most: most}
 	}
-	batch := e.c.perRank(l.Concurrency)
-	first := e.c.first(batch, l)
+	batch, prompt := e.c.perRank(l.Concurrency), e.c.prompt(l)
+	step := e.c.step(batch, l)
+	first := e.c.first(batch, prompt)
 	if batch > 1 {
-		first = max(first, e.c.together(batch, l))
+		first = max(first, e.c.together(batch, prompt, step, l))
 	}
-	return e.serving(first, e.c.token(batch, l), l), nil
+	return e.serving(first, e.c.token(batch, prompt, step, l), l), nil
 }
 
 // PerToken is the mean time between output tokens under a load that fits.
 func (e *Estimator) PerToken(l Load) Estimate {
-	return estimate(e.c.token(e.c.perRank(l.Concurrency), l), e.spread().TokenP90)
+	batch := e.c.perRank(l.Concurrency)
+	return estimate(e.c.token(batch, e.c.prompt(l), e.c.step(batch, l), l), e.spread().TokenP90)
 }
 
 // First is the mean time to the first token under a load that fits.
 func (e *Estimator) First(l Load) Estimate {
-	return estimate(e.c.first(e.c.perRank(l.Concurrency), l), e.spread().FirstP90)
+	return estimate(e.c.first(e.c.perRank(l.Concurrency), e.c.prompt(l)), e.spread().FirstP90)
 }
 
 // Offered estimates an engine to which more requests are offered than fit: what
@@ -100,7 +109,8 @@ func (e *Estimator) Offered(l Load) Serving {
 	if most := e.MaxConcurrency(l.Input, l.Output) / e.c.Parallel.DP; most > 0 {
 		batch = min(batch, float64(most))
 	}
-	return e.serving(e.c.first(batch, l), e.c.token(batch, l), l)
+	prompt := e.c.prompt(l)
+	return e.serving(e.c.first(batch, prompt), e.c.token(batch, prompt, e.c.step(batch, l), l), l)
 }
 
 func (e *Estimator) serving(first, token float64, l Load) Serving {
@@ -114,16 +124,14 @@ func (e *Estimator) serving(first, token float64, l Load) Serving {
 // PrefillRate is how many prompts per second an engine that only prefills can
 // compute, all attention ranks together.
 func (e *Estimator) PrefillRate(l Load) float64 {
-	fresh, cached := l.fresh()
-	return float64(e.c.Parallel.DP) / e.c.prefill(1, fresh, cached)
+	return float64(e.c.Parallel.DP) / e.c.prompt(l)
 }
 
 // PrefillOnly estimates the first token of a prefill engine to which requests
 // come at random with rate per second; the decode engine adds the transfer. An
 // overloaded engine has no answer.
 func (e *Estimator) PrefillOnly(l Load, rate float64) (Estimate, error) {
-	fresh, cached := l.fresh()
-	service := e.c.prefill(1, fresh, cached)
+	service := e.c.prompt(l)
 	servers := float64(e.c.Parallel.DP)
 	busy := rate * service / servers
 	if busy >= 1 {
@@ -149,7 +157,7 @@ func (e *Estimator) DecodeOnly(l Load) (Serving, error) {
 		return Serving{}, &CapacityError{Concurrency: l.Concurrency, Most: most}
 	}
 	batch := e.c.perRank(l.Concurrency)
-	token := e.c.decode(batch, float64(l.Input)+float64(l.Output)/2)
+	token := e.c.step(batch, l)
 	s := e.serving(0, token, l)
 	s.FirstToken = e.Transfer(l.Input)
 	return s, nil

@@ -10,28 +10,52 @@ import "math"
 type cost struct {
 	Setup
 	k Constants
+	// What the tables say of this setup, looked up once: a search asks for the
+	// same setup thousands of times.
+	dense, expert, plain format
+	layer, expertLayer   float64 // fixed times
+	streaming            float64 // bandwidth while reading weights
+	attention            float64 // speed of attention
+}
+
+// format is how fast an engine computes with a number format, and what an
+// element of a weight and of an input takes.
+type format struct{ speed, weight, input float64 }
+
+func bind(s Setup, k Constants) cost {
+	of := func(p Precision, share float64) format {
+		return format{speed: s.GPU.flops(p) * share, weight: p.Bytes(), input: p.activation()}
+	}
+	q := s.Quantisation
+	return cost{
+		Setup: s, k: k,
+		dense: of(q.Weights, k.compute(q.Weights)), expert: of(q.Experts, k.ExpertCompute), plain: of(BF16, k.compute(BF16)),
+		layer: generationOf(k.Layer, s.GPU.Generation), expertLayer: generationOf(k.ExpertLayer, s.GPU.Generation),
+		streaming: s.GPU.bandwidth() * k.Weights,
+		attention: s.GPU.flops(BF16) * k.Attention,
+	}
 }
 
 // product is a matrix product of m rows with a k by n matrix of weights.
-func (c cost) product(m, n, k float64, p Precision) float64 {
-	compute := 2 * m * n * k / (c.GPU.flops(p) * c.k.compute(p))
-	bytes := p.Bytes()*n*k + p.activation()*m*k + 2*m*n
-	return max(compute, bytes/(c.GPU.bandwidth()*c.k.Weights))
+func (c *cost) product(m, n, k float64, f *format) float64 {
+	compute := 2 * m * n * k / f.speed
+	bytes := f.weight*n*k + f.input*m*k + 2*m*n
+	return max(compute, bytes/c.streaming)
 }
 
 // split divides heads among tensor-parallel ranks, each having at least one.
 func split(n, ranks int) float64 { return max(1, float64(n)/float64(ranks)) }
 
 // projections are the products around attention, of one layer.
-func (c cost) projections(m float64) float64 {
-	s, t, h := c.Model, c.Parallel.TP, float64(c.Model.Hidden)
-	w := c.Quantisation.Weights
+func (c *cost) projections(m float64) float64 {
+	s, t, h := &c.Model, c.Parallel.TP, float64(c.Model.Hidden)
+	w := &c.dense
 	if l := s.Latent; l != nil {
 		n := split(s.Heads, t)
 		time := c.product(m, float64(l.Query+l.KV+l.RoPE), h, w)
 		time += c.product(m, n*float64(l.NoPE+l.RoPE), float64(max(l.Query, 1)), w)
-		time += c.product(m, n*float64(l.KV), float64(l.NoPE), BF16)
-		time += c.product(m, n*float64(l.Value), float64(l.KV), BF16)
+		time += c.product(m, n*float64(l.KV), float64(l.NoPE), &c.plain)
+		time += c.product(m, n*float64(l.Value), float64(l.KV), &c.plain)
 		return time + c.product(m, h, n*float64(l.Value), w)
 	}
 	d, query := float64(s.HeadSize), split(s.Heads, t)
@@ -44,22 +68,22 @@ func (c cost) projections(m float64) float64 {
 
 // linear is a layer of linear attention: its products, and its state read and
 // written once per sequence.
-func (c cost) linear(m, sequences float64) float64 {
+func (c *cost) linear(m, sequences float64) float64 {
 	l, t, h := c.Model.Linear, c.Parallel.TP, float64(c.Model.Hidden)
 	keys, values := split(l.KeyHeads, t)*float64(l.Size), split(l.Heads, t)*float64(l.Size)
-	w := c.Quantisation.Weights
+	w := &c.dense
 	time := c.product(m, 2*keys+2*values, h, w) + c.product(m, h, values, w)
 	state := 2 * 4 * values * float64(l.Size) * sequences / (c.GPU.bandwidth() * c.k.Cache)
-	compute := 8 * m * values * float64(l.Size) / (c.GPU.flops(BF16) * c.k.Attention)
+	compute := 8 * m * values * float64(l.Size) / c.attention
 	return time + max(state, compute)
 }
 
 // network is the dense feed-forward part of a layer.
-func (c cost) network(m float64, width int) float64 {
+func (c *cost) network(m float64, width int) float64 {
 	if width == 0 {
 		return 0
 	}
-	f, h, w := float64(width)/float64(c.Parallel.TP), float64(c.Model.Hidden), c.Quantisation.Weights
+	f, h, w := float64(width)/float64(c.Parallel.TP), float64(c.Model.Hidden), &c.dense
 	return c.product(m, 2*f, h, w) + c.product(m, h, f, w)
 }
 
@@ -68,15 +92,14 @@ func (c cost) network(m float64, width int) float64 {
 const imbalance = 1.05
 
 // experts is the mixture part of a layer, for m tokens of each attention rank.
-func (c cost) experts(m float64) float64 {
+func (c *cost) experts(m float64) float64 {
 	e, p := c.Model.Experts, c.Parallel
 	group, h, f := float64(p.TP*p.DP), float64(c.Model.Hidden), float64(e.FFN)
 	tokens := m * float64(p.DP)
 	count, active := float64(e.Count), float64(e.Active)
-	q := c.Quantisation.Experts
 	touched := count * (1 - math.Pow(1-active/count, max(1, tokens*c.k.Scatter)))
-	compute := 6 * tokens * active * h * f / group / (c.GPU.flops(q) * c.k.ExpertCompute)
-	bytes := q.Bytes()*3*h*f*touched/group + 4*tokens*active*h/group
+	compute := 6 * tokens * active * h * f / group / c.expert.speed
+	bytes := c.expert.weight*3*h*f*touched/group + 4*tokens*active*h/group
 	time := max(compute, bytes/(c.GPU.bandwidth()*c.k.ExpertBandwidth))
 	if p.EP > 1 {
 		time *= imbalance
@@ -84,16 +107,16 @@ func (c cost) experts(m float64) float64 {
 	if p.DP > 1 {
 		time += 2 * c.exchange(tokens*h*2, p.TP*p.DP)
 	}
-	return time + c.product(m, count, h, BF16) + c.network(m, e.Shared)
+	return time + c.product(m, count, h, &c.plain) + c.network(m, e.Shared)
 }
 
 // expertOverhead is the fixed time of a layer with experts.
-func (c cost) expertOverhead() float64 {
-	return (generationOf(c.k.ExpertLayer, c.GPU.Generation) + c.k.Route*float64(c.Model.Experts.Count)/100) * 1e-6
+func (c *cost) expertOverhead() float64 {
+	return (c.expertLayer + c.k.Route*float64(c.Model.Experts.Count)/100) * 1e-6
 }
 
 // exchange moves bytes among n GPUs once.
-func (c cost) exchange(bytes float64, n int) float64 {
+func (c *cost) exchange(bytes float64, n int) float64 {
 	if n <= 1 {
 		return 0
 	}
@@ -102,7 +125,7 @@ func (c cost) exchange(bytes float64, n int) float64 {
 }
 
 // reduce sums m rows of the hidden size over the tensor-parallel ranks.
-func (c cost) reduce(m float64) float64 {
+func (c *cost) reduce(m float64) float64 {
 	n := c.Parallel.TP
 	if n <= 1 {
 		return 0
@@ -113,8 +136,8 @@ func (c cost) reduce(m float64) float64 {
 
 // layers is everything of a pass but attention and the output: m tokens of
 // sequences sequences through all layers.
-func (c cost) layers(m, sequences float64) float64 {
-	s, g := c.Model, c.GPU.Generation
+func (c *cost) layers(m, sequences float64) float64 {
+	s := &c.Model
 	attending, mixed := float64(s.attending()), float64(s.expertLayers())
 	all := float64(s.Layers)
 	time := attending * c.projections(m)
@@ -131,7 +154,7 @@ func (c cost) layers(m, sequences float64) float64 {
 	if mixed > 0 {
 		time += mixed * (c.experts(m) + c.expertOverhead())
 	}
-	time += all*2*c.reduce(m) + (all-mixed)*generationOf(c.k.Layer, g)*1e-6
+	time += all*2*c.reduce(m) + (all-mixed)*c.layer*1e-6
 	if pp := float64(c.Parallel.PP); pp > 1 {
 		time += (pp - 1) * (2*m*float64(s.Hidden)/c.GPU.link(c.Parallel.GPUs()) + 10e-6)
 	}
@@ -139,12 +162,12 @@ func (c cost) layers(m, sequences float64) float64 {
 }
 
 // output is the product with the vocabulary, for as many rows as sequences.
-func (c cost) output(rows float64) float64 {
-	return c.product(rows, float64(c.Model.Vocab)/float64(c.Parallel.TP), float64(c.Model.Hidden), BF16)
+func (c *cost) output(rows float64) float64 {
+	return c.product(rows, float64(c.Model.Vocab)/float64(c.Parallel.TP), float64(c.Model.Hidden), &c.plain)
 }
 
 // reach is how far a layer looks back from position s, and in how many layers.
-func (c cost) reach(s float64) (full, window, windowLayers float64) {
+func (c *cost) reach(s float64) (full, window, windowLayers float64) {
 	layers := float64(c.Model.attending())
 	if c.Model.Sparse > 0 {
 		s = min(s, float64(c.Model.Sparse))
@@ -161,7 +184,7 @@ const indexHeads, indexSize = 32, 128
 
 // lookback is attention of one new token of each of n sequences to a context of
 // s tokens, in all layers.
-func (c cost) lookback(n, s float64) float64 {
+func (c *cost) lookback(n, s float64) float64 {
 	layers := float64(c.Model.attending())
 	full, window, share := c.reach(s)
 	span := full*(1-share) + window*share
@@ -174,7 +197,7 @@ func (c cost) lookback(n, s float64) float64 {
 	if l := c.Model.Latent; l != nil {
 		width := float64(l.KV + l.RoPE)
 		bytes := width * kv * span * n / bandwidth
-		compute := 2 * n * span * split(c.Model.Heads, c.Parallel.TP) * (width + float64(l.KV)) / (c.GPU.flops(BF16) * c.k.Attention)
+		compute := 2 * n * span * split(c.Model.Heads, c.Parallel.TP) * (width + float64(l.KV)) / c.attention
 		return layers * (max(bytes, compute) + index)
 	}
 	return layers * (2*split(c.Model.KVHeads, c.Parallel.TP)*float64(c.Model.HeadSize)*kv*span*n/bandwidth + index)
@@ -182,7 +205,7 @@ func (c cost) lookback(n, s float64) float64 {
 
 // lookaround is attention of new tokens, of which before are cached, to
 // everything up to themselves, in all layers.
-func (c cost) lookaround(fresh, before float64) float64 {
+func (c *cost) lookaround(fresh, before float64) float64 {
 	layers := float64(c.Model.attending())
 	s := fresh + before
 	pairs := func(limit float64) float64 {
@@ -196,7 +219,7 @@ func (c cost) lookaround(fresh, before float64) float64 {
 	if full == s {
 		work = (s*s-before*before)/2*(1-share) + pairs(window)*share
 	}
-	flops := c.GPU.flops(BF16) * c.k.Attention
+	flops := c.attention
 	var index float64
 	if c.Model.Sparse > 0 {
 		index = 2 * indexHeads * indexSize * (s*s - before*before) / 2 / flops
@@ -209,18 +232,18 @@ func (c cost) lookaround(fresh, before float64) float64 {
 }
 
 // rows bounds how many sequences of a batch share a pass of a pipeline.
-func (c cost) rows(batch float64) float64 {
+func (c *cost) rows(batch float64) float64 {
 	return math.Ceil(batch / float64(c.Parallel.PP))
 }
 
 // decode is one step of a rank's batch at a mean context.
-func (c cost) decode(batch, context float64) float64 {
+func (c *cost) decode(batch, context float64) float64 {
 	b := c.rows(batch)
 	return c.layers(b, b) + c.lookback(b, context) + c.output(b) + (c.k.Host+c.k.Sequence*batch)*1e-6
 }
 
 // prefill computes fresh tokens of each of batch prompts after cached ones.
-func (c cost) prefill(batch, fresh, cached float64) float64 {
+func (c *cost) prefill(batch, fresh, cached float64) float64 {
 	if fresh <= 0 {
 		return 0
 	}

@@ -122,7 +122,7 @@ func Compose(c *config.Config, o blueprint.Options, found *search.Outcome) (*Bun
 	r.Message = fmt.Sprintf("%s meets the goal: ttft %.4g ms, itl %.4g ms, %.0f tokens a second and GPU", best, best.TTFT.Value, best.ITL.Value, best.TokensPerGPU)
 	if !best.Met() {
 		r.Reason = result.ReasonTargetsMissed
-		r.Message = fmt.Sprintf("no configuration meets the goal; the closest, %s: %s", best, strings.Join(best.Misses, "; "))
+		r.Message = fmt.Sprintf("no configuration meets the goal; the closest, %s: %s", best, best.Missed())
 		if len(found.Remedies) > 0 {
 			r.Message += "; what would: " + found.Remedies[0]
 		}

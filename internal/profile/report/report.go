@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/search"
@@ -97,7 +96,7 @@ func (r Report) verdict() string {
 	if best.Met() {
 		return "All targets are met by " + best.String() + "."
 	}
-	return "No configuration meets the goal. The closest is " + best.String() + ": " + strings.Join(best.Misses, "; ") + "."
+	return "No configuration meets the goal. The closest is " + best.String() + ": " + best.Missed() + "."
 }
 
 // row is a candidate in a table.
@@ -111,7 +110,7 @@ func (r Report) table() []row {
 	for i, c := range r.Outcome.Candidates[:min(rows, len(r.Outcome.Candidates))] {
 		line := row{
 			Name: c.String(), TTFT: bandText(c.TTFT), ITL: bandText(c.ITL), Tokens: fmt.Sprintf("%.0f", c.TokensPerGPU),
-			Rate: fmt.Sprintf("%.3g", c.Rate), GPUs: fmt.Sprint(c.GPUs), Cost: cost(c), Why: strings.Join(c.Misses, "; "), Chosen: i == 0, Met: c.Met(),
+			Rate: fmt.Sprintf("%.3g", c.Rate), GPUs: fmt.Sprint(c.GPUs), Cost: cost(c), Why: c.Missed(), Chosen: i == 0, Met: c.Met(),
 		}
 		switch {
 		case i == 0:

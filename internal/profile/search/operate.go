@@ -22,30 +22,31 @@ const mostSequences = 512
 
 // served is an engine at a load.
 type served struct {
-	engine
+	*engine
 	concurrency int
 	ttft, itl   Band
 	requests    float64 // per second
 }
 
-func (p Problem) load(concurrency int) perfmodel.Load {
+func (p *Problem) load(concurrency int) perfmodel.Load {
 	return perfmodel.Load{Concurrency: concurrency, Input: p.Goal.ISL, Output: p.Goal.OSL}
 }
 
 // at is an engine with so many requests for each of its ranks. Every pair asks
 // for much the same loads, so they are remembered.
-func (p Problem) at(e engine, mode config.Mode, perRank int) (served, bool) {
-	if s, ok := e.known[place{mode, perRank}]; ok {
+func (p *Problem) at(e *engine, mode config.Mode, perRank int) (served, bool) {
+	known := e.known[mode == config.Aggregated]
+	if s, ok := known[perRank]; ok {
 		return s, true
 	}
 	s, ok := p.estimate(e, mode, perRank)
 	if ok {
-		e.known[place{mode, perRank}] = s
+		known[perRank] = s
 	}
 	return s, ok
 }
 
-func (p Problem) estimate(e engine, mode config.Mode, perRank int) (served, bool) {
+func (p *Problem) estimate(e *engine, mode config.Mode, perRank int) (served, bool) {
 	concurrency := perRank * e.layout.Ranks()
 	estimate := e.DecodeOnly
 	if mode == config.Aggregated {
@@ -63,12 +64,12 @@ func (p Problem) estimate(e engine, mode config.Mode, perRank int) (served, bool
 	return served{engine: e, concurrency: concurrency, ttft: band(s.FirstToken), itl: band(s.PerToken), requests: requests}, true
 }
 
-func (e engine) perRank() int { return min(e.most/e.layout.Ranks(), mostSequences) }
+func (e *engine) perRank() int { return min(e.most/e.layout.Ranks(), mostSequences) }
 
 // operate finds the highest load at which an engine keeps the targets that
 // depend on it, or the lowest load if it keeps them at none. Times only grow
 // with load, so the boundary is found by halving.
-func (p Problem) operate(e engine, mode config.Mode) (served, bool) {
+func (p *Problem) operate(e *engine, mode config.Mode) (served, bool) {
 	keeps := func(perRank int) bool {
 		s, ok := p.at(e, mode, perRank)
 		return ok && s.itl.Value <= p.Goal.ITL && (mode == config.Disaggregated || s.ttft.Value <= p.Goal.TTFT)
@@ -78,8 +79,8 @@ func (p Problem) operate(e engine, mode config.Mode) (served, bool) {
 }
 
 // aggregated adds a candidate for each engine that does both halves.
-func (o *Outcome) aggregated(engines []engine) {
-	p := o.Problem
+func (o *Outcome) aggregated(engines []*engine) {
+	p := &o.Problem
 	for _, e := range engines {
 		s, ok := p.operate(e, config.Aggregated)
 		if !ok {
@@ -102,7 +103,7 @@ func (o *Outcome) aggregated(engines []engine) {
 			rate = min(rate, p.Goal.RequestRate)
 		}
 		o.Candidates = append(o.Candidates, p.judge(Candidate{
-			Name: "agg-" + e.layout.name(), Mode: config.Aggregated,
+			Name: "agg-" + e.name, Mode: config.Aggregated,
 			Decode: Worker{Layout: e.layout, Replicas: replicas, Concurrency: s.concurrency, Limit: limit, CacheTokens: e.memory.Tokens},
 			TTFT:   s.ttft, ITL: s.itl, Rate: rate,
 			TokensPerGPU: rate * float64(p.Goal.OSL) / float64(replicas*e.layout.GPUs()),
@@ -112,7 +113,7 @@ func (o *Outcome) aggregated(engines []engine) {
 
 // easier is the same engine at the lowest load that serves a rate: replicas are
 // whole numbers, so each is asked for less than it could do.
-func (p Problem) easier(s served, mode config.Mode, rate float64) served {
+func (p *Problem) easier(s served, mode config.Mode, rate float64) served {
 	ranks := s.layout.Ranks()
 	enough := sort.Search(s.concurrency/ranks, func(i int) bool {
 		x, ok := p.at(s.engine, mode, i+1)
@@ -125,19 +126,20 @@ func (p Problem) easier(s served, mode config.Mode, rate float64) served {
 }
 
 // disaggregated adds a candidate for each pair of engines.
-func (o *Outcome) disaggregated(engines []engine) {
-	p := o.Problem
+func (o *Outcome) disaggregated(engines []*engine) {
+	p := &o.Problem
 	if p.Budget == 1 {
 		return // two engines need two GPUs
 	}
 	// Ranks that share nothing are replicas that cannot be scaled one by one.
-	engines = slices.DeleteFunc(slices.Clone(engines), func(e engine) bool { return e.layout.Kind == DP })
+	engines = slices.DeleteFunc(slices.Clone(engines), func(e *engine) bool { return e.layout.Kind == DP })
 	var decoders []served
 	for _, e := range engines {
 		if s, ok := p.operate(e, config.Disaggregated); ok {
 			decoders = append(decoders, s)
 		}
 	}
+	o.Candidates = slices.Grow(o.Candidates, len(engines)*len(decoders))
 	for _, prefill := range engines {
 		for _, decode := range decoders {
 			if p.Budget > 0 && prefill.layout.GPUs()+decode.layout.GPUs() > p.Budget {
@@ -151,7 +153,7 @@ func (o *Outcome) disaggregated(engines []engine) {
 }
 
 // pair joins a prefill and a decode engine and sizes both.
-func (p Problem) pair(prefill engine, decode served) (Candidate, bool) {
+func (p *Problem) pair(prefill *engine, decode served) (Candidate, bool) {
 	prompts := prefill.prompts * prefillShare
 	answers := decode.requests * decodeShare
 	np, nd := p.replicas(prefill, decode, prompts, answers)
@@ -168,7 +170,7 @@ func (p Problem) pair(prefill engine, decode served) (Candidate, bool) {
 	}
 	gp, gd := prefill.layout.GPUs(), decode.layout.GPUs()
 	c := Candidate{
-		Name: "disagg-" + prefill.layout.name() + "-" + decode.layout.name(), Mode: config.Disaggregated,
+		Name: "disagg-" + prefill.name + "-" + decode.name, Mode: config.Disaggregated,
 		Prefill: &Worker{Layout: prefill.layout, Replicas: np, Concurrency: prefill.layout.Ranks(), CacheTokens: prefill.memory.Tokens},
 		Decode:  Worker{Layout: decode.layout, Replicas: nd, Concurrency: decode.concurrency, Limit: limit, CacheTokens: decode.memory.Tokens},
 		TTFT:    band(first).plus(decode.ttft), ITL: decode.itl, Rate: rate,
@@ -184,7 +186,7 @@ func (p Problem) pair(prefill engine, decode served) (Candidate, bool) {
 
 // first is the time to the first token of a prefill engine to which prompts come
 // at a rate.
-func (p Problem) first(e engine, rate float64) (perfmodel.Estimate, error) {
+func (p *Problem) first(e *engine, rate float64) (perfmodel.Estimate, error) {
 	if known, ok := e.queued[rate]; ok {
 		return known, nil
 	}
@@ -196,7 +198,7 @@ func (p Problem) first(e engine, rate float64) (perfmodel.Estimate, error) {
 }
 
 // replicas sizes both halves for the rate, the budget, or one of each.
-func (p Problem) replicas(prefill engine, decode served, prompts, answers float64) (np, nd int) {
+func (p *Problem) replicas(prefill *engine, decode served, prompts, answers float64) (np, nd int) {
 	gp, gd := prefill.layout.GPUs(), decode.layout.GPUs()
 	np, nd = 1, 1
 	if rate := p.Goal.RequestRate; rate > 0 {

@@ -2,7 +2,6 @@ package search
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -10,7 +9,7 @@ import (
 )
 
 // judge fills in what follows from a candidate's times, rate and replicas.
-func (p Problem) judge(c Candidate) Candidate {
+func (p *Problem) judge(c Candidate) Candidate {
 	c.GPUs = c.Decode.GPUs()
 	if c.Prefill != nil {
 		c.GPUs += c.Prefill.GPUs()
@@ -19,9 +18,9 @@ func (p Problem) judge(c Candidate) Candidate {
 		c.CostPerMillion = price.PerMillion(p.PricePerHour, c.TokensPerGPU)
 	}
 	c.Misses, c.excess = nil, 0
-	miss := func(name, unit string, got, want, ratio float64) {
+	miss := func(target, unit string, got, want, ratio float64) {
 		if ratio > 1 {
-			c.Misses = append(c.Misses, fmt.Sprintf("%s %.4g%s of %.4g%s, missed by %.3g%%", name, got, unit, want, unit, 100*math.Abs(got-want)/want))
+			c.Misses = append(c.Misses, Miss{target, unit, got, want})
 			c.excess = max(c.excess, ratio)
 		}
 	}
@@ -36,7 +35,7 @@ func (p Problem) judge(c Candidate) Candidate {
 // better orders candidates: those that meet the goal before those that come
 // close; then by what the goal leaves open. A fixed rate asks for few GPUs, a
 // fixed number of GPUs for a high rate, and neither for tokens per GPU.
-func (p Problem) better(a, b Candidate) int {
+func (p *Problem) better(a, b *Candidate) int {
 	if a.Met() != b.Met() {
 		if a.Met() {
 			return -1
@@ -71,7 +70,7 @@ func step(x float64) int {
 
 // parts is how many things of a candidate can be wrong: kinds of parallelism
 // beyond slicing.
-func (c Candidate) parts() int {
+func (c *Candidate) parts() int {
 	n := c.Decode.Layout.parts()
 	if c.Prefill != nil {
 		n += c.Prefill.Layout.parts()
@@ -80,14 +79,31 @@ func (c Candidate) parts() int {
 }
 
 // latency of a whole request.
-func (p Problem) latency(c Candidate) float64 {
+func (p *Problem) latency(c *Candidate) float64 {
 	return c.TTFT.Value + c.ITL.Value*float64(p.Goal.OSL)
+}
+
+// lead puts the best candidate first and leaves the others: enough for who asks
+// only whether the goal can be met.
+func (o *Outcome) lead() {
+	best := 0
+	for i := range o.Candidates {
+		if o.Problem.better(&o.Candidates[i], &o.Candidates[best]) < 0 {
+			best = i
+		}
+	}
+	o.Candidates[0], o.Candidates[best] = o.Candidates[best], o.Candidates[0]
 }
 
 // rank sorts the candidates. What was measured goes before what was estimated,
 // among those that meet the goal: it is known.
 func (o *Outcome) rank() {
-	slices.SortStableFunc(o.Candidates, func(a, b Candidate) int {
+	// Candidates are large: they are moved once, after their order is known.
+	order := make([]*Candidate, len(o.Candidates))
+	for i := range o.Candidates {
+		order[i] = &o.Candidates[i]
+	}
+	slices.SortStableFunc(order, func(a, b *Candidate) int {
 		if a.Met() && b.Met() && a.Measured != b.Measured {
 			if a.Measured {
 				return -1
@@ -96,4 +112,9 @@ func (o *Outcome) rank() {
 		}
 		return o.Problem.better(a, b)
 	})
+	ranked := make([]Candidate, len(order))
+	for i, c := range order {
+		ranked[i] = *c
+	}
+	o.Candidates = ranked
 }

@@ -9,7 +9,9 @@ package search
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
@@ -31,8 +33,8 @@ type Problem struct {
 	// PricePerHour of a GPU; zero means unknown.
 	PricePerHour float64
 
-	// plain leaves out pipelines and mixed layouts: enough to show that a change
-	// would meet a goal.
+	// plain leaves out pipelines and mixed layouts, and ranks only the best one:
+	// enough to show that a change would meet a goal.
 	plain bool
 }
 
@@ -79,8 +81,8 @@ type Candidate struct {
 	TokensPerGPU float64
 	// CostPerMillion output tokens, in dollars; zero if no price is known.
 	CostPerMillion float64
-	// Misses says by how much which target is missed; none means all are met.
-	Misses []string
+	// Misses are the targets that are missed; none means all are met.
+	Misses []Miss
 	// Measured is true once TTFT and ITL are corrected by a measurement, by
 	// these factors.
 	Measured                bool
@@ -91,6 +93,25 @@ type Candidate struct {
 
 // Met reports whether every target is.
 func (c Candidate) Met() bool { return len(c.Misses) == 0 }
+
+// Miss is a target and what there is instead.
+type Miss struct {
+	Target, Unit string
+	Got, Want    float64
+}
+
+func (m Miss) String() string {
+	return fmt.Sprintf("%s %.4g%s of %.4g%s, missed by %.3g%%", m.Target, m.Got, m.Unit, m.Want, m.Unit, 100*math.Abs(m.Got-m.Want)/m.Want)
+}
+
+// Missed says by how much which targets are missed.
+func (c Candidate) Missed() string {
+	var all []string
+	for _, m := range c.Misses {
+		all = append(all, m.String())
+	}
+	return strings.Join(all, "; ")
+}
 
 // String is the candidate in a few words.
 func (c Candidate) String() string {
@@ -168,24 +189,29 @@ func solve(p Problem) (*Outcome, error) {
 	if len(o.Candidates) == 0 {
 		return nil, &InfeasibleError{Reason: o.whyNone(), Rejected: o.Rejected}
 	}
-	o.rank()
+	if p.plain {
+		o.lead()
+	} else {
+		o.rank()
+	}
 	return o, nil
 }
 
-func (p Problem) context() int {
+func (p *Problem) context() int {
 	if p.MaxContext > 0 && (p.Model.Context == 0 || p.MaxContext < p.Model.Context) {
 		return p.MaxContext
 	}
 	return p.Model.Context
 }
 
-func (p Problem) wants(mode config.Mode) bool {
+func (p *Problem) wants(mode config.Mode) bool {
 	return len(p.Modes) == 0 || slices.Contains(p.Modes, mode)
 }
 
 // engine is a layout that can run.
 type engine struct {
 	layout Layout
+	name   string
 	*perfmodel.Estimator
 	memory perfmodel.Memory
 	most   int // concurrent requests of the goal's size
@@ -193,18 +219,13 @@ type engine struct {
 	prompts float64                        // per second, at most
 	idle    perfmodel.Estimate             // first token without a queue
 	queued  map[float64]perfmodel.Estimate // first token by rate of arrivals
-	known   map[place]served
-}
-
-// place is a load of an engine: requests for each of its ranks.
-type place struct {
-	mode    config.Mode
-	perRank int
+	// By whether it does both halves, and requests for each of its ranks.
+	known map[bool]map[int]served
 }
 
 // engines lists what can run, the simplest first, and rejects the rest.
-func (o *Outcome) engines() ([]engine, error) {
-	p := o.Problem
+func (o *Outcome) engines() ([]*engine, error) {
+	p := &o.Problem
 	var all []Layout
 	for _, n := range counts(p.MinGPUs, p.MaxGPUs) {
 		all = append(all, layouts(n, p.Model, p.Engine)...)
@@ -213,7 +234,7 @@ func (o *Outcome) engines() ([]engine, error) {
 		all = slices.DeleteFunc(all, func(l Layout) bool { return l.Parallel.PP > 1 || l.Parallel.DP > 1 && l.Parallel.TP > 1 })
 	}
 	sortLayouts(all)
-	var able []engine
+	var able []*engine
 	for _, l := range all {
 		e, reason, err := p.engine(l)
 		if err != nil {
@@ -232,30 +253,30 @@ func (o *Outcome) engines() ([]engine, error) {
 }
 
 // engine estimates a layout, or says why it cannot run.
-func (p Problem) engine(l Layout) (engine, string, error) {
+func (p *Problem) engine(l Layout) (*engine, string, error) {
 	if reason := l.placeable(p.PerNode); reason != "" {
-		return engine{}, reason, nil
+		return nil, reason, nil
 	}
 	if p.Budget > 0 && l.GPUs() > p.Budget {
-		return engine{}, fmt.Sprintf("one engine takes %d GPUs, the budget is %d", l.GPUs(), p.Budget), nil
+		return nil, fmt.Sprintf("one engine takes %d GPUs, the budget is %d", l.GPUs(), p.Budget), nil
 	}
 	estimator, err := p.Catalog.Estimator(perfmodel.Setup{Model: p.Model, GPU: p.GPU, Engine: p.Engine, Parallel: l.Parallel})
 	if layout, ok := errors.AsType[*perfmodel.LayoutError](err); ok {
-		return engine{}, layout.Reason, nil
+		return nil, layout.Reason, nil
 	}
 	if err != nil {
-		return engine{}, "", err
+		return nil, "", err
 	}
-	e := engine{layout: l, Estimator: estimator, memory: estimator.Memory(), most: estimator.MaxConcurrency(p.Goal.ISL, p.Goal.OSL)}
+	e := &engine{layout: l, name: l.name(), Estimator: estimator, memory: estimator.Memory(), most: estimator.MaxConcurrency(p.Goal.ISL, p.Goal.OSL)}
 	e.prompts, e.idle, e.queued = e.PrefillRate(p.load(1)), e.FirstToken(p.Goal.ISL, 0), map[float64]perfmodel.Estimate{}
-	e.known = map[place]served{}
+	e.known = map[bool]map[int]served{false: {}, true: {}}
 	const gib = 1 << 30
 	switch {
 	case !e.memory.Fits():
-		return engine{}, fmt.Sprintf("weights of %.1f GiB and %.1f GiB of activations leave no room for a cache in %.1f GiB of a GPU",
+		return nil, fmt.Sprintf("weights of %.1f GiB and %.1f GiB of activations leave no room for a cache in %.1f GiB of a GPU",
 			e.memory.Weights/gib, e.memory.Activations/gib, e.memory.Usable/gib), nil
 	case e.most < l.Ranks():
-		return engine{}, fmt.Sprintf("the cache holds %d tokens in %d ranks, a request needs %d", e.memory.Tokens, l.Ranks(), p.Goal.ISL+p.Goal.OSL), nil
+		return nil, fmt.Sprintf("the cache holds %d tokens in %d ranks, a request needs %d", e.memory.Tokens, l.Ranks(), p.Goal.ISL+p.Goal.OSL), nil
 	}
 	return e, "", nil
 }

@@ -102,7 +102,7 @@ func TestAGoalThatCannotBeMetSaysByHowMuchAndWhatWould(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			misses, remedies := strings.Join(o.Best().Misses, "; "), strings.Join(o.Remedies, "; ")
+			misses, remedies := o.Best().Missed(), strings.Join(o.Remedies, "; ")
 			t.Log(misses, "|", remedies)
 			if !strings.Contains(misses, test.miss+" ") || !strings.Contains(misses, "missed by") {
 				t.Errorf("misses: %s", misses)
