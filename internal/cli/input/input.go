@@ -1,6 +1,6 @@
 // Package input reads the files that a verb is given with -f: YAML or JSON, one
-// document or several, from a path or standard input. It does not judge what
-// the documents mean.
+// document or several, from a path, the files of a folder, or standard input. It
+// does not judge what the documents mean.
 package input
 
 import (
@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,6 +37,10 @@ const Stdin = "-"
 // Read reads the documents of all paths, in order.
 func Read(paths []string, stdin io.Reader) ([]Document, error) {
 	var all []Document
+	paths, err := files(paths)
+	if err != nil {
+		return nil, err
+	}
 	for _, path := range paths {
 		text, err := readFile(path, stdin)
 		if err != nil {
@@ -46,6 +51,27 @@ func Read(paths []string, stdin io.Reader) ([]Document, error) {
 			return nil, err
 		}
 		all = append(all, documents...)
+	}
+	return all, nil
+}
+
+// files puts manifests of a folder, by name, where the folder stands.
+func files(paths []string) ([]string, error) {
+	var all []string
+	for _, path := range paths {
+		if info, err := os.Stat(path); path == Stdin || err != nil || !info.IsDir() {
+			all = append(all, path)
+			continue
+		}
+		entries, err := os.ReadDir(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, entry := range entries {
+			if kind := filepath.Ext(entry.Name()); !entry.IsDir() && (kind == ".yaml" || kind == ".yml" || kind == ".json") {
+				all = append(all, filepath.Join(path, entry.Name()))
+			}
+		}
 	}
 	return all, nil
 }

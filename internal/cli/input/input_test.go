@@ -1,6 +1,8 @@
 package input
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -43,5 +45,29 @@ func TestParse(t *testing.T) {
 				t.Errorf("documents (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestAFolderIsTheManifestsInIt(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"b.yaml": "kind: B", "a.json": `{"kind": "A"}`, "notes.md": "no: manifest", "below/c.yaml": "kind: C"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	documents, err := Read([]string{dir}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for _, d := range documents {
+		kinds = append(kinds, d.GetKind())
+	}
+	if diff := cmp.Diff([]string{"A", "B"}, kinds); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -57,7 +57,7 @@ func Command() *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file to read, - for standard input; may be repeated")
+	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file or folder to read, - for standard input; may be repeated")
 	flags.StringVarP(&o.namespace, "namespace", "n", "default", "namespace of documents that name none")
 	flags.StringVar(&o.orchestrator, "orchestrator", auto, "what runs the pods: "+strings.Join(orchestrators, ", "))
 	flags.StringVar(&o.config, "config", "", "the operator's configuration file; its defaults if left out")

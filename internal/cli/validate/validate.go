@@ -38,7 +38,7 @@ func Command() *cobra.Command {
 			return run(documents, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	command.Flags().StringArrayVarP(&files, "filename", "f", nil, "file to read, - for standard input; may be repeated")
+	command.Flags().StringArrayVarP(&files, "filename", "f", nil, "file or folder to read, - for standard input; may be repeated")
 	if err := command.MarkFlagRequired("filename"); err != nil {
 		panic(err) // the flag is defined above
 	}
