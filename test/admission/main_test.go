@@ -1,6 +1,7 @@
 // Package admission asks a real API server what the schemas admit: published
 // manifests, and an example on each side of every rule. It runs no webhook, so
-// that a rule seen here is a rule of the schema.
+// that a rule seen here is a rule of the schema; but where certificates are
+// tested, an operator runs for as long as the test does.
 package admission
 
 import (
