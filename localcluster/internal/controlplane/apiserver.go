@@ -28,16 +28,18 @@ egressSelections:
         udsName: %q
 `
 
-// The audit log is for counting writes and finding their author; reads would drown them. Only those of the operator's
-// accounts are there as well, so that its rights can be held against what it uses.
+// The audit log is for counting writes and finding their author; reads would drown them. Only those of accounts that
+// workloads run under are there as well, so that their rights can be held against what they use.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
 - level: Metadata
   verbs: [create, update, patch, delete, deletecollection]
+- level: None
+  userGroups: ["system:serviceaccounts:kube-system"]
 - level: Metadata
-  userGroups: ["system:serviceaccounts:dynamo-system"]
+  userGroups: ["system:serviceaccounts"]
 - level: None
 `
 

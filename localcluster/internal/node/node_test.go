@@ -81,7 +81,7 @@ func (a *agent) get(name string) *corev1.Pod {
 
 func (a *agent) eventually(what string, is func() bool) {
 	a.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			a.t.Fatalf("never: %s", what)
 		}

@@ -148,7 +148,7 @@ func TestRunFollowsTheCluster(t *testing.T) {
 	if _, err := client.CoreV1().PersistentVolumeClaims("llm").Create(ctx, claim("cache", ClassName), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for len(list(t, p)) == 0 {
 		if time.Now().After(deadline) {
 			t.Fatal("no volume was made")

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -156,8 +157,7 @@ func AwaitEnd(ctx context.Context, dir clusterdir.Dir) error {
 		return err
 	}
 	for _, r := range records {
-		// Whoever cannot be signalled is gone, or its number is somebody else's by now.
-		for r.PID != 0 && syscall.Kill(r.PID, 0) == nil {
+		for r.PID != 0 && runs(r.PID) {
 			select {
 			case <-ctx.Done():
 				return fmt.Errorf("wait for %s (%d) to end: %w", r.Name, r.PID, ctx.Err())
@@ -166,4 +166,14 @@ func AwaitEnd(ctx context.Context, dir clusterdir.Dir) error {
 		}
 	}
 	return nil
+}
+
+// runs tells whether a process is there. Whoever cannot be signalled is gone, or its number is somebody else's by now;
+// whoever has ended stays as a zombie where nobody adopts orphans.
+func runs(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || !strings.Contains(string(stat), ") Z ")
 }

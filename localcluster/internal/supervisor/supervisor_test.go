@@ -175,7 +175,7 @@ func alive(pid int) bool {
 
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for {
 		err := check()

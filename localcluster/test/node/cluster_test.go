@@ -22,7 +22,7 @@ import (
 )
 
 // A node that is lost and a machine that is busy both take their time.
-const patience = 3 * time.Minute
+const patience = 5 * time.Minute
 
 // one is the cluster that all tests share.
 var one *cluster
@@ -110,11 +110,26 @@ func beginAlone(t *testing.T) *scene {
 	t.Cleanup(func() {
 		if t.Failed() {
 			out, _ := one.command("kubectl", "-n", s.ns, "get", "pods,events", "-o", "wide").CombinedOutput()
-			t.Logf("%s", out)
+			t.Logf("%s\nend of the agent's log:\n%s", out, tail(filepath.Join(one.dir, "logs", "node-agent.log"), 50))
 		}
 		_ = one.client.CoreV1().Namespaces().Delete(context.Background(), s.ns, metav1.DeleteOptions{})
 	})
+	// Pods are refused until their account is there, which a controller makes.
+	s.eventually("the namespace has an account", func() bool {
+		_, err := one.client.CoreV1().ServiceAccounts(s.ns).Get(t.Context(), "default", metav1.GetOptions{})
+		return err == nil
+	})
 	return s
+}
+
+// tail is the last lines of a file, or why there are none.
+func tail(path string, lines int) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
 func (s *scene) kubectl(args ...string) *exec.Cmd {

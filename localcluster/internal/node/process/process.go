@@ -65,8 +65,9 @@ func (s *Spawner) Launch(spec Spec) (Process, error) {
 	cmd := exec.Command(spec.Path, spec.Args...)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = spec.Env, spec.Dir, spec.Stdout, spec.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	// A stray descendant may hold the output open; its leader's end is ours.
-	cmd.WaitDelay = time.Second
+	// A stray descendant may hold the output open; its leader's end is ours. A busy
+	// machine must have the time to read what the leader said last.
+	cmd.WaitDelay = 10 * time.Second
 
 	started := make(chan error)
 	s.requests <- func() { started <- cmd.Start() }

@@ -129,7 +129,7 @@ func TestChildrenDieWithAKilledAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = agent.Wait()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) || zombie(pid) {
 			return
 		}
