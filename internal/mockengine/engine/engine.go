@@ -203,16 +203,18 @@ func (g *Generation) Cached() int {
 // Cancel drops the request at the next step.
 func (g *Generation) Cancel() { g.cancelled.Store(true) }
 
-func (g *Generation) report(produced int, finished bool) {
+// report tells what was produced at a moment. The first token is held back from
+// that moment on, not from when we came to tell it: what is late stays late once.
+func (g *Generation) report(produced int, finished bool, at time.Time) {
 	g.mu.Lock()
 	// A preempted sequence starts over; what was handed out stays handed out.
 	g.produced = max(g.produced, produced)
 	g.finished = finished
 	if g.produced > 0 && !g.delivered {
 		g.delivered = true
-		if g.hold >= minDelay {
+		if hold := time.Until(at.Add(g.hold)); hold >= minDelay {
 			g.held = true
-			time.AfterFunc(g.hold, g.release)
+			time.AfterFunc(hold, g.release)
 		}
 	}
 	g.mu.Unlock()

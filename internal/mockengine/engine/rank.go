@@ -76,7 +76,7 @@ func (r *rank) run(ctx context.Context) {
 		if !r.receive(ctx) || !r.pause(ctx, r.scheduler.plan()) {
 			return
 		}
-		r.scheduler.finish()
+		r.scheduler.finish(r.until)
 		r.publish()
 	}
 }

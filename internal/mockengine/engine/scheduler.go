@@ -56,7 +56,7 @@ func (s *scheduler) dropCancelled() {
 		for _, q := range list {
 			if q.generation.cancelled.Load() {
 				q.blocks.Free(s.cache)
-				q.generation.report(q.produced, true)
+				q.generation.report(q.produced, true, time.Time{})
 			} else {
 				kept = append(kept, q)
 			}
@@ -169,8 +169,9 @@ func (s *scheduler) allocate(q *sequence) bool {
 	return true
 }
 
-// finish ends a step: every sequence whose prompt is computed has one more token.
-func (s *scheduler) finish() {
+// finish ends a step, at the moment it was to end: every sequence whose prompt is
+// computed has one more token.
+func (s *scheduler) finish(at time.Time) {
 	// The batch may shrink while it is walked: preemption removes from it.
 	for _, q := range slices.Clone(s.batch) {
 		if q.pending != 0 || !slices.Contains(s.batch, q) {
@@ -181,7 +182,7 @@ func (s *scheduler) finish() {
 		for !q.blocks.Append(s.cache, token) {
 			if len(s.batch) == 1 {
 				// Alone and the cache is full: this is as long as it gets.
-				s.leave(q)
+				s.leave(q, at)
 				break
 			}
 			// The youngest gives way, as in vLLM. Were it the oldest, sequences
@@ -198,9 +199,9 @@ func (s *scheduler) finish() {
 		q.produced++
 		s.outputTokens++
 		if q.produced >= request.MaxTokens {
-			s.leave(q)
+			s.leave(q, at)
 		} else {
-			q.generation.report(q.produced, false)
+			q.generation.report(q.produced, false, at)
 		}
 	}
 }
@@ -211,10 +212,10 @@ func (s *scheduler) remove(q *sequence) {
 	}
 }
 
-func (s *scheduler) leave(q *sequence) {
+func (s *scheduler) leave(q *sequence, at time.Time) {
 	q.blocks.Free(s.cache)
 	s.remove(q)
-	q.generation.report(q.produced, true)
+	q.generation.report(q.produced, true, at)
 }
 
 // preempt sends a sequence back to the head of the line, its work lost.

@@ -47,7 +47,7 @@ func script(s *scheduler, at []time.Duration, requests []Request) [][]time.Durat
 			return moments
 		}
 		now += s.plan()
-		s.finish()
+		s.finish(time.Time{})
 		for i, g := range generations[:arrived] {
 			if produced, _ := g.state(); produced > len(moments[i]) {
 				moments[i] = append(moments[i], now)
@@ -150,7 +150,7 @@ func loop(config Config, users, requests, input, output int) (first, token []flo
 			running, coming = append(running, coming[0]), coming[1:]
 		}
 		now += s.plan()
-		s.finish()
+		s.finish(time.Time{})
 		running = slices.DeleteFunc(running, func(p pending) bool {
 			produced, ended := p.g.state()
 			if produced > 0 && seen[p.g] == 0 {

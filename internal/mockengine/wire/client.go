@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // ErrNotAccepted means the worker never took the request: nothing answered at
@@ -21,7 +22,10 @@ var ErrNotAccepted = errors.New("worker did not accept the request")
 var ErrBroken = errors.New("worker went away in the middle of the answer")
 
 // Client calls workers.
-type Client struct{ http *http.Client }
+type Client struct {
+	http *http.Client
+	way  way
+}
 
 // NewClient returns a client that reaches pods through the forward proxy given
 // as URL, or directly when it is empty.
@@ -41,6 +45,8 @@ func (c *Client) HTTP() *http.Client { return c.http }
 
 // Call sends a request. The stream must be closed.
 func (c *Client) Call(ctx context.Context, url string, request Request) (*Stream, error) {
+	begin := time.Now()
+	request.Waited += c.way.usual()
 	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, fmt.Errorf("encode request %s: %w", request.ID, err)
@@ -69,7 +75,7 @@ func (c *Client) Call(ctx context.Context, url string, request Request) (*Stream
 		}
 		return nil, err
 	}
-	return &Stream{body: response.Body, lines: bufio.NewReader(response.Body)}, nil
+	return &Stream{body: response.Body, lines: bufio.NewReader(response.Body), begin: begin, way: &c.way}, nil
 }
 
 // Stream is an answer under way.
@@ -77,6 +83,8 @@ type Stream struct {
 	body  io.ReadCloser
 	lines *bufio.Reader
 	ended bool
+	begin time.Time
+	way   *way
 }
 
 // Next returns the next chunk, io.EOF after the last.
@@ -92,6 +100,9 @@ func (s *Stream) Next() (Chunk, error) {
 				return Chunk{}, fmt.Errorf("%w: %w", ErrBroken, err)
 			}
 			s.ended = chunk.FinishReason != ""
+			if chunk.Took > 0 {
+				s.way.learn(time.Since(s.begin) - chunk.Took)
+			}
 			return chunk, nil
 		}
 		if err != nil {

@@ -25,8 +25,9 @@ type Request struct {
 	Rank *int `json:"dp_rank,omitempty"`
 	// DisaggregatedParams is what a prefill worker returned.
 	DisaggregatedParams json.RawMessage `json:"disaggregated_params,omitempty"`
-	// Waited is how long the sender has had the request: part of the time that a
-	// real engine would have needed for the same.
+	// Waited is how long the sender has had the request, and how long the way to
+	// the worker and back takes: part of the time that a real engine would have
+	// needed for the same.
 	Waited time.Duration `json:"waited_ns,omitempty"`
 	// Embed asks for the prompt's vector instead of an answer.
 	Embed bool `json:"embed,omitempty"`
@@ -42,6 +43,9 @@ type Chunk struct {
 	// FinishReason: "stop", "length", or "error" with Error set.
 	FinishReason string `json:"finish_reason,omitempty"`
 	Error        string `json:"error,omitempty"`
+	// Took is how long the worker had the request when it sent this chunk, the
+	// first one.
+	Took time.Duration `json:"took_ns,omitempty"`
 	// Cached is how many prompt tokens were found in the worker's cache.
 	Cached              int             `json:"cached_tokens,omitempty"`
 	DisaggregatedParams json.RawMessage `json:"disaggregated_params,omitempty"`

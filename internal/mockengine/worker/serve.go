@@ -62,7 +62,7 @@ func (w *Worker) generate(response http.ResponseWriter, r *http.Request) {
 		_ = out.Send(wire.Chunk{FinishReason: "error", Error: err.Error()})
 		return
 	}
-	if err := w.stream(r.Context(), out, request, generation); err != nil {
+	if err := w.stream(r.Context(), out, request, generation, start); err != nil {
 		generation.Cancel()
 		w.metrics.errors.WithLabelValues("publish_response").Inc()
 	}
@@ -100,7 +100,7 @@ func (w *Worker) length(r wire.Request) int {
 
 // stream sends one chunk per token, even when several are due at once: whoever
 // stops reading in between must not be charged for tokens it never saw.
-func (w *Worker) stream(ctx context.Context, out *wire.Writer, r wire.Request, g *engine.Generation) error {
+func (w *Worker) stream(ctx context.Context, out *wire.Writer, r wire.Request, g *engine.Generation, received time.Time) error {
 	sent := 0
 	for {
 		produced, finished, err := g.Next(ctx, sent)
@@ -109,6 +109,9 @@ func (w *Worker) stream(ctx context.Context, out *wire.Writer, r wire.Request, g
 		}
 		for sent < produced {
 			chunk := w.chunk(r, g, sent)
+			if sent == 0 {
+				chunk.Took = time.Since(received)
+			}
 			sent++
 			if finished && sent == produced {
 				w.finish(&chunk, r)
