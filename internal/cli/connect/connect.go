@@ -20,11 +20,16 @@ type Flags struct {
 	kubeconfig, context, namespace string
 }
 
-// Add adds the flags to a verb's.
+// Add adds the flags to those of a verb about objects of a namespace.
 func (f *Flags) Add(flags *pflag.FlagSet) {
+	f.AddCluster(flags)
+	flags.StringVarP(&f.namespace, "namespace", "n", "", "namespace; that of the context if not given")
+}
+
+// AddCluster adds the flags to those of a verb about a whole cluster.
+func (f *Flags) AddCluster(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "file that says how to reach the cluster")
 	flags.StringVar(&f.context, "context", "", "context of that file")
-	flags.StringVarP(&f.namespace, "namespace", "n", "", "namespace; that of the context if not given")
 }
 
 // Cluster is a cluster to ask.

@@ -63,7 +63,7 @@ func Command() *cobra.Command {
 			return examine(cmd.Context(), patient{Cluster: cluster, apis: apis}, cmd.OutOrStdout())
 		},
 	}
-	to.Add(command.Flags())
+	to.AddCluster(command.Flags())
 	return command
 }
 

@@ -49,7 +49,7 @@ func Command() *cobra.Command {
 			return nil
 		},
 	}
-	to.Add(command.Flags())
+	to.AddCluster(command.Flags())
 	command.Flags().StringVar(&image, "image", "", "image of the operator, instead of the one it is shipped with")
 	command.Flags().DurationVar(&wait, "timeout", 5*time.Minute, "how long to wait for all of it")
 	return command

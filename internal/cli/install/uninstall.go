@@ -32,7 +32,7 @@ func Uninstall() *cobra.Command {
 			return uninstall(ctx, i, purge, cmd.OutOrStdout())
 		},
 	}
-	to.Add(command.Flags())
+	to.AddCluster(command.Flags())
 	command.Flags().BoolVar(&purge, "purge", false, "delete all graphs, models and requests first, and the definitions last")
 	command.Flags().DurationVar(&wait, "timeout", 5*time.Minute, "how long to wait for all of it")
 	return command
