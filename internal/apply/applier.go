@@ -159,7 +159,7 @@ func (p *pass) bring(ctx context.Context, w graph.Wanted, id identity) (Action, 
 		}
 		return p.apply(ctx, w.Tie, payload, id, nil)
 	}
-	mine, err := claim(p.owner, live, w.Tie, id)
+	mine, err := p.claim(ctx, live, w.Tie, id)
 	switch {
 	case natures[id.kind.GroupKind()].precious && w.Once && !mine:
 		return "", nil // somebody brought it before us: it serves as it is
@@ -193,12 +193,12 @@ func (p *pass) update(ctx context.Context, tie graph.Tie, payload *unstructured.
 		return done, nil
 	}
 	if field := natures[id.kind.GroupKind()].stubborn(payload, fields); field != "" {
-		return p.replace(ctx, live, id)
+		return p.replace(ctx, tie, payload, live, id)
 	}
 	action, err := p.apply(ctx, tie, payload, id, live)
 	switch {
 	case refusedForGood(err):
-		return p.replace(ctx, live, id)
+		return p.replace(ctx, tie, payload, live, id)
 	case err != nil || done == "":
 		return action, err
 	default:
@@ -266,7 +266,8 @@ func (p *pass) remove(ctx context.Context, object graph.Object, id identity) err
 		release.SetName(id.key.Name)
 		return p.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(release), client.FieldOwner(manager(p.owner, graph.Joint)))
 	}
-	return p.delete(ctx, object, id)
+	_, err := p.delete(ctx, object, id)
+	return err
 }
 
 // identity is the name of one object in the cluster.

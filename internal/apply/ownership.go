@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"context"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -25,16 +27,16 @@ func manager(owner graph.Object, tie graph.Tie) string {
 // claim decides whether a live object is ours to write. One that belongs to
 // somebody else and has a name that we need is a conflict; one that serves the
 // whole namespace and was brought by somebody else is left as it is.
-func claim(owner, live graph.Object, how graph.Tie, id identity) (mine bool, err error) {
+func (p *pass) claim(ctx context.Context, live graph.Object, how graph.Tie, id identity) (mine bool, err error) {
 	switch how {
 	case graph.Loose:
 		return live.GetLabels()["app.kubernetes.io/managed-by"] == FieldManager, nil
 	case graph.Joint:
 		mine = live.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy
 	case graph.Labelled:
-		mine = graph.OfRequest(live, owner)
+		mine = graph.OfRequest(live, p.owner)
 	default:
-		mine = metav1.IsControlledBy(live, owner)
+		mine = metav1.IsControlledBy(live, p.owner)
 	}
 	if mine {
 		return true, nil
@@ -43,10 +45,33 @@ func claim(owner, live graph.Object, how graph.Tie, id identity) (mine bool, err
 		return false, fault.New(fault.Conflict, v1alpha1.ReasonNameConflict,
 			"%s exists and is not of this request; remove it, or choose another name", id)
 	}
-	by := "nobody"
-	if ref := metav1.GetControllerOf(live); ref != nil {
-		by = ref.Kind + " " + ref.Name
+	ref := metav1.GetControllerOf(live)
+	if ref == nil {
+		return false, fault.New(fault.Conflict, v1alpha1.ReasonNameConflict,
+			"%s exists and is controlled by nobody; rename the service or remove that object", id)
+	}
+	bygone, err := p.bygone(ctx, ref)
+	switch {
+	case err != nil:
+		return false, err
+	case bygone:
+		return false, fault.New(fault.Waiting, v1alpha1.ReasonChildTerminating,
+			"%s is left from an earlier %s %s that was deleted; it is made again once the garbage collector has removed it", id, ref.Kind, ref.Name)
 	}
 	return false, fault.New(fault.Conflict, v1alpha1.ReasonNameConflict,
-		"%s exists and is controlled by %s; rename the service or remove that object", id, by)
+		"%s exists and is controlled by %s %s; rename the service or remove that object", id, ref.Kind, ref.Name)
+}
+
+// bygone reports whether a controller reference names an earlier object of the
+// owner's name. It is gone, since there is only ever one, and what it controlled
+// follows it. Which of the two is the later one only the server knows.
+func (p *pass) bygone(ctx context.Context, ref *metav1.OwnerReference) (bool, error) {
+	id, err := p.identify(p.owner)
+	if err != nil {
+		return false, err
+	}
+	if ref.Name != p.owner.GetName() || ref.Kind != id.kind.Kind || ref.APIVersion != id.kind.GroupVersion().String() {
+		return false, nil
+	}
+	return true, p.stays(ctx)
 }

@@ -18,23 +18,34 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 )
 
-// replace begins to make an object again that cannot take a change: it is
-// deleted, and the event that tells of its end brings the pass that makes it.
+// replace makes an object again that cannot take a change. One that nothing
+// hangs on is gone when it is deleted, and made at once; of another the event
+// that tells of its end brings the pass that makes it.
 //
 //	differs in a fixed field --delete--> terminating --gone--> made again
-func (p *pass) replace(ctx context.Context, live graph.Object, id identity) (Action, error) {
-	if natures[id.kind.GroupKind()].precious {
+func (p *pass) replace(ctx context.Context, tie graph.Tie, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
+	n := natures[id.kind.GroupKind()]
+	if n.precious {
 		return "", frozen(id)
 	}
 	if err := p.stays(ctx); err != nil {
 		return "", err
 	}
-	return Replaced, p.delete(ctx, live, id)
+	deleted, err := p.delete(ctx, live, id)
+	switch {
+	case err != nil || !deleted:
+		return "", err
+	case n.holds || len(live.GetFinalizers()) > 0:
+		return Replaced, nil
+	}
+	_, err = p.apply(ctx, tie, payload, id, nil)
+	return Replaced, err
 }
 
 // delete removes the very object that was seen. One that pods hang on stays
-// until they are gone.
-func (p *pass) delete(ctx context.Context, object graph.Object, id identity) error {
+// until they are gone. It reports whether it did: the object may be gone, or
+// another may have its name.
+func (p *pass) delete(ctx context.Context, object graph.Object, id identity) (bool, error) {
 	how := metav1.DeletePropagationBackground
 	if natures[id.kind.GroupKind()].holds {
 		how = metav1.DeletePropagationForeground
@@ -42,12 +53,12 @@ func (p *pass) delete(ctx context.Context, object graph.Object, id identity) err
 	uid := object.GetUID()
 	err := p.client.Delete(ctx, object.DeepCopyObject().(client.Object), client.Preconditions{UID: &uid}, client.PropagationPolicy(how))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // gone, or replaced by another object of the same name
+		return false, nil
 	}
 	if err == nil {
 		p.writes.forget(id)
 	}
-	return err
+	return err == nil, err
 }
 
 // grow gives an object that is only ever made the one change that it may take:
