@@ -91,10 +91,13 @@ func newManager(cfg config.Config, cluster *rest.Config, around ...transport.Wra
 		LeaderElectionID:              cfg.Leader.ID,
 		LeaderElectionNamespace:       cfg.Leader.Namespace,
 		LeaderElectionReleaseOnCancel: cfg.Leader.ReleaseOnStop,
-		LeaseDuration:                 &cfg.Leader.LeaseDuration.Duration,
-		RenewDeadline:                 &cfg.Leader.RenewDeadline.Duration,
-		RetryPeriod:                   &cfg.Leader.RetryPeriod.Duration,
-		Controller:                    controllerDefaults(cfg),
+		// Passes that have begun are waited for, within the time that a pod is
+		// given to end.
+		GracefulShutdownTimeout: new(20 * time.Second),
+		LeaseDuration:           &cfg.Leader.LeaseDuration.Duration,
+		RenewDeadline:           &cfg.Leader.RenewDeadline.Duration,
+		RetryPeriod:             &cfg.Leader.RetryPeriod.Duration,
+		Controller:              controllerDefaults(cfg),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the manager: %w", err)

@@ -47,8 +47,18 @@ func (g *Guard) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	return result, err
 }
 
-// pass makes a pass that cannot take the operator down.
-func (g *Guard) pass(ctx context.Context, request reconcile.Request) (result reconcile.Result, err error) {
+// pass makes a pass that cannot take the operator down, and that the operator
+// does not take down with it: once begun it ends by itself or by its deadline,
+// so that nothing is left half done.
+func (g *Guard) pass(outer context.Context, request reconcile.Request) (result reconcile.Result, err error) {
+	if outer.Err() != nil {
+		return reconcile.Result{}, context.Cause(outer)
+	}
+	ctx, cancel := context.WithoutCancel(outer), context.CancelFunc(func() {})
+	if deadline, limited := outer.Deadline(); limited {
+		ctx, cancel = context.WithDeadline(ctx, deadline)
+	}
+	defer cancel()
 	defer func() {
 		if r := recover(); r != nil {
 			log.FromContext(ctx).Error(nil, "a pass panicked", "panic", r, "stack", string(debug.Stack()))
@@ -56,7 +66,7 @@ func (g *Guard) pass(ctx context.Context, request reconcile.Request) (result rec
 		}
 	}()
 	result, err = g.Do.Reconcile(ctx, request)
-	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+	if cause := context.Cause(outer); err != nil && ctx.Err() != nil && cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
 	return result, err

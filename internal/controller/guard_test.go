@@ -54,6 +54,35 @@ func TestAPanicIsAnErrorOfOnePass(t *testing.T) {
 	}
 }
 
+func TestAPassThatHasBegunOutlivesTheOperator(t *testing.T) {
+	operator, stop := context.WithCancel(t.Context())
+	passes := 0
+	g, _ := guard(t, 0, func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+		passes++
+		stop()
+		return reconcile.Result{}, ctx.Err()
+	})
+	if _, err := g.Reconcile(operator, request); err != nil {
+		t.Errorf("a pass under way ended with %v", err)
+	}
+	if _, err := g.Reconcile(operator, request); !errors.Is(err, context.Canceled) || passes != 1 {
+		t.Errorf("a pass that begins afterwards ended with %v", err)
+	}
+}
+
+func TestAPassEndsWithItsTime(t *testing.T) {
+	late := errors.New("took too long")
+	limited, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, late)
+	defer cancel()
+	g, _ := guard(t, 0, func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+		<-ctx.Done()
+		return reconcile.Result{}, ctx.Err()
+	})
+	if _, err := g.Reconcile(limited, request); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, late) {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestNamespacesOfOthersAreLeftAlone(t *testing.T) {
 	g, _ := guard(t, 0, func(context.Context, reconcile.Request) (reconcile.Result, error) {
 		t.Error("a pass was made")
@@ -132,17 +161,26 @@ func TestReport(t *testing.T) {
 }
 
 func TestPatience(t *testing.T) {
-	p := &Patience{For: time.Second}
-	if _, off := p.PutOff("u", true); !off {
-		t.Error("a pass that wrote is put off")
+	p, now := &Patience{For: time.Second}, time.Now()
+	later := now.Add(300 * time.Millisecond)
+	for _, step := range []struct {
+		rule    string
+		settled bool
+		at      time.Time
+		after   time.Duration
+	}{
+		{"an object whose children do not rest is put off", false, now, time.Second},
+		{"and again for what is left of the time", false, later, 700 * time.Millisecond},
+		{"one whose children rest is reported", true, later, 0},
+		{"the next change is another wait", false, later, time.Second},
+		{"children that never rest are still reported", false, later.Add(time.Second), 0},
+	} {
+		result, off := p.PutOff("u", step.settled, step.at)
+		if off != (step.after > 0) || result.RequeueAfter != step.after {
+			t.Errorf("%s: put off %v for %v, want %v", step.rule, off, result.RequeueAfter, step.after)
+		}
 	}
-	if _, off := p.PutOff("u", true); off {
-		t.Error("children that never rest are still reported")
-	}
-	if _, off := p.PutOff("u", false); off {
-		t.Error("a pass that wrote nothing is reported")
-	}
-	if _, off := (*Patience)(nil).PutOff("u", true); off {
+	if _, off := (*Patience)(nil).PutOff("u", false, now); off {
 		t.Error("without patience every pass is reported")
 	}
 }
