@@ -11,7 +11,7 @@ import (
 // farewell is what removes the keys of graphs that find each other by etcd, if
 // the operator was told where that is.
 func (p *parts) farewell(recorder events.EventRecorder) (controller.Farewell, error) {
-	f := controller.Farewell{Applier: p.applier, Events: recorder, Clock: clock.RealClock{}}
+	f := controller.Farewell{Limit: p.config.Discovery.CleanupDeadline.Duration, Applier: p.applier, Events: recorder, Clock: clock.RealClock{}}
 	if p.config.Endpoints.Etcd == "" {
 		return f, nil
 	}

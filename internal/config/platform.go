@@ -16,13 +16,18 @@ import (
 type Discovery struct {
 	// Backend is kubernetes or etcd.
 	Backend graph.Discovery `json:"backend,omitempty"`
+	// CleanupDeadline is how long the deletion of a graph waits for etcd to give
+	// its keys up.
+	CleanupDeadline metav1.Duration `json:"cleanupDeadline,omitzero"`
 }
 
-func defaultDiscovery() Discovery { return Discovery{Backend: graph.DiscoveryKubernetes} }
+func defaultDiscovery() Discovery {
+	return Discovery{Backend: graph.DiscoveryKubernetes, CleanupDeadline: metav1.Duration{Duration: time.Minute}}
+}
 
 func (d Discovery) validate(at *field.Path) field.ErrorList {
 	known := []graph.Discovery{graph.DiscoveryKubernetes, graph.DiscoveryEtcd}
-	return oneOf(at.Child("backend"), d.Backend, known...)
+	return append(oneOf(at.Child("backend"), d.Backend, known...), atLeast(at.Child("cleanupDeadline"), d.CleanupDeadline, 0)...)
 }
 
 // Endpoints are services of the platform that every pod is told about.

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// farewellLimit is how long a deletion is held up. What is left in the store
-	// after that harms nobody for long: engines renew what they say of themselves.
-	farewellLimit = time.Minute
 	farewellRetry = 5 * time.Second
+	// farewellTry bounds one try over all trees, so that a store which keeps
+	// silent leaves a pass the time to release the object.
+	farewellTry = 20 * time.Second
 )
 
 // Trees is a store that graphs keep keys in, outside the cluster.
@@ -34,7 +34,10 @@ type Trees interface {
 //	uses the store --> held --deleted--> keys removed, or the limit is over --> released
 type Farewell struct {
 	// Store is nil when the operator knows of none.
-	Store   Trees
+	Store Trees
+	// Limit is how long a deletion is held up. What is left in the store after
+	// that harms nobody for long: engines renew what they say of themselves.
+	Limit   time.Duration
 	Applier *apply.Applier
 	Events  events.EventRecorder
 	Clock   clock.PassiveClock
@@ -57,7 +60,7 @@ func (f Farewell) Keep(ctx context.Context, object client.Object, trees []string
 		return 0, nil
 	}
 	err := f.clear(ctx, trees)
-	limit := object.GetDeletionTimestamp().Add(farewellLimit)
+	limit := object.GetDeletionTimestamp().Add(f.Limit)
 	left := limit.Sub(f.Clock.Now())
 	if err != nil && left > 0 {
 		return min(left, farewellRetry), fault.New(fault.Waiting, v1alpha1.ReasonFinalizerFailed,
@@ -73,6 +76,8 @@ func (f Farewell) clear(ctx context.Context, trees []string) error {
 	if f.Store == nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, farewellTry)
+	defer cancel()
 	var errs []error
 	for _, tree := range trees {
 		_, err := f.Store.DeleteTree(ctx, tree)

@@ -32,6 +32,7 @@ func (s *shelf) DeleteTree(_ context.Context, key string) (int64, error) {
 
 func TestFarewell(t *testing.T) {
 	began := time.Unix(1000, 0)
+	const limit = time.Minute
 	for rule, c := range map[string]struct {
 		err      error
 		held     bool
@@ -41,7 +42,7 @@ func TestFarewell(t *testing.T) {
 	}{
 		"keys are removed and the object is released":  {held: true, released: true},
 		"a store that does not answer holds it up":     {held: true, err: errors.New("no leader"), after: 10 * time.Second},
-		"but not for longer than the limit":            {held: true, err: errors.New("no leader"), after: farewellLimit + time.Second, released: true, events: 1},
+		"but not for longer than the limit":            {held: true, err: errors.New("no leader"), after: limit + time.Second, released: true, events: 1},
 		"an object that was never held goes by itself": {released: true},
 	} {
 		t.Run(rule, func(t *testing.T) {
@@ -57,7 +58,7 @@ func TestFarewell(t *testing.T) {
 				t.Fatal(err)
 			}
 			recorder := events.NewFakeRecorder(3)
-			f := Farewell{Store: &shelf{err: c.err}, Applier: applier, Events: recorder, Clock: testclock.NewFakePassiveClock(began.Add(c.after))}
+			f := Farewell{Store: &shelf{err: c.err}, Limit: limit, Applier: applier, Events: recorder, Clock: testclock.NewFakePassiveClock(began.Add(c.after))}
 			live := &v1alpha1.DynamoComponentDeployment{}
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(dcd), live); err != nil {
 				t.Fatal(err)
