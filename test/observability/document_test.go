@@ -42,13 +42,41 @@ func TestEveryMetricOfTheOperatorThatIsAskedForIsDocumented(t *testing.T) {
 func TestEveryAlertHasASectionInTheRunbook(t *testing.T) {
 	t.Parallel()
 	runbook := "\n" + strings.ToLower(read(t, runbookFile))
+	var sections []string
 	for _, a := range readAlerts(t) {
 		page, anchor, _ := strings.Cut(a.Annotations["runbook_url"], "#")
 		if !strings.HasSuffix(page, "/docs/guide/runbook.md") || !strings.EqualFold(anchor, a.Alert) {
 			t.Errorf("%s links to %s#%s", a.Alert, page, anchor)
 		}
+		sections = append(sections, "## "+strings.ToLower(a.Alert))
 		if !strings.Contains(runbook, "\n## "+anchor+"\n") {
 			t.Errorf("%s: the runbook has no section %s", a.Alert, anchor)
+		}
+	}
+	for line := range strings.Lines(runbook) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "## ") && !slices.Contains(sections, line) {
+			t.Errorf("no alert leads to the section %q of the runbook", line)
+		}
+	}
+}
+
+var metric = regexp.MustCompile("`([a-z]+(?:_[a-z]+)*_(?:total|seconds|ready|bytes))`")
+
+// TestTheRunbookNamesWhatDashboardsShow, so that nobody looks for a metric that
+// is not served: every query of a dashboard is known to find data.
+func TestTheRunbookNamesWhatDashboardsShow(t *testing.T) {
+	t.Parallel()
+	var shown strings.Builder
+	for _, e := range dashboardExpressions(t) {
+		shown.WriteString(e.text + "\n")
+	}
+	names := metric.FindAllStringSubmatch(read(t, runbookFile), -1)
+	if len(names) == 0 {
+		t.Error("the runbook names no metric")
+	}
+	for _, name := range names {
+		if !strings.Contains(shown.String(), name[1]) {
+			t.Errorf("the runbook sends people to %s, which no dashboard shows", name[1])
 		}
 	}
 }
