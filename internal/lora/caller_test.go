@@ -147,10 +147,10 @@ func TestAProblemIsToldInTheSameWordsEachTime(t *testing.T) {
 		io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
 	}
-	caller := NewCaller(t.Context(), through(t, hang), Limits{Quick: 1, Slow: 1, Patience: time.Millisecond, Timeout: 50 * time.Millisecond})
+	caller := NewCaller(t.Context(), through(t, hang), Limits{Quick: 1, Slow: 1, Patience: time.Millisecond, Timeout: 2 * time.Second})
 	done := make(chan model.Outcome, 1)
 	caller.Start(load("10.1.0.1", false), func(o model.Outcome) { done <- o })
-	if o := await(t, "the call", done, 1)[0]; o.Problem != "load a: no answer within 50ms" || !o.Slow {
+	if o := await(t, "the call", done, 1)[0]; o.Problem != "load a: no answer within 2s" || !o.Slow {
 		t.Errorf("outcome %+v", o)
 	}
 	abort := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }

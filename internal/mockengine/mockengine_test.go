@@ -113,7 +113,7 @@ func (g *graph) post(path, body string) (int, string) {
 
 func (g *graph) await(path, part string) {
 	g.t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !strings.Contains(g.get(path), part) {
 		if time.Now().After(deadline) {
 			g.t.Fatalf("%s never has %q: %s", path, part, g.get(path))
@@ -226,7 +226,7 @@ func TestDisaggregatedGraphStreamsTokens(t *testing.T) {
 	if got := stopPrefill(); got != 0 {
 		t.Errorf("prefill worker ended with %d", got)
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		if status, body = g.post("/v1/chat/completions", chatBody+"}"); status == 503 {
 			break

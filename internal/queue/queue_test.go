@@ -37,7 +37,7 @@ func take(t *testing.T, q *line) reconcile.Request {
 	select {
 	case item := <-got:
 		return item
-	case <-time.After(time.Minute):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("nobody stands in line")
 		return reconcile.Request{}
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,10 +23,14 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
+// host is an address of this process, so that a port that was free is still free
+// a moment later. Local clusters have those from 127.16 on.
+var host = fmt.Sprintf("127.%d.%d.1", 1+os.Getpid()%15, os.Getpid()/15%256)
+
 // freePort returns a port that was free a moment ago.
 func freePort(t *testing.T) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", host+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +41,7 @@ func freePort(t *testing.T) int {
 // play runs a part until the test ends and checks that it then ends well.
 func play(t *testing.T, part func(context.Context, launch.Program, *slog.Logger) int, p launch.Program) {
 	t.Helper()
-	p.Env["DYNAMO_LISTEN_HOST"] = "127.0.0.1"
+	p.Env["DYNAMO_LISTEN_HOST"] = host
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan int, 1)
 	go func() { ended <- part(ctx, p, quiet) }()
@@ -50,7 +55,7 @@ func play(t *testing.T, part func(context.Context, launch.Program, *slog.Logger)
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !holds() {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
@@ -63,7 +68,7 @@ func TestPlannerServesItsMetrics(t *testing.T) {
 	port := freePort(t)
 	play(t, Planner, launch.Program{Name: "planner_sla", Env: setting.Env{"PLANNER_PROMETHEUS_PORT": strconv.Itoa(port)}})
 	eventually(t, "metrics", func() bool {
-		response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", port))
+		response, err := http.Get(fmt.Sprintf("http://%s:%d/metrics", host, port))
 		if err != nil {
 			return false
 		}
@@ -78,7 +83,7 @@ func TestEndpointPickerIsHealthy(t *testing.T) {
 	play(t, EndpointPicker, launch.Program{Name: "epp", Env: setting.Env{}, Args: []string{
 		"-v", "4", "-grpc-port", strconv.Itoa(own), "-grpc-health-port", strconv.Itoa(health), "-metrics-port", strconv.Itoa(metrics),
 	}})
-	conn, err := grpc.NewClient(fmt.Sprintf("127.0.0.1:%d", health), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(fmt.Sprintf("%s:%d", host, health), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func (s *sets) tell(set Set) {
 
 func (s *sets) await(t *testing.T, what string, holds func(Set) bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		s.mu.Lock()
 		ok := holds(s.last)
@@ -178,7 +178,7 @@ func TestKubernetesPublishesUntilItSucceeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.Publish(offer(7))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	k.Close(ctx)
 	if ctx.Err() != nil {

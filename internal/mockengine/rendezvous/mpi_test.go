@@ -111,8 +111,8 @@ func TestAJobSpansItsHosts(t *testing.T) {
 		gpus int
 		why  string
 	}{
-		"a host without a name":        {Job{Processes: 2, Hosts: []string{"node-0", "ghost"}}, 1, "reach host ghost: not within 100ms: lookup ghost: no such host"},
-		"a host without an SSH server": {Job{Processes: 2, Hosts: []string{"node-0", "node-1"}}, 1, "reach host node-1: not within 100ms"},
+		"a host without a name":        {Job{Processes: 2, Hosts: []string{"node-0", "ghost"}}, 1, "reach host ghost: not within 1s: lookup ghost: no such host"},
+		"a host without an SSH server": {Job{Processes: 2, Hosts: []string{"node-0", "node-1"}}, 1, "reach host node-1: not within 1s"},
 		"more processes than GPUs":     {Job{Processes: 9, Hosts: []string{"node-0", "node-1"}}, 4, "9 processes asked for, but 2 hosts with 4 GPUs each make 8"},
 		"fewer processes than GPUs":    {Job{Processes: 4, Hosts: []string{"node-0", "node-1"}}, 4, "4 processes asked for, but 2 hosts with 4 GPUs each make 8"},
 	} {
@@ -120,7 +120,7 @@ func TestAJobSpansItsHosts(t *testing.T) {
 			w := newWorld(t)
 			n := w.node(0)
 			w.node(1)
-			n.Timeout = 100 * time.Millisecond
+			n.Timeout = time.Second
 			c.job.Port = w.port
 			if _, err := Span(t.Context(), c.job, n, c.gpus); err == nil || !strings.Contains(err.Error(), c.why) {
 				t.Errorf("error %v, want %q", err, c.why)

@@ -18,14 +18,14 @@ func TestAnEngineWaitsForItsGPUs(t *testing.T) {
 		"more than enough is enough":              {head: 8, nodes: []int{8, 8}, need: 12},
 		"a node that does not know has enough":    {head: 8, nodes: []int{0}, need: 16},
 		"a head that does not know has enough":    {head: 0, need: 16},
-		"too few GPUs are said in numbers":        {head: 1, nodes: []int{1}, need: 4, lacks: "not within 200ms: the engine needs 4 GPUs, the Ray cluster has 2"},
+		"too few GPUs are said in numbers":        {head: 1, nodes: []int{1}, need: 4, lacks: "not within 1s: the engine needs 4 GPUs, the Ray cluster has 2"},
 		"a cluster without workers is waited for": {head: 1, need: 2, lacks: "the engine needs 2 GPUs, the Ray cluster has 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			n := w.node(0)
 			if c.lacks != "" {
-				n.Timeout = 200 * time.Millisecond
+				n.Timeout = time.Second
 			}
 			head, err := StartHead(n, w.port, c.head)
 			if err != nil {
@@ -85,9 +85,9 @@ func TestARayClusterBreaks(t *testing.T) {
 func TestARayNodeFailsLoudly(t *testing.T) {
 	w := newWorld(t)
 	n := w.node(1)
-	n.Timeout = 50 * time.Millisecond
+	n.Timeout = time.Second
 	for name, c := range map[string]struct{ address, why string }{
-		"a head that cannot be resolved": {"node-0:6379", "reach the leader node-0:6379: not within 50ms: lookup node-0: no such host"},
+		"a head that cannot be resolved": {"node-0:6379", "reach the leader node-0:6379: not within 1s: lookup node-0: no such host"},
 		"an unexpanded variable":         {"$(LWS_LEADER_ADDRESS):6379", "has no host that could be resolved"},
 		"no address":                     {"", "is not host:port"},
 	} {

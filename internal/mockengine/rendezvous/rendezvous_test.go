@@ -112,21 +112,21 @@ func TestWaitingEndsInWordsThatNameTheMissing(t *testing.T) {
 	t.Run("the leader names the ranks, also to those that came", func(t *testing.T) {
 		w := newWorld(t)
 		leader, follower := w.node(0), w.node(1)
-		leader.Timeout = 200 * time.Millisecond
+		leader.Timeout = 3 * time.Second
 		early := w.join(t.Context(), follower, w.place(2, 2, 8))
-		w.fails(w.join(t.Context(), leader, w.place(0, 1, 8)), "not within 200ms: nobody has brought rank 1 and ranks 4 to 7")
+		w.fails(w.join(t.Context(), leader, w.place(0, 1, 8)), "not within 3s: nobody has brought rank 1 and ranks 4 to 7")
 		w.fails(early, "the leader gave up: group is not complete")
 	})
 	t.Run("a follower names the leader that cannot be resolved", func(t *testing.T) {
 		w := newWorld(t)
 		n := w.node(1)
-		n.Timeout = 50 * time.Millisecond
-		w.fails(w.join(t.Context(), n, w.place(1, 1, 2)), "reach the leader node-0:"+fmt.Sprint(w.port)+": not within 50ms: lookup node-0: no such host")
+		n.Timeout = time.Second
+		w.fails(w.join(t.Context(), n, w.place(1, 1, 2)), "reach the leader node-0:"+fmt.Sprint(w.port)+": not within 1s: lookup node-0: no such host")
 	})
 	t.Run("a leader must be found under its own name", func(t *testing.T) {
 		w := newWorld(t)
 		n := w.node(0)
-		n.Timeout = 50 * time.Millisecond
+		n.Timeout = time.Second
 		w.names.Delete("node-0")
 		w.fails(w.join(t.Context(), n, w.place(0, 1, 1)), "reach myself as the leader")
 	})

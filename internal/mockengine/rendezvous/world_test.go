@@ -61,7 +61,7 @@ func freePort(t *testing.T) int {
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !holds() {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
@@ -76,7 +76,7 @@ func (w *world) node(i int) Network {
 	w.names.Store(name, address)
 	return Network{
 		Host: address, Node: name, Dial: w.dial, Log: slog.New(slog.NewTextHandler(&w.journal, nil)),
-		Timeout: 5 * time.Second, Retry: 5 * time.Millisecond, Settle: 5 * time.Millisecond,
+		Timeout: 5 * time.Minute, Retry: 5 * time.Millisecond, Settle: 5 * time.Millisecond,
 	}
 }
 
@@ -139,7 +139,7 @@ func lost(t *testing.T, g *Group, words string) {
 		if !strings.Contains(err.Error(), words) {
 			t.Errorf("loss %v, want %q", err, words)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("the loss of a node went unnoticed")
 	}
 }

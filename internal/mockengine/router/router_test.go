@@ -63,7 +63,7 @@ func ask(t *testing.T, hub *discovery.Hub, a discovery.Address, request wire.Req
 	if err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		var set discovery.Set
 		ctx, cancel := context.WithCancel(t.Context())

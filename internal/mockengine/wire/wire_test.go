@@ -140,7 +140,7 @@ func TestPodsAreReachedThroughTheProxy(t *testing.T) {
 	if client, err = NewClient(refusing); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if _, err := client.Call(ctx, "http://10.16.0.2:8888/", Request{}); !errors.Is(err, ErrNotAccepted) {
 		t.Errorf("a refused tunnel: %v, want ErrNotAccepted", err)

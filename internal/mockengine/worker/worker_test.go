@@ -168,7 +168,7 @@ func call(t *testing.T, method, url, body string) (int, string) {
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !holds() {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
@@ -188,8 +188,9 @@ func with(env setting.Env, pairs ...string) setting.Env {
 }
 
 func TestHealthFollowsTheListedEndpoint(t *testing.T) {
-	_, server, _ := running(t, with(fast, "MOCKER_STARTUP_DELAY", "100ms"))
-	if status, body := call(t, "GET", server.URL+"/live", ""); status != 503 || !strings.Contains(body, `"status":"notready"`) {
+	_, loading, _ := running(t, with(fast, "MOCKER_STARTUP_DELAY", "1h"))
+	_, server, _ := running(t, fast)
+	if status, body := call(t, "GET", loading.URL+"/live", ""); status != 503 || !strings.Contains(body, `"status":"notready"`) {
 		t.Errorf("while loading: %d %s", status, body)
 	}
 	eventually(t, "ready", func() bool { status, _ := call(t, "GET", server.URL+"/health", ""); return status == 200 })
