@@ -52,6 +52,12 @@ func (s *Server) Run(t *testing.T) {
 		"--unsafe-no-fsync", "--log-level=error")
 	s.ended.Args[0] = "etcd" // the binary plays the program that it is called as
 	s.ended.Dir = s.dir
+	said, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer said.Close()
+	s.ended.Stdout, s.ended.Stderr = said, said
 	if err := s.ended.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +67,8 @@ func (s *Server) Run(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("etcd does not answer: %v", err)
+			text, _ := os.ReadFile(said.Name()) // the error says enough without it
+			t.Fatalf("etcd does not answer: %v\n%s", err, text)
 		}
 	}
 }
