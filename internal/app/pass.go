@@ -95,10 +95,9 @@ func (p *parts) causesOf(kind client.Object) *queue.Causes {
 	return p.causes[name]
 }
 
-// patience puts reports off for as long as changes are gathered, and a little
-// more, so that children bring the next pass rather than the clock.
+// patience waits for children as long as for what only tells more about them.
 func (p *parts) patience() *controller.Patience {
-	return &controller.Patience{For: p.config.Controller.Gather.Duration * 2}
+	return &controller.Patience{For: 10 * p.config.Controller.Gather.Duration}
 }
 
 // nameOf is the name of one of our kinds.

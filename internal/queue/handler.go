@@ -11,6 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
+// News is the place in line of an object about whose children there is something
+// to tell: behind what a user asks for, so that a crowd of new graphs is made
+// before it is reported on, and before what is looked at for no reason.
+const News = handler.LowPriority / 10
+
 // Gather has whom a handler wakes wait a moment, so that several changes that
 // come together cost one pass. The first change sets the time; later ones do
 // not put it off.
@@ -66,6 +71,9 @@ func (q later) Add(item reconcile.Request) {
 func (q later) AddWithOpts(o priorityqueue.AddOpts, items ...reconcile.Request) {
 	if o.After == 0 && !o.RateLimited {
 		o.After = q.wait
+	}
+	if o.Priority == nil {
+		o.Priority = new(News)
 	}
 	q.joined(items)
 	q.PriorityQueue.AddWithOpts(o, items...)

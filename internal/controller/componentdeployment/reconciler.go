@@ -70,7 +70,7 @@ type Reconciler struct {
 	Farewell controller.Farewell
 	Events   events.EventRecorder
 	Clock    clock.PassiveClock
-	// Patience puts reports off while children are being written.
+	// Patience puts reports off while children are just being made.
 	Patience *controller.Patience
 	Platform render.Platform
 }
@@ -109,7 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 		return reconcile.Result{}, nil
 	}
 	err = errors.Join(unrendered, err)
-	if result, off := r.Patience.PutOff(dcd.UID, err == nil && len(changes) > 0); off {
+	if result, off := r.Patience.PutOff(dcd.UID, err != nil || len(changes) == 0, r.Clock.Now()); off {
 		return result, nil
 	}
 	return r.report(ctx, dcd, render.Progress(g, snap, platform.Capabilities), err)

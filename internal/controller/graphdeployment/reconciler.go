@@ -35,7 +35,7 @@ type Reconciler struct {
 	Farewell controller.Farewell
 	Events   events.EventRecorder
 	Clock    clock.PassiveClock
-	// Patience puts reports off while children are being written.
+	// Patience puts reports off while children are just being made.
 	Patience *controller.Patience
 	Platform render.Platform
 }
@@ -177,8 +177,9 @@ func (r *Reconciler) mirror(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploy
 // brings the next truth.
 func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen world, err error) (reconcile.Result, error) {
 	now := status.Graph(dgd, g, seen.provider, seen.Snapshot, seen.restart, err, metav1.NewTime(r.Clock.Now()))
-	resting := len(seen.Written) == 0 || !equality.Semantic.DeepEqual(now.Restart, dgd.Status.Restart)
-	if result, off := r.Patience.PutOff(dgd.UID, err == nil && !resting); off {
+	// How far a restart is must be written down before the next pass.
+	settled := err != nil || seen.settled() || !equality.Semantic.DeepEqual(now.Restart, dgd.Status.Restart)
+	if result, off := r.Patience.PutOff(dgd.UID, settled, r.Clock.Now()); off {
 		return result, nil
 	}
 	return controller.Report(ctx, r.Client, dgd, &dgd.Status, now, err)

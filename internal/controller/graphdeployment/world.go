@@ -2,6 +2,7 @@ package graphdeployment
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
@@ -85,6 +86,15 @@ type world struct {
 	platform render.Platform
 	provider workload.Provider
 	restart  rollout.Step
+}
+
+// settled reports whether nothing was written in this pass and every component
+// has said something about what it was last told.
+func (w world) settled() bool {
+	return len(w.Written) == 0 && !slices.ContainsFunc(w.Owned, func(o graph.Object) bool {
+		dcd, ok := o.(*v1alpha1.DynamoComponentDeployment)
+		return ok && dcd.Status.ObservedGeneration != dcd.Generation
+	})
 }
 
 func (w World) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, p render.Platform) (seen world, err error) {
