@@ -51,58 +51,90 @@ var childKinds = []schema.GroupVersionKind{
 	rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
 }
 
-// children fails until every Deployment and Service of every graph is there in
-// its version, and with them what came before them.
-func (s *stage) children(ctx context.Context, count int, version string) error {
-	var list appsv1.DeploymentList
-	if err := s.client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
-		return err
-	}
-	n := 0
-	for i := range list.Items {
-		containers := list.Items[i].Spec.Template.Spec.Containers
-		if slices.ContainsFunc(containers, func(c corev1.Container) bool {
-			return c.Image == "nvcr.io/nvidia/ai-dynamo/vllm-runtime:"+version
-		}) {
-			n++
+// children waits until every Deployment and Service of every graph is there in
+// its version, and with them what came before them. It follows Deployments
+// rather than asking again and again, which would be most of what the API server
+// does.
+func (s *stage) children(ctx context.Context, namespace string, count int, version string) error {
+	missing := count * services
+	seen := map[string]bool{}
+	for missing > 0 {
+		follow, err := s.client.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(namespace))
+		if err != nil {
+			return err
+		}
+		for e := range follow.ResultChan() {
+			if d, ok := e.Object.(*appsv1.Deployment); ok && !seen[d.Name] && runs(d, version) {
+				seen[d.Name] = true
+				missing--
+			}
+			if missing == 0 {
+				break
+			}
+		}
+		follow.Stop()
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("%d Deployments do not run version %s: %w", missing, version, err)
 		}
 	}
-	if n < count*services {
-		return fmt.Errorf("%d of %d Deployments", n, count*services)
-	}
-	found, err := s.count(ctx, corev1.SchemeGroupVersion.WithKind("Service"))
-	if err == nil && found < count {
-		err = fmt.Errorf("%d Services", found)
-	}
-	return err
+	return s.until(ctx, "all Services", func(ctx context.Context) error {
+		found, err := s.count(ctx, namespace, corev1.SchemeGroupVersion.WithKind("Service"))
+		if err == nil && found < count*services {
+			err = fmt.Errorf("%d of %d Services", found, count*services)
+		}
+		return err
+	})
+}
+
+func runs(d *appsv1.Deployment, version string) bool {
+	return slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+		return c.Image == "nvcr.io/nvidia/ai-dynamo/vllm-runtime:"+version
+	})
 }
 
 // bare makes the same objects again with a bare client, in a namespace of their
 // own, and says how many there were and how long it took. Nobody looks after
 // them: they have no owner.
-func (s *stage) bare(ctx context.Context) (int, time.Duration, error) {
-	const twin = "bare"
+func (s *stage) bare(ctx context.Context, twin string, write func(context.Context, *unstructured.Unstructured) error) (bareResult, error) {
 	if err := s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: twin}}); err != nil {
-		return 0, 0, err
+		return bareResult{}, err
 	}
 	var all []*unstructured.Unstructured
 	for _, kind := range append([]schema.GroupVersionKind{v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeployment)}, childKinds...) {
 		var list unstructured.UnstructuredList
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		if err := s.client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
-			return 0, 0, err
+			return bareResult{}, err
 		}
 		for i := range list.Items {
-			if object := &list.Items[i]; kind.Kind == v1alpha1.KindDynamoGraphDeployment || object.GetLabels()[v1alpha1.LabelGraphName] != "" {
+			if object := &list.Items[i]; kind.Kind == v1alpha1.KindDynamoGraphDeployment || metav1.GetControllerOfNoCopy(object) != nil {
 				all = append(all, copyTo(twin, object))
 			}
 		}
 	}
 	s.operator.pause() // it would take the twins for its own
 	defer s.operator.resume()
+	before, err := s.serverCPU(ctx)
+	if err != nil {
+		return bareResult{}, err
+	}
 	begin := time.Now()
-	err := each(ctx, len(all), func(ctx context.Context, i int) error { return s.client.Create(ctx, all[i]) })
-	return len(all), time.Since(begin), err
+	if err := each(ctx, len(all), func(ctx context.Context, i int) error { return write(ctx, all[i]) }); err != nil {
+		return bareResult{}, err
+	}
+	took := time.Since(begin)
+	after, err := s.serverCPU(ctx)
+	return bareResult{Objects: len(all), Wall: took, Server: after - before}, err
+}
+
+// post and patch are the two ways to make an object. The operator patches, so
+// that fields of others stay theirs.
+func (s *stage) post(ctx context.Context, object *unstructured.Unstructured) error {
+	return s.client.Create(ctx, object)
+}
+
+func (s *stage) patch(ctx context.Context, object *unstructured.Unstructured) error {
+	return s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("bare-client"), client.ForceOwnership)
 }
 
 // copyTo is an object as somebody would write it into another namespace.

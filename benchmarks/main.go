@@ -16,12 +16,13 @@ import (
 
 // options are what can be chosen.
 type options struct {
-	bin         string
-	counts      []int
-	controllers bool
-	idle        time.Duration
-	write       string
-	check       string
+	bin    string
+	counts []int
+	// whole are numbers of graphs for a whole control plane.
+	whole []int
+	idle  time.Duration
+	write string
+	check string
 }
 
 func main() {
@@ -37,11 +38,11 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	var results []result
-	for _, count := range o.counts {
-		fmt.Printf("%d graphs\n", count)
-		r, err := measure(ctx, o, count)
+	for _, run := range o.runs() {
+		fmt.Printf("%d graphs, %s\n\n", run.graphs, run.where())
+		r, err := measure(ctx, o, run)
 		if err != nil {
-			return fmt.Errorf("%d graphs: %w", count, err)
+			return fmt.Errorf("%d graphs, %s: %w", run.graphs, run.where(), err)
 		}
 		fmt.Println(r.text())
 		results = append(results, r)
@@ -62,19 +63,55 @@ func parse(args []string) (options, error) {
 	var o options
 	counts := flags.String("graphs", "100,1000", "numbers of graphs, by comma")
 	flags.StringVar(&o.bin, "bin", "bin", "folder of the programs")
-	flags.BoolVar(&o.controllers, "controllers", false, "also run the controller manager, the scheduler and a node")
+	whole := flags.String("whole", "", "numbers of graphs, by comma, to run once more with the controller manager, the scheduler and a node")
 	flags.DurationVar(&o.idle, "idle", 20*time.Second, "how long the operator is watched doing nothing")
 	flags.StringVar(&o.write, "write", "", "folder for benchmarks.md and its plot")
 	flags.StringVar(&o.check, "check", "", "file of ranges that the ratios must keep to")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	for text := range strings.SplitSeq(*counts, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return o, fmt.Errorf("-graphs %q: want numbers", *counts)
-		}
-		o.counts = append(o.counts, n)
+	var err error
+	if o.counts, err = numbers(*counts); err != nil {
+		return o, fmt.Errorf("-graphs: %w", err)
+	}
+	if o.whole, err = numbers(*whole); err != nil {
+		return o, fmt.Errorf("-whole: %w", err)
 	}
 	return o, nil
+}
+
+func numbers(list string) ([]int, error) {
+	var all []int
+	for text := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' }) {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%q is no list of numbers", list)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+// scale is one number of graphs on one kind of control plane.
+type scale struct {
+	graphs      int
+	controllers bool
+}
+
+func (s scale) where() string {
+	if s.controllers {
+		return "with controller manager, scheduler and a node"
+	}
+	return "API server and etcd only"
+}
+
+func (o options) runs() []scale {
+	var all []scale
+	for _, n := range o.counts {
+		all = append(all, scale{graphs: n})
+	}
+	for _, n := range o.whole {
+		all = append(all, scale{graphs: n, controllers: true})
+	}
+	return all
 }

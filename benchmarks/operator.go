@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 )
@@ -132,25 +133,84 @@ func (p *process) usage() (usage, error) {
 
 // passes are the durations of reconciles that the operator has counted so far.
 func (p *process) passes() (map[float64]float64, error) {
+	families, err := p.scrape()
+	if err != nil {
+		return nil, err
+	}
+	buckets := map[float64]float64{}
+	for _, series := range families["dynamo_operator_reconcile_duration_seconds"].GetMetric() {
+		for _, bucket := range series.GetHistogram().GetBucket() {
+			buckets[bucket.GetUpperBound()] += float64(bucket.GetCumulativeCount())
+		}
+	}
+	return buckets, nil
+}
+
+// depth is how many objects stand in line now.
+func (p *process) depth() (int, error) {
+	families, err := p.scrape()
+	if err != nil {
+		return 0, err
+	}
+	n := 0.0
+	for _, series := range families["workqueue_depth"].GetMetric() {
+		n += series.GetGauge().GetValue()
+	}
+	return int(n), nil
+}
+
+func (p *process) scrape() (map[string]*dto.MetricFamily, error) {
 	response, err := http.Get(p.metrics)
 	if err != nil {
 		return nil, err
 	}
 	defer response.Body.Close()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(response.Body)
+	return parser.TextToMetricFamilies(response.Body)
+}
+
+// watchDepth looks at the line once a second until the function that
+// it returns is called, which says how long the line was at most.
+func (p *process) watchDepth(ctx context.Context) func() int {
+	ctx, cancel := context.WithCancel(ctx)
+	most := make(chan int, 1)
+	go func() {
+		longest, tick := 0, time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				most <- longest
+				return
+			case <-tick.C:
+				if n, err := p.depth(); err == nil { // one that has ended has no line
+					longest = max(longest, n)
+				}
+			}
+		}
+	}()
+	return func() int {
+		cancel()
+		return <-most
+	}
+}
+
+// serverCPU is what the API server has used since it began, by its own account.
+func (s *stage) serverCPU(ctx context.Context) (time.Duration, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.cluster.Config.Host+"/metrics", nil)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	buckets := map[float64]float64{}
-	family := families["dynamo_operator_reconcile_duration_seconds"]
-	if family == nil {
-		return buckets, nil
+	response, err := s.http.Do(request)
+	if err != nil {
+		return 0, err
 	}
-	for _, series := range family.GetMetric() {
-		for _, bucket := range series.GetHistogram().GetBucket() {
-			buckets[bucket.GetUpperBound()] += float64(bucket.GetCumulativeCount())
+	defer response.Body.Close()
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		if text, found := strings.CutPrefix(lines.Text(), "process_cpu_seconds_total "); found {
+			seconds, err := strconv.ParseFloat(text, 64)
+			return time.Duration(seconds * float64(time.Second)), err
 		}
 	}
-	return buckets, nil
+	return 0, fmt.Errorf("the API server does not say what it used: %s", response.Status)
 }

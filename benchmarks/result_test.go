@@ -10,7 +10,7 @@ import (
 )
 
 func sample(graphs int, create, bare time.Duration, writes, idle int) result {
-	return result{Graphs: graphs, Objects: 10 * graphs, Bare: bare, Phases: []phaseResult{
+	return result{scale: scale{graphs: graphs}, Posted: bareResult{Objects: 10 * graphs, Wall: bare}, Phases: []phaseResult{
 		{Name: "create", Wall: create, Peak: 100 << 20, Requests: requests{"patch": writes, "list": 7}},
 		{Name: "idle", Requests: requests{"patch status": idle}},
 	}}
