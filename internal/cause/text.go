@@ -32,8 +32,33 @@ var stamps = []*regexp.Regexp{
 // terminal is colour.
 var terminal = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
 
+// kept is how variables and fields are called whose values are credentials.
+const kept = `[a-z0-9_-]*(?:password|passwd|secret|token|api[_-]?key|access[_-]?key)`
+
+// credentials are the ways in which programs print what they were to keep to
+// themselves. A log is read by fewer people than a status is.
+var credentials = []struct {
+	shape *regexp.Regexp
+	left  string
+}{
+	{regexp.MustCompile(`(://[^/\s:@]+:)[^/\s@]+@`), "${1}***@"},
+	{regexp.MustCompile(`(?i)\b(bearer|basic) [A-Za-z0-9._~+/=-]{8,}`), "${1} ***"},
+	{regexp.MustCompile(`\b(hf_|nvapi-|sk-|ghp_|AKIA)[A-Za-z0-9_-]{12,}`), "${1}***"},
+	{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*`), "***"},
+	{regexp.MustCompile(`(?i)(\b` + kept + `=["']?)[^\s"',;]{6,}`), "${1}***"},
+	{regexp.MustCompile(`(?i)(\b` + kept + `["']\s*:\s*["'])[^"']+`), "${1}***"},
+	{regexp.MustCompile(`(?i)(\b` + kept + `\s*:\s*)[^\s"',;]{16,}`), "${1}***"},
+}
+
+func redact(line string) string {
+	for _, c := range credentials {
+		line = c.shape.ReplaceAllString(line, c.left)
+	}
+	return line
+}
+
 // LastLine is the last line of a text that says something, without what would
-// make it differ at each run.
+// make it differ at each run, and without credentials that can be told as such.
 func LastLine(text string) string {
 	lines := strings.Split(terminal.ReplaceAllString(text, ""), "\n")
 	for _, line := range slices.Backward(lines) {
@@ -47,7 +72,7 @@ func LastLine(text string) string {
 			}
 		}
 		if line = strings.TrimSpace(line); line != "" {
-			return clip(line)
+			return clip(redact(line))
 		}
 	}
 	return ""
