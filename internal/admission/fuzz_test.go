@@ -1,8 +1,10 @@
 package admission
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -60,6 +62,34 @@ func fuzz(f *testing.F, kind string) {
 			case response.Result.Code == http.StatusForbidden && len(response.Result.Details.Causes) == 0:
 				t.Errorf("%s: refused for nothing", operation)
 			}
+		}
+	})
+}
+
+// FuzzBody sends whatever may be sent, to each path: what is no review is refused
+// as such, and a review of anything is answered.
+func FuzzBody(f *testing.F) {
+	for path := range Kinds {
+		for _, body := range []string{
+			``, `{}`, `null`, `[]`, `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}`,
+			`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","operation":"CREATE","object":{"spec":{"services":{"a":null}}}}}`,
+			`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","operation":"UPDATE","object":null,"oldObject":{"spec":[]}}}`,
+			`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1beta1","request":{"uid":"u","operation":"DELETE","oldObject":{}}}`,
+		} {
+			f.Add(uint8(path), []byte(body))
+		}
+	}
+	f.Fuzz(func(t *testing.T, path uint8, body []byte) {
+		call := httptest.NewRequest(http.MethodPost, Kinds[int(path)%len(Kinds)].Path(), bytes.NewReader(body))
+		call.Header.Set("Content-Type", "application/json")
+		recorder := httptest.NewRecorder()
+		mux.ServeHTTP(recorder, call)
+		var answer admissionv1.AdmissionReview
+		if err := json.Unmarshal(recorder.Body.Bytes(), &answer); err != nil || answer.Response == nil {
+			t.Fatalf("answer %d %s: %v", recorder.Code, recorder.Body, err)
+		}
+		if r := answer.Response.Result; r != nil && r.Code >= http.StatusInternalServerError {
+			t.Errorf("answer %v", r)
 		}
 	})
 }
