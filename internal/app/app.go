@@ -23,7 +23,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update,namespace=dynamo-system,roleName=dynamo-operator-leader-election
-// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch,namespace=dynamo-system,roleName=dynamo-operator-leader-election
+// +kubebuilder:rbac:groups="",resources=events,verbs=create,namespace=dynamo-system,roleName=dynamo-operator-leader-election
 
 // Run is the operator. It returns when ctx ends or something cannot go on.
 func Run(ctx context.Context, cfg config.Config, cluster *rest.Config) error {
@@ -91,9 +91,8 @@ func newManager(cfg config.Config, cluster *rest.Config, around ...transport.Wra
 		LeaderElectionID:              cfg.Leader.ID,
 		LeaderElectionNamespace:       cfg.Leader.Namespace,
 		LeaderElectionReleaseOnCancel: cfg.Leader.ReleaseOnStop,
-		// Passes that have begun are waited for, within the time that a pod is
-		// given to end.
-		GracefulShutdownTimeout: new(20 * time.Second),
+		// Passes that have begun are waited for, and none takes longer.
+		GracefulShutdownTimeout: &cfg.Controller.Timeout.Duration,
 		LeaseDuration:           &cfg.Leader.LeaseDuration.Duration,
 		RenewDeadline:           &cfg.Leader.RenewDeadline.Duration,
 		RetryPeriod:             &cfg.Leader.RetryPeriod.Duration,

@@ -9,9 +9,10 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
 )
 
-// Whether somebody may read metrics is asked of the cluster:
-// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
-// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+// Whether somebody may read metrics is asked of the cluster, which the rights of a
+// namespace do not suffice for:
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create,roleName=dynamo-operator-manager-cluster
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create,roleName=dynamo-operator-manager-cluster
 
 func metricsServer(cfg config.Config) metricsserver.Options {
 	options := metricsserver.Options{BindAddress: orOff(cfg.Server.MetricsAddress)}

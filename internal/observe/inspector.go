@@ -20,7 +20,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 )
 
-// +kubebuilder:rbac:groups="",resources=pods;events,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods;events,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=pods/log,verbs=get
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get,roleName=dynamo-operator-manager-cluster
 

@@ -16,7 +16,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 )
 
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch,roleName=dynamo-operator-manager-cluster
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=list;watch,roleName=dynamo-operator-manager-cluster
 
 // Gate asks before every pass whose the namespace is; what is queued when a
 // claim begins stops there, and what waits when it ends goes on.

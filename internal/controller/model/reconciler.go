@@ -29,10 +29,10 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 )
 
-// +kubebuilder:rbac:groups=nvidia.com,resources=dynamomodels,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=nvidia.com,resources=dynamomodels,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=nvidia.com,resources=dynamomodels/status,verbs=patch
-// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconciler brings adapters into engines and says where they are.

@@ -1,13 +1,9 @@
-// Package rights holds the rights that were granted against the API server's
-// audit log: what was never used is too much, what was refused is too little.
+// Package rights holds the rights that roles give against the API server's
+// audit log: what nobody used is too much, what was refused is too little. What
+// is held without being used is in a table, with the reason.
 package rights
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -15,73 +11,82 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Right is one verb on one resource. The resource carries its subresource and
-// its group, as in deployments/scale.apps.
+// Right is one verb on one resource, by one role. The resource carries its
+// subresource and its group, as in deployments/scale.apps.
 type Right struct {
-	Verb, Resource string
+	Role, Verb, Resource string
 }
 
-func (r Right) String() string { return r.Verb + " " + r.Resource }
+func (r Right) String() string { return r.Role + ": " + r.Verb + " " + r.Resource }
 
-// Usage is what one user did.
-type Usage struct {
-	Used map[Right]bool
-	// Denied are requests that the authorizer refused, with an example of each.
-	Denied map[Right]string
+// Role is what a ClusterRole or Role gives, and where.
+type Role struct {
+	Name string
+	// Namespace is the one that the rules hold in; empty where it is not said.
+	Namespace string
+	Rules     []rbacv1.PolicyRule
 }
 
-// entry is the part of an audit event that counts.
-type entry struct {
-	User struct {
-		Username string `json:"username"`
-	} `json:"user"`
-	Verb       string `json:"verb"`
-	RequestURI string `json:"requestURI"`
-	Ref        *struct {
-		Group       string `json:"apiGroup"`
-		Resource    string `json:"resource"`
-		Subresource string `json:"subresource"`
-	} `json:"objectRef"`
-	Status struct {
-		Code int `json:"code"`
-	} `json:"responseStatus"`
-	Annotations map[string]string `json:"annotations"`
+// Rights are all that the role gives, in order. Paths that are no resources are
+// not in audit logs of the API server, and not here.
+func (r Role) Rights() []Right {
+	all := map[Right]bool{}
+	for _, rule := range r.Rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					all[Right{r.Name, verb, name(group, resource)}] = true
+				}
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(all), func(a, b Right) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// Read reads an audit log. A last line that is still being written is left out.
-func Read(log io.Reader, user string) (Usage, error) {
-	usage := Usage{Used: map[Right]bool{}, Denied: map[Right]string{}}
-	for lines := bufio.NewReader(log); ; {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return usage, nil
-		}
-		if err != nil {
-			return usage, err
-		}
-		var e entry
-		if err := json.Unmarshal(line, &e); err != nil {
-			return usage, fmt.Errorf("read audit log: %w", err)
-		}
-		if e.User.Username == user && e.Ref != nil {
-			usage.add(e)
-		}
+// allows reports whether the role allows a request, and how narrowly: a right
+// on one object in one namespace is narrower than one on all of them.
+func (r Role) allows(verb string, e entry) (narrow int, allowed bool) {
+	if r.Namespace != "" && r.Namespace != e.Ref.Namespace {
+		return 0, false
 	}
+	for _, rule := range r.Rules {
+		if !slices.Contains(rule.Verbs, verb) || !slices.Contains(rule.APIGroups, e.Ref.Group) ||
+			!slices.Contains(rule.Resources, join(e.Ref.Resource, e.Ref.Subresource)) {
+			continue
+		}
+		if len(rule.ResourceNames) > 0 && !slices.Contains(rule.ResourceNames, e.Ref.Name) {
+			continue
+		}
+		now := 1
+		if r.Namespace != "" {
+			now += 2
+		}
+		if len(rule.ResourceNames) > 0 {
+			now++
+		}
+		narrow, allowed = max(narrow, now), true
+	}
+	return narrow, allowed
 }
 
-func (u Usage) add(e entry) {
-	right := Right{e.Verb, name(e.Ref.Group, join(e.Ref.Resource, e.Ref.Subresource))}
-	if e.Annotations["authorization.k8s.io/decision"] == "forbid" {
-		u.Denied[right] = e.RequestURI
-		return
+// Holder is who has roles.
+type Holder struct {
+	// Account is a ServiceAccount, as namespace:name; an asterisk stands for
+	// whatever begins or ends like this.
+	Account string
+	Roles   []Role
+}
+
+func (h Holder) is(user string) bool {
+	account, found := strings.CutPrefix(user, "system:serviceaccount:")
+	if !found {
+		return false
 	}
-	u.Used[right] = true
-	if e.Verb == "watch" && strings.Contains(e.RequestURI, "sendInitialEvents=true") {
-		u.Used[Right{"list", right.Resource}] = true // older servers are asked for a list first
+	before, after, open := strings.Cut(h.Account, "*")
+	if !open {
+		return account == h.Account
 	}
-	if e.Verb == "patch" && e.Status.Code == 201 {
-		u.Used[Right{"create", right.Resource}] = true // an apply that made something
-	}
+	return strings.HasPrefix(account, before) && strings.HasSuffix(account, after)
 }
 
 func join(resource, sub string) string {
@@ -96,33 +101,4 @@ func name(group, resource string) string {
 		return resource
 	}
 	return resource + "." + group
-}
-
-// Granted are the rights that rules give.
-func Granted(rules []rbacv1.PolicyRule) []Right {
-	all := map[Right]bool{}
-	for _, rule := range rules {
-		for _, group := range rule.APIGroups {
-			for _, resource := range rule.Resources {
-				for _, verb := range rule.Verbs {
-					all[Right{verb, name(group, resource)}] = true
-				}
-			}
-		}
-	}
-	return slices.SortedFunc(maps.Keys(all), func(a, b Right) int { return strings.Compare(a.String(), b.String()) })
-}
-
-// Unused are rights that were granted and not used.
-func (u Usage) Unused(granted []Right) []Right {
-	return slices.DeleteFunc(slices.Clone(granted), func(r Right) bool { return u.Used[r] })
-}
-
-// Missing are rights that were refused and never granted to any request, with an
-// example of each. An API server that has just started refuses what it grants a
-// moment later.
-func (u Usage) Missing() map[Right]string {
-	missing := maps.Clone(u.Denied)
-	maps.DeleteFunc(missing, func(r Right, _ string) bool { return u.Used[r] })
-	return missing
 }
