@@ -59,7 +59,7 @@ func connect(ctx context.Context, kubeconfig, kubectl string) (*apiServer, error
 	if err != nil {
 		return nil, err
 	}
-	wait := []string{"wait", "--for=condition=Established", "--timeout=60s"}
+	wait := []string{"wait", "--for=condition=Established", "--timeout=300s"}
 	for _, object := range objects {
 		wait = append(wait, "crd/"+object.Name)
 	}

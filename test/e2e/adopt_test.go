@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -131,10 +132,5 @@ func (w world) adopted(before map[string]string) {
 	if len(after) != len(before) {
 		w.Errorf("%d things before, %d after", len(before), len(after))
 	}
-	w.settled()
-	mark := w.mark()
-	w.settled()
-	if writes := w.byOperator(mark); len(writes) > 0 {
-		w.Errorf("still writing: %s", tally(writes))
-	}
+	w.quiet(6 * time.Second)
 }

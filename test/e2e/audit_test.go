@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/auditlog"
 )
 
 // operatorUser is who the operator is to the API server.
@@ -77,11 +78,19 @@ func (w world) since(mark int64) []write {
 		w.Fatal(err)
 	}
 	defer file.Close()
-	if _, err := file.Seek(mark, io.SeekStart); err != nil {
-		w.Fatal(err)
+	lines := bufio.NewReader(file)
+	if mark > 0 {
+		// The mark may lie within a line that was being written.
+		if _, err := file.Seek(mark-1, io.SeekStart); err != nil {
+			w.Fatal(err)
+		}
+		if _, err := lines.ReadBytes('\n'); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			w.Fatal(err)
+		}
 	}
 	var all []write
-	lines := bufio.NewReader(file)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
@@ -91,7 +100,7 @@ func (w world) since(mark int64) []write {
 			w.Fatal(err)
 		}
 		var one write
-		if err := json.Unmarshal(line, &one); err != nil {
+		if err := json.Unmarshal(auditlog.Whole(line), &one); err != nil {
 			w.Fatalf("audit log: %v", err)
 		}
 		if one.Ref.Namespace == w.namespace && !slices.Contains(reads, one.Verb) {
@@ -110,15 +119,21 @@ func (w world) byOperator(mark int64) []write {
 // while: what it tells about a change may come after the change.
 func (w world) settled() {
 	w.Helper()
-	const quiet = 3 * time.Second
+	w.quiet(3 * time.Second)
+}
+
+// quiet waits until the operator has written nothing in this world for so long.
+// One that never rests outlasts the test's patience.
+func (w world) quiet(long time.Duration) {
+	w.Helper()
 	mark, from := w.mark(), time.Now()
-	w.eventually("the operator to be done", func(context.Context) error {
-		if n := len(w.byOperator(mark)); n > 0 {
+	w.eventually(fmt.Sprintf("the operator to be quiet for %s", long), func(context.Context) error {
+		if writes := w.byOperator(mark); len(writes) > 0 {
 			mark, from = w.mark(), time.Now()
-			return fmt.Errorf("%d more writes", n)
+			return errors.New(tally(writes))
 		}
-		if left := quiet - time.Since(from); left > 0 {
-			return fmt.Errorf("quiet for %s only", quiet-left)
+		if now := time.Since(from); now < long {
+			return fmt.Errorf("quiet for %s only", now)
 		}
 		return nil
 	})

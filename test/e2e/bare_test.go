@@ -31,6 +31,7 @@ func TestOnABareCluster(t *testing.T) {
 	cluster := need(t, bare)
 	store := etcdserver.Start(t, binDir)
 	inherited := newWorldOn(t, cluster)
+	inherited.spare(2)
 	inherited.scaleOperator(0)
 	inherited.configureOperator("endpoints: {etcd: \"" + store.Address + "\"}")
 	inherited.scaleOperator(1)
@@ -77,6 +78,14 @@ func (w world) scaleOperator(replicas int32) {
 		}
 		if d.Status.ObservedGeneration < d.Generation || d.Status.Replicas != replicas || d.Status.AvailableReplicas != replicas {
 			return fmt.Errorf("status %+v", d.Status)
+		}
+		// One that is on its way out may still write.
+		var pods corev1.PodList
+		if err := w.cluster.Client.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels)); err != nil {
+			return err
+		}
+		if len(pods.Items) != int(replicas) {
+			return fmt.Errorf("%d pods", len(pods.Items))
 		}
 		return nil
 	})
@@ -132,10 +141,45 @@ func (w world) usesLaterAPI() {
 	summary.Line(w.T, "LWS installed later: %s", tally(w.byOperator(mark)))
 }
 
+// spare marks nodes that can be spared.
+const spare = "e2e/spare"
+
+// spare keeps nodes on which nothing runs for pods that ask for them, so that
+// nobody else misses one that is lost.
+func (w world) spare(number int) {
+	w.Helper()
+	var nodes corev1.NodeList
+	var pods corev1.PodList
+	if err := errors.Join(w.cluster.Client.List(w.ctx, &nodes), w.cluster.Client.List(w.ctx, &pods)); err != nil {
+		w.Fatal(err)
+	}
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		if number == 0 {
+			return
+		}
+		if slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return pod.Spec.NodeName == node.Name }) {
+			continue
+		}
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%[1]q:"true"}},"spec":{"taints":[{"key":%[1]q,"effect":"NoSchedule"}]}}`, spare)
+		if err := w.cluster.Client.Patch(w.ctx, node, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil {
+			w.Fatal(err)
+		}
+		number--
+	}
+	if number > 0 {
+		w.Fatalf("%d more nodes would have to be spared", number)
+	}
+}
+
 // survivesNode takes the node of a pod off the network.
 func (w world) survivesNode() {
 	w.Helper()
 	dgd := w.restful("spread")
+	dgd.Spec.Services["decode"].ExtraPodSpec.PodSpec = &corev1.PodSpec{
+		NodeSelector: map[string]string{spare: "true"},
+		Tolerations:  []corev1.Toleration{{Key: spare, Operator: corev1.TolerationOpExists}},
+	}
 	w.create(dgd)
 	w.ready("spread")
 	w.settled()

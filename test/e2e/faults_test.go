@@ -24,6 +24,9 @@ func shell(script string) string {
 	return fmt.Sprintf(`extraPodSpec: {mainContainer: {args: [%q]}}`, script)
 }
 
+// lostNode is what the node has that will be lost.
+const lostNode = `{"cpu":"8","memory":"8Gi","pods":"9"}`
+
 // A port on which nothing listens, asked often.
 const refused = `{tcpSocket: {port: 9}, periodSeconds: 1, failureThreshold: 1, terminationGracePeriodSeconds: 1}`
 
@@ -181,10 +184,12 @@ var faults = map[string]aFault{
 		reason: cause.Evicted, message: "its node evicted the pod: The node was low on resource: memory",
 	},
 	"a node that is lost": {
-		before:  func(w world) { w.node("fault-lost", `{"cpu":"8","memory":"8Gi","pods":"9"}`) },
+		before:  func(w world) { w.node("fault-lost", lostNode) },
 		service: `extraPodSpec: {nodeSelector: {fault: fault-lost}, tolerations: [{operator: Exists}]}`,
-		after: func(w world) { // nobody else plays this node
-			w.pod(func(p corev1.Pod) bool { return p.Spec.NodeName != "" }, func(p *corev1.Pod) error {
+		after: func(w world) { // nobody else plays this node, and it is not lost before its pod runs
+			w.pod(func(p corev1.Pod) bool {
+				return w.beat(w.ctx, "fault-lost", lostNode) == nil && p.Spec.NodeName != ""
+			}, func(p *corev1.Pod) error {
 				p.Status.Phase = corev1.PodRunning
 				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 				for _, kind := range []corev1.PodConditionType{corev1.ContainersReady, corev1.PodReady} {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"slices"
@@ -37,15 +38,11 @@ func TestManyGraphs(t *testing.T) {
 		w.create(w.restful(fmt.Sprintf("g%03d", i)))
 	}
 	w.allReady()
-	w.settled()
 
 	t.Run("an idle operator writes nothing", func(t *testing.T) {
-		mark := w.mark()
-		w.wait(*idleFor)
-		if writes := w.byOperator(mark); len(writes) > 0 {
-			t.Errorf("%d graphs, %s: %s", *idleGraphs, *idleFor, tally(writes))
-		}
-		summary.Line(t, "idle: %d graphs, %s, %d mutating requests by the operator", *idleGraphs, *idleFor, len(w.byOperator(mark)))
+		// On a busy machine it may still have had something to tell at first.
+		w.quiet(*idleFor)
+		summary.Line(t, "idle: %d graphs, %s without a mutating request by the operator", *idleGraphs, *idleFor)
 	})
 	t.Run("an operator that was killed writes nothing when it comes back", func(t *testing.T) {
 		mark := w.mark()
@@ -129,7 +126,13 @@ func (w world) wait(d time.Duration) {
 // killOperator ends the operator as a crash would, and waits until it is back.
 func (w world) killOperator() {
 	w.Helper()
-	before := w.operatorRestarts()
+	before := -1
+	w.eventually("an operator that is ready", func(context.Context) error {
+		if before = w.operatorRestarts(); before < 0 {
+			return errors.New("it is not")
+		}
+		return nil
+	})
 	for _, pid := range processesOf(w.T, w.cluster, "dynamo-operator") {
 		kill(w.T, pid)
 	}

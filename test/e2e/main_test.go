@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/patient"
 )
 
 // shared is the cluster that most tests use, each in a namespace of its own. It
@@ -67,6 +68,11 @@ func run(m *testing.M) int {
 		return 1
 	}
 	code := m.Run()
+	if code != 0 {
+		for _, c := range running.clusters {
+			fmt.Print(c.Log(60))
+		}
+	}
 	if err := checkRights(); err != nil {
 		fmt.Println(err)
 		return 1
@@ -88,16 +94,18 @@ func start(name, with string) (*playground.Cluster, error) {
 	}
 	c, err := playground.Up(ctx, options)
 	if err != nil {
-		return nil, err
+		said, _ := os.ReadFile(log.Name()) // it goes with the folder
+		return nil, fmt.Errorf("%w\n%s", err, said)
 	}
 	running.Lock()
 	running.clusters = append(running.clusters, c)
 	running.Unlock()
+	c.Client = patient.Client(c.Client)
 	if err := c.InstallAPI(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.InstallOperator(ctx); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w\n%s", err, c.Log(60))
 	}
 	return c, nil
 }

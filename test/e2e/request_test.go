@@ -111,13 +111,16 @@ func TestRequestsBecomeGraphsThatAnswer(t *testing.T) {
 			}
 			w.answers(w.frontendURL(dgd))
 			w.withinTargets(r, dgd)
-			var graphs v1alpha1.DynamoGraphDeploymentList
-			if err := w.cluster.Client.List(w.ctx, &graphs, client.InNamespace(w.namespace)); err != nil {
-				t.Fatal(err)
-			}
-			if len(graphs.Items) != 1 {
-				t.Errorf("%d graphs are left, not the one that was asked for", len(graphs.Items))
-			}
+			w.eventually("only the graph that was asked for", func(ctx context.Context) error {
+				var graphs v1alpha1.DynamoGraphDeploymentList
+				if err := w.cluster.Client.List(ctx, &graphs, client.InNamespace(w.namespace)); err != nil {
+					return err
+				}
+				if len(graphs.Items) != 1 {
+					return fmt.Errorf("%d graphs are left", len(graphs.Items))
+				}
+				return nil
+			})
 		})
 	}
 }
@@ -131,10 +134,11 @@ func (w world) withinTargets(r *v1alpha1.DynamoGraphDeploymentRequest, dgd *v1al
 		requests = 50
 	}
 	c := load.Client{URL: w.frontendURL(dgd), Model: r.Spec.Model, HTTP: w.cluster.HTTP}
-	s, err := c.Run(w.ctx, load.Shape{ISL: 1000, OSL: 50, Concurrency: 1, Requests: requests, Warmups: 1})
-	if err != nil {
-		w.Fatal(err)
-	}
+	var s load.Summary
+	w.eventually("load to be taken", func(ctx context.Context) (err error) {
+		s, err = c.Run(ctx, load.Shape{ISL: 1000, OSL: 50, Concurrency: 1, Requests: requests, Warmups: 1})
+		return err
+	})
 	summary.Line(w.T, "request %s: %s; load of %d: ttft p50 %.1f ms of 1000, itl p50 %.1f ms of 50; promised %s",
 		r.Name, condition(r, v1alpha1.ConditionSpecGenerated).Message, s.Requests, s.TTFT.P50, s.ITL.P50, condition(r, v1alpha1.ConditionTargetsMet).Message)
 	if *measure && (s.TTFT.P50 > 1000 || s.ITL.P50 > 50) {

@@ -1,13 +1,17 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -27,11 +31,13 @@ func TestARestartReplacesEveryPod(t *testing.T) {
 			for _, pod := range w.pods(w.ctx) {
 				old[pod.UID] = true
 			}
-			phases := w.phases(dgd)
+			release := w.hold()
 			patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"restart":%s}}`, restart))
 			if err := w.cluster.Client.Patch(w.ctx, dgd, patch); err != nil {
 				t.Fatal(err)
 			}
+			w.restarting("quickstart")
+			release()
 			w.eventually("the restart to be completed", func(ctx context.Context) error {
 				if err := w.cluster.Client.Get(ctx, w.key("quickstart"), dgd); err != nil {
 					return err
@@ -50,9 +56,6 @@ func TestARestartReplacesEveryPod(t *testing.T) {
 				return nil
 			})
 			w.ready("quickstart")
-			if seen := phases(); !seen[v1alpha1.RestartPhaseRestarting] {
-				t.Errorf("phases seen: %v", seen)
-			}
 		})
 	}
 }
@@ -89,14 +92,11 @@ func TestARestartOutlivesTheOperator(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.restful("g"))
 	w.ready("g")
+	release := w.hold()
 	w.patchGraph("g", `{"spec":{"restart":{"id":"1"}}}`)
-	w.eventually("the restart to be under way", func(context.Context) error {
-		if r := w.graph("g").Status.Restart; r == nil || r.Phase != v1alpha1.RestartPhaseRestarting {
-			return fmt.Errorf("restart %+v", r)
-		}
-		return nil
-	})
+	w.restarting("g")
 	w.killOperator()
+	release()
 	w.eventually("the restart to be completed by the next operator", func(context.Context) error {
 		if r := w.graph("g").Status.Restart; r == nil || r.Phase != v1alpha1.RestartPhaseCompleted || r.ObservedID != "1" {
 			return fmt.Errorf("restart %+v", r)
@@ -110,26 +110,36 @@ func TestARestartOutlivesTheOperator(t *testing.T) {
 	}
 }
 
-// phases follows the phases that a graph's restart goes through.
-func (w world) phases(dgd *v1alpha1.DynamoGraphDeployment) func() map[v1alpha1.RestartPhase]bool {
+// hold keeps pods from being made, so that a restart cannot end before it was
+// looked at, until release is called.
+func (w world) hold() (release func()) {
 	w.Helper()
-	events, err := w.cluster.Client.Watch(w.ctx, &v1alpha1.DynamoGraphDeploymentList{}, client.InNamespace(dgd.Namespace))
-	if err != nil {
-		w.Fatal(err)
-	}
-	seen := map[v1alpha1.RestartPhase]bool{}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for event := range events.ResultChan() {
-			if object, ok := event.Object.(*v1alpha1.DynamoGraphDeployment); ok && event.Type != watch.Error && object.Status.Restart != nil {
-				seen[object.Status.Restart.Phase] = true
-			}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "hold"}}
+	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
+	w.create(quota)
+	w.eventually("pods to be refused", func(ctx context.Context) error {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "refused"}}
+		pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "example.com/at-rest:1"}}
+		if err := w.cluster.Client.Create(ctx, pod, client.DryRunAll); !apierrors.IsForbidden(err) {
+			return fmt.Errorf("the answer is %w", cmp.Or(err, errors.New("yes")))
 		}
-	}()
-	return func() map[v1alpha1.RestartPhase]bool {
-		events.Stop()
-		<-done
-		return seen
+		return nil
+	})
+	return func() {
+		w.Helper()
+		if err := w.cluster.Client.Delete(w.ctx, quota); err != nil {
+			w.Fatal(err)
+		}
 	}
+}
+
+// restarting waits until a restart is under way.
+func (w world) restarting(name string) {
+	w.Helper()
+	w.eventually("the restart to be under way", func(context.Context) error {
+		if r := w.graph(name).Status.Restart; r == nil || r.Phase != v1alpha1.RestartPhaseRestarting || r.ObservedID != "1" {
+			return fmt.Errorf("restart %+v", r)
+		}
+		return nil
+	})
 }

@@ -126,8 +126,17 @@ func TestAnAdapterThatScalesNothingSaysWhy(t *testing.T) {
 
 func (w world) kubectl(args ...string) {
 	w.Helper()
-	if _, err := w.cluster.Kubectl(w.ctx, nil, append([]string{"-n", w.namespace}, args...)...); err != nil {
-		w.Fatal(err)
+	var refused error
+	w.eventually("an answer to kubectl "+args[0], func(ctx context.Context) error {
+		said, err := w.cluster.Kubectl(ctx, nil, append([]string{"-n", w.namespace}, args...)...)
+		if strings.Contains(said, "failed calling webhook") || strings.Contains(said, "connection refused") {
+			return err // nobody has judged it
+		}
+		refused = err
+		return nil
+	})
+	if refused != nil {
+		w.Fatal(refused)
 	}
 }
 

@@ -47,12 +47,26 @@ func newWorldOn(t *testing.T, cluster *playground.Cluster) world {
 	w := world{T: t, ctx: ctx, cluster: cluster, namespace: "t-" + hex.EncodeToString(sum[:4])}
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
 	t.Cleanup(func() {
+		if t.Failed() {
+			w.tell()
+		}
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
 		if err := w.cluster.Client.Delete(context.Background(), namespace); err != nil {
 			t.Errorf("delete namespace: %v", err)
 		}
 	})
 	return w
+}
+
+// tell logs what is there and what has happened, before it goes.
+func (w world) tell() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	picture, err := w.cluster.Kubectl(ctx, nil, "get", "-n", w.namespace, "dgd,dcd,pods", "-o", "wide")
+	w.Logf("%s%v", picture, err)
+	events, err := w.cluster.Kubectl(ctx, nil, "get", "-n", w.namespace, "events", "--sort-by=.lastTimestamp")
+	lines := strings.Split(strings.TrimSpace(events), "\n")
+	w.Logf("%s\n%v", strings.Join(lines[max(0, len(lines)-40):], "\n"), err)
 }
 
 func (w world) create(object client.Object) {
