@@ -1,7 +1,8 @@
 // Command perfmodel fits the constants of the performance model on a table of
 // measurements and reports how far off the estimates are on groups of rows that
 // were not fitted on. With -check it fits nothing and judges the shipped
-// constants on every row of a table.
+// constants on every row of a table; with -folds it judges the way of fitting, by
+// leaving out one model or GPU at a time.
 package main
 
 import (
@@ -18,15 +19,16 @@ func main() {
 	into := flag.String("write", "", "write the fitted constants to this file")
 	check := flag.Bool("check", false, "fit nothing: report the error of the shipped constants")
 	list := flag.String("rows", "", "list the rows of groups that contain this text")
+	folds := flag.Bool("folds", false, "fit nothing for use: leave out one model, then one GPU at a time, and report the error on it")
 	extra := flag.String("tables", "", "more models and GPUs")
 	flag.Parse()
-	if err := run(*table, *into, *extra, *list, *check); err != nil {
+	if err := run(*table, *into, *extra, *list, *check, *folds); err != nil {
 		fmt.Fprintln(os.Stderr, "perfmodel:", err)
 		os.Exit(1)
 	}
 }
 
-func run(table, into, extra, list string, checkOnly bool) error {
+func run(table, into, extra, list string, checkOnly, folds bool) error {
 	catalog := perfmodel.Default()
 	if extra != "" {
 		data, err := os.ReadFile(extra)
@@ -45,6 +47,10 @@ func run(table, into, extra, list string, checkOnly bool) error {
 	rows, left, err := fit.Read(source, catalog)
 	if err != nil {
 		return err
+	}
+	if folds {
+		fmt.Print(fit.FoldReport(rows, fit.Prior()))
+		return nil
 	}
 	fitted, checked := fit.Split(rows)
 	constants := catalog.Constants

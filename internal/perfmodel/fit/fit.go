@@ -61,6 +61,10 @@ func weights(rows []Row) map[Group]float64 {
 func tokenError(r Row, k perfmodel.Constants) float64 { return deviation(r.PredictToken(k), r.Token) }
 func firstError(r Row, k perfmodel.Constants) float64 { return deviation(r.PredictFirst(k), r.First) }
 
+// pull is what a constant at the other end of its range than the prior must gain.
+// Ten times as much makes estimates of models and GPUs left out no better.
+const pull = 0.01
+
 // search fits parameters on rows from a prior, with several starts around it.
 // A weak pull towards the prior decides where the rows say nothing.
 func search(rows []Row, prior perfmodel.Constants, params []parameter, of func(Row, perfmodel.Constants) float64, starts, steps int) perfmodel.Constants {
@@ -81,11 +85,11 @@ func search(rows []Row, prior perfmodel.Constants, params []parameter, of func(R
 		return k
 	}
 	objective := func(x []float64) float64 {
-		var pull float64
+		var far float64
 		for i := range x {
-			pull += (x[i] - origin[i]) * (x[i] - origin[i])
+			far += (x[i] - origin[i]) * (x[i] - origin[i])
 		}
-		return loss(rows, weight, with(x), of) + 0.01*pull
+		return loss(rows, weight, with(x), of) + pull*far
 	}
 	best, low := origin, math.Inf(1)
 	for s := range starts {
@@ -108,6 +112,12 @@ func search(rows []Row, prior perfmodel.Constants, params []parameter, of func(R
 // Fit finds the constants of all engines and kinds of models that rows exist
 // for, starting from prior ones. Constants of a kind without rows stay as they are.
 func Fit(rows []Row, prior []perfmodel.Constants) []perfmodel.Constants {
+	return fit(rows, prior, 3, true)
+}
+
+// fit tries so many starts for the time per token, and fits that to the first
+// token only where it is asked for.
+func fit(rows []Row, prior []perfmodel.Constants, starts int, firsts bool) []perfmodel.Constants {
 	var out []perfmodel.Constants
 	dense0 := map[perfmodel.Engine]perfmodel.Constants{}
 	for _, kind := range []bool{false, true} {
@@ -130,9 +140,11 @@ func Fit(rows []Row, prior []perfmodel.Constants) []perfmodel.Constants {
 				start.ExpertLayer = maps.Clone(k.ExpertLayer)
 				start.Route, start.LatentLayer, start.LinearLayer, start.SparseLayer = k.Route, k.LatentLayer, k.LinearLayer, k.SparseLayer
 			}
-			k = search(own, start, params, tokenError, 3, 700)
-			timed := slices.DeleteFunc(slices.Clone(own), func(r Row) bool { return r.First <= 0 })
-			k = search(timed, k, first, firstError, 2, 200)
+			k = search(own, start, params, tokenError, starts, 700)
+			if firsts {
+				timed := slices.DeleteFunc(slices.Clone(own), func(r Row) bool { return r.First <= 0 })
+				k = search(timed, k, first, firstError, 2, 200)
+			}
 			if !kind {
 				dense0[k.Engine] = k
 			}

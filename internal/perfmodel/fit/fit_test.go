@@ -89,3 +89,36 @@ func TestMinimiseFindsTheLowestPoint(t *testing.T) {
 		t.Errorf("lowest point %v with value %v", x, y)
 	}
 }
+
+// What is left out is judged by a fit that has not seen it: measurements made
+// by the model are found again, and one that it cannot explain stands out.
+func TestFoldsJudgeWhatTheFitHasNotSeen(t *testing.T) {
+	truth := Prior()[0]
+	truth.Weights, truth.Host = 0.9, 1000
+	var table strings.Builder
+	table.WriteString(head)
+	for _, model := range []string{"meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen3-32B", "Qwen/Qwen3-8B"} {
+		for _, batch := range []string{"1", "8", "64"} {
+			table.WriteString(model + batch + ",x,vllm," + model + ",h100_sxm,agg,1024,512,,," + batch + ",2,1,,1,1,1,100\n")
+		}
+	}
+	rows, _, err := Read(strings.NewReader(table.String()), perfmodel.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range rows {
+		rows[i].Token = rows[i].PredictToken(truth)
+		if rows[i].Group.Model == "Qwen/Qwen3-8B" {
+			rows[i].Token *= 3
+		}
+	}
+	held := CrossValidate(rows, Prior(), Folds[0])
+	if len(held) != 4 || held[0].Without != "" || held[0].Rows != 9 {
+		t.Fatalf("got %+v", held)
+	}
+	for _, h := range held[1:] {
+		if far := h.Median > 0.4; far != (h.Without == "Qwen3-8B") || h.Rows != 3 {
+			t.Errorf("without %s: median error %.2f of %d rows", h.Without, h.Median, h.Rows)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package fit
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
+)
+
+// Fold is a way to divide rows: all of a value are kept away together.
+type Fold struct {
+	Name string
+	Of   func(Group) string
+}
+
+// Folds are those by which constants must hold for what they have not seen.
+var Folds = []Fold{
+	{"model", func(g Group) string { return architecture(g.Model) }},
+	{"GPU", func(g Group) string { return g.GPU }},
+}
+
+// architecture is a model without its publisher and number format: a checkpoint
+// in another format is no other model.
+func architecture(model string) string {
+	name := model[strings.LastIndexByte(model, '/')+1:]
+	for _, format := range []string{"-FP8", "-NVFP4", "-FP4", "-0528", "-Instruct"} {
+		name = strings.ReplaceAll(name, format, "")
+	}
+	if name == "DeepSeek-R1" {
+		return "DeepSeek-V3"
+	}
+	return name
+}
+
+// Held is the error of estimates of rows that were left out of a fit.
+type Held struct {
+	Engine  perfmodel.Engine
+	Kind    string
+	Without string // the value left out; empty for all of them together
+	Summary
+}
+
+// CrossValidate fits as often as a fold has values, each time without the rows
+// of one, and sums up the errors on the rows left out.
+func CrossValidate(rows []Row, prior []perfmodel.Constants, fold Fold) []Held {
+	var values []string
+	for _, r := range rows {
+		if v := fold.Of(r.Group); !slices.Contains(values, v) {
+			values = append(values, v)
+		}
+	}
+	slices.Sort(values)
+	errs := map[Held][]float64{}
+	for _, v := range values {
+		var rest, kept []Row
+		for _, r := range rows {
+			if fold.Of(r.Group) == v {
+				kept = append(kept, r)
+			} else {
+				rest = append(rest, r)
+			}
+		}
+		// Kinds without such rows would be fitted for nothing, but for what others
+		// start from: models without experts, and those of vLLM.
+		own := slices.DeleteFunc(slices.Clone(prior), func(k perfmodel.Constants) bool {
+			return !slices.ContainsFunc(kept, func(r Row) bool {
+				return r.Group.Engine == k.Engine && (r.Group.Mixture || !k.Mixture)
+			}) && (k.Mixture || k.Engine != perfmodel.VLLM)
+		})
+		constants := fit(rest, own, 1, false)
+		for _, r := range kept {
+			e := r.PredictToken(constantsOf(constants, r.Group))/r.Token - 1
+			h := Held{Engine: r.Group.Engine, Kind: r.Group.Kind()}
+			errs[h] = append(errs[h], e)
+			h.Without = v
+			errs[h] = append(errs[h], e)
+		}
+	}
+	var out []Held
+	for h, signed := range errs {
+		h.Summary = summary(signed)
+		out = append(out, h)
+	}
+	slices.SortFunc(out, func(a, b Held) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Engine, b.Engine), cmp.Compare(a.Without, b.Without))
+	})
+	return out
+}
+
+// FoldReport is cross-validation in words and numbers.
+func FoldReport(rows []Row, prior []perfmodel.Constants) string {
+	var b strings.Builder
+	for _, fold := range Folds {
+		fmt.Fprintf(&b, "Time per output token of what was left out of the fit, one %s at a time, percent:\n%-48s %5s %8s %6s %6s %6s\n", fold.Name, "", "rows", "median", "mean", "p90", "bias")
+		for _, h := range CrossValidate(rows, prior, fold) {
+			title := fmt.Sprintf("%s %s, all", h.Engine, h.Kind)
+			if h.Without != "" {
+				title = "  without " + h.Without
+			}
+			fmt.Fprintf(&b, "%-48s %5d %8.1f %6.1f %6.1f %+6.1f\n", title, h.Rows, 100*h.Median, 100*h.Mean, 100*h.P90, 100*h.Bias)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
