@@ -62,7 +62,8 @@ func tokenError(r Row, k perfmodel.Constants) float64 { return deviation(r.Predi
 func firstError(r Row, k perfmodel.Constants) float64 { return deviation(r.PredictFirst(k), r.First) }
 
 // pull is what a constant at the other end of its range than the prior must gain.
-// Ten times as much makes estimates of models and GPUs left out no better.
+// Ten times as much makes estimates of models and GPUs left out hardly better, and
+// those of the split worse.
 const pull = 0.01
 
 // search fits parameters on rows from a prior, with several starts around it.
