@@ -177,12 +177,18 @@ type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
+// longest is how long a single try may take: one that hangs must not use up all
+// the time that there is.
+const longest = 3 * time.Minute
+
 // Eventually tries until it works, the context ends, or the cluster has died.
 func (c *Cluster) Eventually(ctx context.Context, what string, try func(context.Context) error) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := try(ctx)
+		attempt, cancel := context.WithTimeout(ctx, longest)
+		err := try(attempt)
+		cancel()
 		if err == nil {
 			return nil
 		}

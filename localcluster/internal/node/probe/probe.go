@@ -96,13 +96,18 @@ func NewProber() *Prober {
 // Executable reports whether the probe wants a program to be run.
 func Executable(spec *corev1.Probe) bool { return spec != nil && spec.Exec != nil }
 
+// patience is how long an answer may take at least. All nodes and what runs on
+// them share one machine: an answer that is late tells of the machine, and must
+// not end a container that is well.
+const patience = 20 * time.Second
+
 // Check asks container c, whose process listens on host. A host written in the
 // probe is passed over: seen from inside a pod it could only be the pod itself.
 func (p *Prober) Check(spec *corev1.Probe, c *corev1.Container, host string) error {
 	timeout := seconds(max(1, spec.TimeoutSeconds))
 	switch {
 	case spec.HTTPGet != nil:
-		return p.Get(spec.HTTPGet, c, host, timeout)
+		return p.Get(spec.HTTPGet, c, host, max(timeout, patience))
 	case spec.TCPSocket != nil:
 		port, err := probe.ResolveContainerPort(spec.TCPSocket.Port, c)
 		if err != nil {
