@@ -155,8 +155,9 @@ func (s *start) group(ctx context.Context, programs []supervisor.Program) error 
 	return nil
 }
 
-// A program that ends this often before it was ever ready will not get ready by patience.
-const hopeless = 3
+// A program that ends this often before it was ever ready will not get ready by patience. On a busy machine some give
+// up on the API server once or twice, after ten seconds each.
+const hopeless = 6
 
 var errCrashing = errors.New("keeps ending")
 
