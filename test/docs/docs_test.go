@@ -1,6 +1,14 @@
-// Package docs runs the commands of the guides. A block marked sh is run, on a
-// cluster with the operator in it, in a namespace of the guide's own; a block
-// with another mark, or none, is for reading.
+// Package docs holds the documents against what they are about: commands of the
+// guides are run, links followed, verbs looked up.
+//
+// A block marked sh is run, block after block in one shell, as a reader would
+// type them. A block marked console is not, and a comment above it says why.
+// Comments above a block steer the test:
+//
+//	<!-- first: COMMAND -->   what the reader is taken to have done before
+//	<!-- fails -->            the command is meant to be refused
+//	<!-- patient -->          the command may fail on a busy machine, and is tried again
+//	<!-- prints -->           (above a text block) what the commands before it print; ... is anything
 package docs
 
 import (
@@ -9,6 +17,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,79 +33,203 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 )
 
-// root of the repository: commands in the guides are meant to be typed there.
-const root = "../.."
+// Guides that are not read in a cluster with an operator: these begin with
+// nothing at all, and those with a cluster alone. Each of the two kinds is run page
+// after page.
+var (
+	fromNothing = []string{"quickstart", "local-cluster"}
+	fromCluster = []string{"install", "upgrade-and-rollback", "migrate-from-the-original"}
+)
 
 func TestCommandsOfTheGuidesWork(t *testing.T) {
 	programs := os.Getenv("PLAYGROUND_BIN")
 	if programs == "" {
 		t.Skip("PLAYGROUND_BIN is not set: no programs to run a cluster from (make test sets it)")
 	}
-	cluster := start(t, programs)
-	pages, err := filepath.Glob(root + "/docs/guide/*.md")
+	programs, err := filepath.Abs(programs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ran, guides atomic.Int32
+	helm, err := exec.CommandContext(t.Context(), "../../hack/tool.sh", "helm").Output()
+	if err != nil {
+		t.Fatalf("build helm: %v", err)
+	}
+	world := world{programs: programs, helm: filepath.Dir(string(helm))}
+	guides := map[string][]block{}
+	var excused, ran atomic.Int32
+	var reasons []string
+	for name, page := range pages(t) {
+		for _, b := range blocks(page) {
+			guide, is := strings.CutPrefix(strings.TrimSuffix(name, ".md"), "docs/guide/")
+			if b.mark == notToRun {
+				excused.Add(1)
+				why, _ := b.comment("not run")
+				reasons = append(reasons, fmt.Sprintf("%s:%d is not run: %s", name, b.line, why))
+			} else if is {
+				guides[guide] = append(guides[guide], b)
+			}
+		}
+	}
+	slices.Sort(reasons)
+	t.Log(strings.Join(reasons, "\n"))
 	t.Cleanup(func() {
-		summary.Line(t, "docs: %d command blocks of %d guides ran", ran.Load(), guides.Load())
+		summary.Line(t, "docs: %d command blocks of %d guides ran, %d are not run and say why", ran.Load(), len(guides), excused.Load())
 	})
-	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
+
+	t.Run("from nothing", func(t *testing.T) {
+		t.Parallel()
+		for _, name := range fromNothing {
+			t.Run(name, func(t *testing.T) {
+				ran.Add(world.read(t, guides[name], nil))
+			})
+		}
+	})
+	t.Run("from a cluster", func(t *testing.T) {
+		t.Parallel()
+		cluster := world.cluster(t)
+		for _, name := range fromCluster {
+			t.Run(name, func(t *testing.T) {
+				ran.Add(world.read(t, guides[name], cluster))
+			})
+		}
+	})
+	t.Run("with an operator", func(t *testing.T) {
+		t.Parallel()
+		cluster := world.cluster(t, "--with", "lws,volcano")
+		for _, install := range []func(context.Context) error{cluster.InstallAPI, cluster.InstallOperator} {
+			if err := install(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, page := range guides {
+			if slices.Contains(slices.Concat(fromNothing, fromCluster), name) {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				ran.Add(world.read(t, page, cluster))
+			})
+		}
+	})
+}
+
+// world is what a reader has on the machine.
+type world struct{ programs, helm string }
+
+// read does what a page says in a folder that looks like the repository, so that
+// nothing is left in it, and in a namespace of the page's own. It returns how
+// many blocks of commands there were.
+func (w world) read(t *testing.T, page []block, cluster *playground.Cluster) int32 {
+	t.Helper()
+	desk, record := t.TempDir(), t.TempDir()
+	w.lay(t, desk)
+	var commands []block
+	printed := map[int]block{}
+	for _, b := range page {
+		if b.mark == toRun {
+			commands = append(commands, b)
+		} else if _, compare := b.comment("prints"); compare {
+			printed[len(commands)-1] = b
+		}
+	}
+	if len(commands) == 0 {
+		return 0
+	}
+	environment := append(os.Environ(), "PATH="+strings.Join([]string{w.programs, w.helm, os.Getenv("PATH")}, ":"), "NAMESPACE=default",
+		"HELM_CACHE_HOME="+record, "HELM_CONFIG_HOME="+record, "HELM_DATA_HOME="+record, "RECORD="+record)
+	if cluster != nil {
+		environment = append(environment, settle(t, cluster)...)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	session := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script(commands))
+	session.Dir, session.Env, session.WaitDelay = desk, environment, time.Minute
+	t.Cleanup(func() { // a page that fails half-way leaves its cluster running
+		if _, err := os.Stat(filepath.Join(desk, ".localcluster")); err == nil {
+			_ = exec.Command(filepath.Join(w.programs, "localcluster"), "down", "--delete", "--dir", filepath.Join(desk, ".localcluster")).Run()
+		}
+	})
+	err := session.Run()
+	for i, b := range commands {
+		text, missing := os.ReadFile(filepath.Join(record, strconv.Itoa(i)))
+		if missing != nil {
+			break
+		}
+		if _, later := os.Stat(filepath.Join(record, strconv.Itoa(i+1))); err != nil && later != nil {
+			t.Fatalf("line %d: %v\n%s\n%s", b.line, err, b.text, text)
+		}
+		if want, compare := printed[i]; compare && !pattern(want.text).Match(text) {
+			t.Errorf("line %d: the page says\n%s\nit is\n%s", want.line, want.text, text)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int32(len(commands))
+}
+
+// script is a page's commands for one shell. What each block prints goes to a
+// file of its number.
+func script(commands []block) string {
+	var text strings.Builder
+	text.WriteString("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n")
+	for i, b := range commands {
+		fmt.Fprintf(&text, "exec >$RECORD/%d 2>&1\n", i)
+		if first, found := b.comment("first"); found {
+			text.WriteString(first + "\n" + fmt.Sprintf("exec >$RECORD/%d 2>&1\n", i))
+		}
+		_, refused := b.comment("fails")
+		_, again := b.comment("patient")
+		switch {
+		case refused:
+			fmt.Fprintf(&text, "if\n%sthen echo 'this was meant to be refused'; exit 1; fi\n", b.text)
+		case again:
+			fmt.Fprintf(&text, "until\n%sdo sleep 1; done\n", b.text)
+		default:
+			text.WriteString(b.text)
+		}
+	}
+	return text.String()
+}
+
+// pattern is a text of a page as something to match: lines that are three dots
+// stand for any number of lines, and three dots within a line for any words.
+func pattern(text string) *regexp.Regexp {
+	quoted := regexp.QuoteMeta(strings.TrimSpace(text))
+	quoted = regexp.MustCompile(`(?m)^\\\.\\\.\\\.$`).ReplaceAllString(quoted, `(?s:.*)`)
+	quoted = strings.ReplaceAll(quoted, `\.\.\.`, `.*`)
+	return regexp.MustCompile(`^\s*` + quoted + `\s*$`)
+}
+
+func TestThreeDotsAreAnything(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{"a b\nc\nd\ne\n": true, "a b\ne": false, "a x\nc\ne": true, "z b\nc\ne": false} {
+		if got := pattern("a ...\n...\ne").MatchString(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+// lay puts what a page may name into a folder: what is in the repository, and the
+// programs as make build leaves them.
+func (w world) lay(t *testing.T, desk string) {
+	t.Helper()
+	checkout, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"charts", "config", "docs", "examples"} {
+		if err := os.Symlink(filepath.Join(checkout, name), filepath.Join(desk, name)); err != nil {
 			t.Fatal(err)
 		}
-		blocks := commands(string(text))
-		if len(blocks) == 0 {
-			continue
-		}
-		name := strings.TrimSuffix(filepath.Base(page), ".md")
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			guides.Add(1)
-			environment := settle(t, cluster, programs, name)
-			for _, block := range blocks {
-				ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
-				command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", block)
-				command.Dir, command.Env = root, environment
-				output, err := command.CombinedOutput()
-				cancel()
-				if err != nil {
-					t.Fatalf("%v\n%s\n%s", err, block, output)
-				}
-				ran.Add(1)
-			}
-		})
+	}
+	if err := os.Symlink(w.programs, filepath.Join(desk, "bin")); err != nil {
+		t.Fatal(err)
 	}
 }
 
-// commands are the blocks of a page that are marked as commands to run.
-func commands(page string) []string {
-	var blocks []string
-	var block []string
-	inside := false
-	for line := range strings.Lines(page) {
-		switch mark := strings.TrimSpace(line); {
-		case !inside && mark == "```sh":
-			inside, block = true, nil
-		case inside && mark == "```":
-			inside = false
-			blocks = append(blocks, strings.Join(block, ""))
-		case inside:
-			block = append(block, line)
-		}
-	}
-	return blocks
-}
-
-func TestOnlyMarkedBlocksAreCommands(t *testing.T) {
-	got := commands("a\n```\nno\n```\n```sh\nyes\nand yes\n```\n```console\nno\n```\n")
-	if len(got) != 1 || got[0] != "yes\nand yes\n" {
-		t.Errorf("%q", got)
-	}
-}
-
-func start(t *testing.T, programs string) *playground.Cluster {
+// cluster starts a cluster that ends with the test.
+func (w world) cluster(t *testing.T, args ...string) *playground.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
@@ -103,9 +238,7 @@ func start(t *testing.T, programs string) *playground.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := playground.Up(ctx, playground.Options{
-		BinDir: programs, Dir: filepath.Join(dir, "cluster"), Nodes: 4, GPUsPerNode: 8, Log: log, Args: []string{"--with", "lws"},
-	})
+	cluster, err := playground.Up(ctx, playground.Options{BinDir: w.programs, Dir: filepath.Join(dir, "cluster"), Nodes: 4, GPUsPerNode: 8, Log: log, Args: args})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,19 +247,13 @@ func start(t *testing.T, programs string) *playground.Cluster {
 			t.Error(err)
 		}
 	})
-	for _, install := range []func(context.Context) error{cluster.InstallAPI, cluster.InstallOperator} {
-		if err := install(ctx); err != nil {
-			t.Fatal(err)
-		}
-	}
 	return cluster
 }
 
-// settle gives a guide a namespace, and the environment of somebody who works
-// in it.
-func settle(t *testing.T, cluster *playground.Cluster, programs, guide string) []string {
+// settle gives a page a namespace, and the environment of somebody who works in it.
+func settle(t *testing.T, cluster *playground.Cluster) []string {
 	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "guide-" + guide}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "guide-" + filepath.Base(t.Name())}}
 	if err := cluster.Client.Create(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
@@ -139,5 +266,5 @@ func settle(t *testing.T, cluster *playground.Cluster, programs, guide string) [
 	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	return append(os.Environ(), "KUBECONFIG="+kubeconfig, "NAMESPACE="+namespace.Name, fmt.Sprintf("PATH=%s:%s", programs, os.Getenv("PATH")))
+	return []string{"KUBECONFIG=" + kubeconfig, "NAMESPACE=" + namespace.Name}
 }
