@@ -32,13 +32,13 @@ func dominates(a, b Candidate) bool {
 // chosen one. Only these are worth deploying. The chosen one is the first.
 func (o *Outcome) Contenders(most int) []Candidate {
 	best := o.Best()
-	floor := o.merit(best) * best.ITL.Value / max(best.ITL.High, 1e-9)
+	floor := o.Problem.merit(&best) * best.ITL.Value / max(best.ITL.High, 1e-9)
 	var all []Candidate
 	for i, c := range o.Candidates {
 		if len(all) == most {
 			break
 		}
-		ceiling := o.merit(c) * c.ITL.Value / max(c.ITL.Low, 1e-9)
+		ceiling := o.Problem.merit(&c) * c.ITL.Value / max(c.ITL.Low, 1e-9)
 		may := c.TTFT.Low <= o.Problem.Goal.TTFT && c.ITL.Low <= o.Problem.Goal.ITL && ceiling >= floor
 		if i == 0 || may {
 			all = append(all, c)
@@ -47,9 +47,9 @@ func (o *Outcome) Contenders(most int) []Candidate {
 	return all
 }
 
-// merit is what more of is better, by the same rule as the ranking.
-func (o *Outcome) merit(c Candidate) float64 {
-	if o.Problem.Budget > 0 && o.Problem.Goal.RequestRate == 0 {
+// merit is what more of is better, where the goal leaves it open.
+func (p *Problem) merit(c *Candidate) float64 {
+	if p.Budget > 0 && p.Goal.RequestRate == 0 {
 		return c.Rate
 	}
 	return c.TokensPerGPU

@@ -202,13 +202,13 @@ func (p *Problem) replicas(prefill *engine, decode served, prompts, answers floa
 	gp, gd := prefill.layout.GPUs(), decode.layout.GPUs()
 	np, nd = 1, 1
 	if rate := p.Goal.RequestRate; rate > 0 {
-		np, nd = ceiling(rate/prompts), ceiling(rate/answers)
+		nd = ceiling(rate / answers)
 		// Prompts queue; more engines shorten the line until the target is met, or
 		// until no line is left.
-		for ; np < 1<<16; np += max(1, np/16) {
-			first, err := p.first(prefill, rate/float64(np))
-			idle := prefill.idle
-			if err == nil && (band(first).Value+decode.ttft.Value <= p.Goal.TTFT || first.Value < idle.Value+idle.Value/50) {
+		for i := 0; ; i++ {
+			s := p.size(prefill, i, prompts)
+			np = s.replicas
+			if np >= 1<<16 || s.first > 0 && (s.first+decode.ttft.Value <= p.Goal.TTFT || s.idle) {
 				break
 			}
 		}
@@ -229,6 +229,32 @@ func (p *Problem) replicas(prefill *engine, decode served, prompts, answers floa
 		}
 	}
 	return np, nd
+}
+
+// size is a number of prefill engines for the rate: the time to the first token
+// in milliseconds, zero if prompts come faster than they go, and whether hardly
+// any of it is waiting.
+type size struct {
+	replicas int
+	first    float64
+	idle     bool
+}
+
+// size is the i-th number to try. Every pair tries the same ones.
+func (p *Problem) size(e *engine, i int, prompts float64) size {
+	for len(e.sizes) <= i {
+		n := ceiling(p.Goal.RequestRate / prompts)
+		if last := len(e.sizes) - 1; last >= 0 {
+			n = e.sizes[last].replicas
+			n += max(1, n/16)
+		}
+		s := size{replicas: n}
+		if first, err := p.first(e, p.Goal.RequestRate/float64(n)); err == nil {
+			s.first, s.idle = band(first).Value, first.Value < e.idle.Value+e.idle.Value/50
+		}
+		e.sizes = append(e.sizes, s)
+	}
+	return e.sizes[i]
 }
 
 func ceiling(x float64) int { return max(1, int(math.Ceil(x-1e-9))) }

@@ -17,7 +17,7 @@ func (p *Problem) judge(c Candidate) Candidate {
 	if p.PricePerHour > 0 {
 		c.CostPerMillion = price.PerMillion(p.PricePerHour, c.TokensPerGPU)
 	}
-	c.Misses, c.excess = nil, 0
+	c.Misses, c.excess, c.grade = nil, 0, step(p.merit(&c))
 	miss := func(target, unit string, got, want, ratio float64) {
 		if ratio > 1 {
 			c.Misses = append(c.Misses, Miss{target, unit, got, want})
@@ -51,10 +51,8 @@ func (p *Problem) better(a, b *Candidate) int {
 	switch {
 	case p.Goal.RequestRate > 0:
 		byGoal = cmp.Compare(a.GPUs, b.GPUs)
-	case p.Budget > 0:
-		byGoal = cmp.Compare(step(b.Rate), step(a.Rate))
 	default:
-		byGoal = cmp.Compare(step(b.TokensPerGPU), step(a.TokensPerGPU))
+		byGoal = cmp.Compare(b.grade, a.grade)
 	}
 	return cmp.Or(byGoal, cmp.Compare(a.GPUs, b.GPUs), a.parts()-b.parts(), cmp.Compare(p.latency(a), p.latency(b)), cmp.Compare(a.Name, b.Name))
 }

@@ -89,6 +89,7 @@ type Candidate struct {
 	FirstFactor, StepFactor float64
 
 	excess float64 // the worst ratio of a missed target
+	grade  int     // merit, in steps
 }
 
 // Met reports whether every target is.
@@ -219,6 +220,7 @@ type engine struct {
 	prompts float64                        // per second, at most
 	idle    perfmodel.Estimate             // first token without a queue
 	queued  map[float64]perfmodel.Estimate // first token by rate of arrivals
+	sizes   []size                         // more and more replicas for the rate
 	// By whether it does both halves, and requests for each of its ranks.
 	known map[bool]map[int]served
 }
