@@ -61,6 +61,8 @@ type pass struct {
 	owner graph.Object
 	// present is true once the server has said that the owner is there to stay.
 	present bool
+	// taken is the name of the object in turn that takes a change.
+	taken   string
 	changes ChangeSet
 }
 
@@ -127,7 +129,9 @@ func (p *pass) prune(ctx context.Context, wanted []graph.Wanted, owned []graph.O
 func (p *pass) changed(action Action, id identity) {
 	change := Change{action, id.kind, id.key}
 	p.changes = append(p.changes, change)
-	p.tell(change)
+	if action != Awaited {
+		p.tell(change)
+	}
 }
 
 func (a *Applier) tell(change Change) {
@@ -167,8 +171,14 @@ func (p *pass) bring(ctx context.Context, w graph.Wanted, id identity) (Action, 
 		return "", err
 	case w.Once:
 		return p.grow(ctx, payload, live, id)
+	case w.Turn == graph.Later || (w.Turn == graph.InTurn && p.taken != "" && p.taken != id.key.Name):
+		return "", nil
 	}
-	return p.update(ctx, w.Tie, payload, live, id)
+	action, err := p.update(ctx, w.Tie, payload, live, id)
+	if w.Turn == graph.InTurn && action != "" && action != Adopted {
+		p.taken = id.key.Name
+	}
+	return action, err
 }
 
 // update writes an object of ours that exists, if that would change it.
@@ -183,6 +193,9 @@ func (p *pass) update(ctx context.Context, tie graph.Tie, payload *unstructured.
 	}
 	seen := live.GetResourceVersion()
 	if p.writes.covers(id, payload, seen) {
+		if done == "" && p.writes.awaits(id, seen) {
+			done = Awaited
+		}
 		return done, nil
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)

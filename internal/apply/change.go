@@ -20,6 +20,9 @@ const (
 	Adopted Action = "Adopted"
 	// Replaced objects cannot take a change: they are deleted to be made again.
 	Replaced Action = "Replaced"
+	// Awaited objects were written by an earlier pass and are still seen as they
+	// were before: what they say is about that.
+	Awaited Action = "Awaited"
 )
 
 // Change is one write that the cluster took.

@@ -264,6 +264,69 @@ func TestAnObjectOfSomebodyElseIsLeftAlone(t *testing.T) {
 	}
 }
 
+func TestObjectsInTurnTakeAChangeOneAfterTheOther(t *testing.T) {
+	s := newStage(t, interceptor.Funcs{})
+	pass := func(port int32, turns ...graph.Turn) string {
+		s.writes = nil
+		var all []graph.Wanted
+		for i, turn := range turns {
+			one := service("")
+			one.Name, one.Spec.Ports[0].Port = []string{"s0", "s1", "s2"}[i], port
+			all = append(all, graph.Wanted{Object: one, Turn: turn})
+		}
+		if _, err := s.applier.Sync(t.Context(), s.owner, all, nil); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(s.writes, ", ")
+	}
+	for _, step := range []struct {
+		port  int32
+		turns []graph.Turn
+		want  string
+	}{
+		{1, []graph.Turn{graph.InTurn, graph.InTurn, graph.Later}, "Created Service s0, Created Service s1, Created Service s2"},
+		{2, []graph.Turn{graph.InTurn, graph.InTurn, graph.InTurn}, "Updated Service s0"},
+		{2, []graph.Turn{graph.AtOnce, graph.Later, graph.Later}, ""},
+		{2, []graph.Turn{graph.InTurn, graph.InTurn, graph.InTurn}, "Updated Service s1"},
+		{2, []graph.Turn{graph.InTurn, graph.InTurn, graph.InTurn}, "Updated Service s2"},
+		{2, []graph.Turn{graph.InTurn, graph.InTurn, graph.InTurn}, ""},
+		{3, []graph.Turn{graph.AtOnce, graph.AtOnce, graph.Later}, "Updated Service s0, Updated Service s1"},
+	} {
+		if got := pass(step.port, step.turns...); got != step.want {
+			t.Errorf("port %d, turns %v: wrote %q, want %q", step.port, step.turns, got, step.want)
+		}
+	}
+}
+
+func TestAWriteThatIsNotSeenYetIsAwaited(t *testing.T) {
+	behind := false
+	var old *corev1.Service
+	s := newStage(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+		if live, ok := o.(*corev1.Service); ok && behind {
+			old.DeepCopyInto(live)
+			return nil
+		}
+		return c.Get(ctx, key, o, options...)
+	}})
+	s.must("Created Service s", service(""))
+	old = service("")
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(old), old); err != nil {
+		t.Fatal(err)
+	}
+	changed := service("")
+	changed.Spec.Ports[0].Port = 2
+	s.must("Updated Service s", changed)
+	for _, behind = range []bool{true, false} {
+		changes, err := s.applier.Sync(t.Context(), s.owner, []graph.Wanted{{Object: changed}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(changes.Written()) == 1; got != behind {
+			t.Errorf("behind %v: %v", behind, changes)
+		}
+	}
+}
+
 func TestAnObjectOfAnEarlierOwnerOfTheSameNameIsWaitedFor(t *testing.T) {
 	left := deployment("a")
 	earlier := &v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c", UID: "earlier"}}

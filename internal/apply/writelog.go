@@ -57,6 +57,15 @@ func (l *writeLog) covers(id identity, payload *unstructured.Unstructured, seen 
 	return ok && (seen == last.before || seen == last.after) && last.payload == fingerprint(payload)
 }
 
+// awaits reports whether an object seen at a version is still the one of before
+// the last write.
+func (l *writeLog) awaits(id identity, seen string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last, ok := l.entries[id]
+	return ok && seen == last.before && last.before != last.after
+}
+
 func fingerprint(payload *unstructured.Unstructured) [sha256.Size]byte {
 	raw, err := json.Marshal(payload.Object) // map keys are sorted, so equal payloads give equal bytes
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 const limit = 1024
 
 // Applied tells about the writes of a pass: one event for what was created, one
-// for what was updated, one for what was deleted.
+// for what was updated, and so on.
 func Applied(r events.EventRecorder, about runtime.Object, changes apply.ChangeSet) {
-	for _, action := range []apply.Action{apply.Created, apply.Updated, apply.Deleted} {
+	for _, action := range []apply.Action{apply.Created, apply.Updated, apply.Replaced, apply.Deleted} {
 		if what := listed(changes, action); what != "" {
 			r.Eventf(about, nil, corev1.EventTypeNormal, string(action), "Reconcile", "%s", shortened(string(action)+" "+what))
 		}

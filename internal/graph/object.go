@@ -24,7 +24,20 @@ type Wanted struct {
 	// Once is made if it is absent and left alone after that: it holds data, or
 	// others write to it.
 	Once bool
+	Turn Turn
 }
+
+// Turn is when an object that exists may take a change.
+type Turn int
+
+const (
+	// AtOnce is whenever it is wanted.
+	AtOnce Turn = iota
+	// InTurn is when none of another name is taking one.
+	InTurn
+	// Later is not now.
+	Later
+)
 
 // Tie is how an object hangs on the owner that wants it.
 type Tie int

@@ -137,6 +137,7 @@ var remedies = map[string]string{
 	v1alpha1.ReasonOrchestratorUnavailable: "install what the message names; the graph goes on by itself",
 	v1alpha1.ReasonValidationFailed:        "mend the graph's spec; kubectl dynamo validate -f FILE checks it beforehand",
 	v1alpha1.ReasonNameConflict:            "rename the service or the graph, or remove the object that has the name",
+	v1alpha1.ReasonChildTerminating:        "nothing, as long as what is named goes; see its finalizers if it does not",
 	v1alpha1.ReasonQueueNotFound:           "make the queue, or name another",
 	v1alpha1.ReasonRolloutStuck:            "see why the new pods do not come up; the old ones go on running",
 	v1alpha1.ReasonReconcileFailed:         "see the operator's log if it does not go away; it is tried again",

@@ -95,6 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 		return r.report(ctx, dcd, workload.Progress{}, err)
 	}
 	wanted, unrendered := render.Component(g, platform)
+	wanted = lws.Turns(wanted, snap)
 	prunable := snap.Owned
 	if unrendered != nil {
 		prunable = nil // what cannot be rendered any more goes on running
