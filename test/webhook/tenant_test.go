@@ -23,6 +23,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/playground"
 	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/tenancy"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/patient"
 )
 
 // idle is a graph whose pods do nothing.
@@ -49,11 +50,11 @@ func as(t *testing.T, user string) client.Client {
 	t.Helper()
 	config := rest.CopyConfig(cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
-	c, err := client.New(config, client.Options{Scheme: scheme.New()})
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme.New()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return patient.Client(c)
 }
 
 // mayWriteLeases is a role that no role of ours gives: Leases are everybody's.
@@ -127,6 +128,13 @@ func TestALeaseMovesTheWorkAndNothingElse(t *testing.T) {
 	if err := dryRun(t.Context(), graphOf(ns, "bad", `{services: {a_b: {}}}`)); err == nil {
 		t.Error("a bad graph is admitted")
 	}
+	// The operator may hear of the lease after a first graph.
+	if err := cluster.Client.Create(t.Context(), graphOf(ns, "first", idle)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the operator to know of the lease", func(ctx context.Context) error {
+		return says(ctx, ns, "first", v1alpha1.ReasonNamespaceOperator)
+	})
 	if err := cluster.Client.Create(t.Context(), graphOf(ns, "g", idle)); err != nil {
 		t.Fatal(err)
 	}
@@ -134,8 +142,13 @@ func TestALeaseMovesTheWorkAndNothingElse(t *testing.T) {
 		return says(ctx, ns, "g", v1alpha1.ReasonNamespaceOperator)
 	})
 	var components v1alpha1.DynamoComponentDeploymentList
-	if err := cluster.Client.List(t.Context(), &components, client.InNamespace(ns)); err != nil || len(components.Items) > 0 {
-		t.Errorf("%d components were made: %v", len(components.Items), err)
+	if err := cluster.Client.List(t.Context(), &components, client.InNamespace(ns)); err != nil {
+		t.Fatal(err)
+	}
+	for _, component := range components.Items {
+		if strings.HasPrefix(component.Name, "g-") {
+			t.Errorf("component %s was made", component.Name)
+		}
 	}
 	if err := cluster.Client.Delete(t.Context(), lease); err != nil {
 		t.Fatal(err)
@@ -200,6 +213,49 @@ func TestARogueAdapterScalesNothing(t *testing.T) {
 			}
 			return nil
 		})
+	}
+}
+
+// TestARequestForAnotherNamespaceNeedsRightsThere: the operator could make the
+// graph anywhere, the tenant cannot have it do so.
+func TestARequestForAnotherNamespaceNeedsRightsThere(t *testing.T) {
+	t.Parallel()
+	ns, victim := namespace(t, nil), namespace(t, nil)
+	bind(t, ns, "admin", rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "tenant"})
+	tenant := as(t, "tenant")
+	ask := func(target string) client.Object {
+		r := graphOf(ns, "", `{model: m, backend: vllm, profilingConfig: {profilerImage: i, config: {}}`+target+`}`)
+		r.SetKind("DynamoGraphDeploymentRequest")
+		r.SetGenerateName("r-")
+		return r
+	}
+	elsewhere := `, deploymentOverrides: {namespace: ` + victim + `}`
+	eventually(t, "the tenant's rights", func(ctx context.Context) error {
+		return tenant.Create(ctx, ask(`, deploymentOverrides: {namespace: `+ns+`}`), client.DryRunAll)
+	})
+	eventually(t, "the tenant to be refused", func(ctx context.Context) error {
+		err := tenant.Create(ctx, ask(elsewhere), client.DryRunAll)
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "you may not create dynamographdeployments in namespace "+victim) {
+			return fmt.Errorf("got %v", err)
+		}
+		return nil
+	})
+	if err := dryRun(t.Context(), ask(elsewhere)); err != nil {
+		t.Errorf("somebody who may is refused: %v", err)
+	}
+	// What somebody else was allowed to ask for cannot be turned into another
+	// thing; what is not about the spec can still be changed.
+	live := ask(elsewhere)
+	if err := cluster.Client.Create(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
+	if err := tenant.Patch(t.Context(), live.DeepCopyObject().(client.Object), label, client.DryRunAll); err != nil {
+		t.Errorf("a label: %v", err)
+	}
+	image := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"deploymentOverrides":{"workersImage":"evil"}}}`))
+	if err := tenant.Patch(t.Context(), live.DeepCopyObject().(client.Object), image, client.DryRunAll); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "you may not create") {
+		t.Errorf("another image: %v", err)
 	}
 }
 
