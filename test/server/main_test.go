@@ -1,0 +1,117 @@
+// Package server runs the operator as it is shipped, with the rights that it is
+// shipped with, beside an API server that nothing else works on: no controller,
+// no garbage collector, no node. Tests play their parts, and so can bring about
+// what takes those ten minutes, or what they make right too soon to be seen.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/installation"
+	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+)
+
+// cluster is the API server that all tests share, each in a namespace of its
+// own. kubeconfig is the operator's, which binDir holds with the other programs.
+var (
+	cluster            *playground.Cluster
+	kubeconfig, binDir string
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if binDir = os.Getenv("PLAYGROUND_BIN"); binDir == "" {
+		fmt.Println("PLAYGROUND_BIN is not set: no programs to run an API server from, its tests are skipped (make test sets it)")
+		return 0
+	}
+	folder, err := os.MkdirTemp("", "server-")
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	stop, err := start(folder)
+	defer stop()
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return m.Run()
+}
+
+// start runs an API server that knows our kinds and the operator's account.
+func start(folder string) (stop func(), err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
+	defer cancel()
+	log, err := os.Create(filepath.Join(folder, "localcluster.log"))
+	if err != nil {
+		return func() {}, err
+	}
+	cluster, err = playground.Up(ctx, playground.Options{
+		BinDir: binDir, Dir: filepath.Join(folder, "cluster"), Nodes: 1, ServerOnly: true, Log: log, Args: []string{"--audit-log"},
+	})
+	if err != nil {
+		return func() {}, err
+	}
+	stop = func() {
+		if err := cluster.Down(context.Background()); err != nil {
+			fmt.Println(err)
+		}
+	}
+	return stop, errors.Join(cluster.InstallAPI(ctx), installRights(ctx), signIn(ctx, folder))
+}
+
+// installRights installs what is shipped but for the operator itself, which
+// tests start when they need it.
+func installRights(ctx context.Context) error {
+	objects, err := installation.Operator()
+	if err != nil {
+		return err
+	}
+	for i, object := range objects {
+		if object.GetKind() == "Deployment" {
+			return cluster.Apply(ctx, append(objects[:i:i], objects[i+1:]...))
+		}
+	}
+	return errors.New("no Deployment is shipped")
+}
+
+// signIn writes the kubeconfig of the operator's account.
+func signIn(ctx context.Context, folder string) error {
+	token, err := tokenOf(ctx, playground.OperatorKey.Namespace, playground.OperatorKey.Name)
+	if err != nil {
+		return err
+	}
+	known, err := clientcmd.LoadFromFile(cluster.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	for name := range known.AuthInfos {
+		known.AuthInfos[name] = &api.AuthInfo{Token: token}
+	}
+	kubeconfig = filepath.Join(folder, "operator.kubeconfig")
+	return clientcmd.WriteToFile(*known, kubeconfig)
+}
+
+// tokenOf is what an account shows to the API server.
+func tokenOf(ctx context.Context, namespace, name string) (string, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(24 * 3600))}}
+	if err := cluster.Client.SubResource("token").Create(ctx, account, request); err != nil {
+		return "", fmt.Errorf("ask for a token of %s: %w", name, err)
+	}
+	return request.Status.Token, nil
+}
