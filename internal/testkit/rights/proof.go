@@ -82,8 +82,12 @@ func (p Proof) Print(w io.Writer) {
 		}
 	}
 	fmt.Fprintf(w, "%-18s %8d %6d %6d %7d\n", "all", total[0], total[1], total[2], total[3])
-	for _, r := range p.reasons {
-		fmt.Fprintf(w, "  held: %s: %s\n", r, r.Why)
+	for _, role := range p.roles {
+		for _, right := range role.Rights() {
+			if at := p.reason(right); at >= 0 && !p.used.Used[right] {
+				fmt.Fprintf(w, "  held: %s: %s\n", right, p.reasons[at].Why)
+			}
+		}
 	}
 	if len(p.problems) > 0 {
 		fmt.Fprintln(w, strings.Join(p.problems, "\n"))
