@@ -11,11 +11,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -113,10 +113,7 @@ func TestAddOns(t *testing.T) {
 		c.expectReached(t, first.Value, ns, "pair-0")
 	})
 	t.Run("a killed controller comes back", func(t *testing.T) {
-		before := c.component(t, "lws-controller")
-		if err := syscall.Kill(before.PID, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		before := c.kill(t, "lws-controller")
 		eventually(t, func(context.Context) error {
 			if now := c.component(t, "lws-controller"); now.Restarts <= before.Restarts || now.PID == 0 {
 				return fmt.Errorf("lws-controller has not been restarted: %+v", now)
@@ -173,9 +170,12 @@ func TestAddOns(t *testing.T) {
 		c.must(t, "down")
 		c.up(t)
 		for _, name := range []string{"lws-controller", "grove-standin"} {
-			if c.component(t, name).PID == 0 {
-				t.Errorf("%s does not run", name)
-			}
+			eventually(t, func(context.Context) error {
+				if c.component(t, name).PID == 0 {
+					return fmt.Errorf("%s does not run", name)
+				}
+				return nil
+			})
 		}
 	})
 }
@@ -203,9 +203,13 @@ func (c *localCluster) create(t *testing.T, resource schema.GroupVersionResource
 	if err := json.Unmarshal(data, object); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.dynamic(t).Resource(resource).Namespace(ns).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, func(ctx context.Context) error { // its webhooks may be busy
+		_, err := c.dynamic(t).Resource(resource).Namespace(ns).Create(ctx, object, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
 }
 
 func (c *localCluster) scale(t *testing.T, resource schema.GroupVersionResource, ns, name string, replicas int) {

@@ -88,7 +88,7 @@ func giveAway(t testing.TB, dir string) {
 
 // run executes the binary with --dir and returns what it printed.
 func (c *localCluster) run(verb string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute) // longer than it waits itself
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Getenv(envBinary), append([]string{verb, "--dir=" + c.dir}, args...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Dir(c.dir)}
@@ -131,6 +131,18 @@ func (c *localCluster) component(t testing.TB, name string) component {
 	}
 	t.Fatalf("no component %s", name)
 	return component{}
+}
+
+// kill ends a component once it runs, and returns what was recorded of it before.
+func (c *localCluster) kill(t testing.TB, name string) (before component) {
+	t.Helper()
+	eventually(t, func(context.Context) error {
+		if before = c.component(t, name); before.PID == 0 {
+			return fmt.Errorf("%s does not run", name)
+		}
+		return syscall.Kill(before.PID, syscall.SIGKILL)
+	})
+	return before
 }
 
 func (c *localCluster) components(t testing.TB) (all []component) {
@@ -199,7 +211,7 @@ func TestMain(m *testing.M) {
 // eventually waits for a condition and fails with its last complaint.
 func eventually(t testing.TB, check func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for {
 		err := check(ctx)

@@ -42,7 +42,7 @@ const (
 // TestAReleaseLives installs, upgrades, rolls back and uninstalls by the real
 // Helm, with a graph that must not notice.
 func TestAReleaseLives(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	if err := cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
 		t.Fatal(err)

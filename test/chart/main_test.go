@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/patient"
 )
 
 const (
@@ -48,7 +49,11 @@ func run(m *testing.M) int {
 			fmt.Println(err)
 		}
 	}()
-	return m.Run()
+	code := m.Run()
+	if code != 0 {
+		fmt.Print(cluster.Log(60))
+	}
+	return code
 }
 
 func start(programs string) error {
@@ -67,7 +72,12 @@ func start(programs string) error {
 		return err
 	}
 	cluster, err = playground.Up(ctx, playground.Options{BinDir: programs, Dir: filepath.Join(folder, "cluster"), Nodes: 2, GPUsPerNode: 8, Log: log})
-	return err
+	if err != nil {
+		said, _ := os.ReadFile(log.Name())
+		return fmt.Errorf("%w\n%s", err, said)
+	}
+	cluster.Client = patient.Client(cluster.Client)
+	return nil
 }
 
 // runHelm runs the real Helm against the cluster, with nothing of this

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/patient"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 	"github.com/dynamo-operator/dynamo-operator/test/corpus"
@@ -116,6 +117,7 @@ func start(t *testing.T) *playground.Cluster {
 			t.Error(err)
 		}
 	})
+	cluster.Client = patient.Client(cluster.Client)
 	if err := cluster.InstallAPI(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/patient"
 )
 
 var (
@@ -57,7 +58,11 @@ func run(m *testing.M) int {
 			fmt.Println(err)
 		}
 	}()
-	return m.Run()
+	code := m.Run()
+	if code != 0 {
+		fmt.Print(cluster.Log(20))
+	}
+	return code
 }
 
 func setUp(dir, programs string) error {
@@ -69,20 +74,27 @@ func setUp(dir, programs string) error {
 	}
 	cluster, err = playground.Up(ctx, playground.Options{BinDir: programs, Dir: filepath.Join(dir, "cluster"), Nodes: 1, Log: log})
 	if err != nil {
-		return err
+		said, _ := os.ReadFile(log.Name()) // it goes with the folder
+		return fmt.Errorf("%w\n%s", err, said)
 	}
+	cluster.Client = patient.Client(cluster.Client)
 	if err := cluster.InstallAPI(ctx); err != nil {
 		return err
 	}
 	network = newFabric()
-	config := filepath.Join(dir, "operator.yaml")
-	text := fmt.Sprintf(configuration, network.url())
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+	operator = &program{path: filepath.Join(programs, "dynamo-operator"), config: filepath.Join(dir, "operator.yaml"), kubeconfig: cluster.Kubeconfig, log: filepath.Join(dir, "operator.log")}
+	if err := operator.configure(patiently); err != nil {
 		return err
 	}
-	operator = &program{path: filepath.Join(programs, "dynamo-operator"), config: config, kubeconfig: cluster.Kubeconfig, log: filepath.Join(dir, "operator.log")}
 	return operator.start()
 }
+
+// How long a deletion waits for engines: longer than a busy machine takes, and so
+// short that a test can see the end of it.
+const (
+	patiently   = 10 * time.Minute
+	impatiently = 20 * time.Second
+)
 
 // configuration of the operator: short waits, so that what fails is tried again
 // before a test loses patience.
@@ -90,7 +102,7 @@ const configuration = `
 apiVersion: dynamo-operator/v1alpha1
 kind: OperatorConfiguration
 network: {forwardProxy: %q}
-lora: {retryMin: 500ms, retryMax: 3s, unloadDeadline: 5s}
+lora: {retryMin: 500ms, retryMax: 3s, unloadDeadline: %s}
 server: {metricsAddress: "", healthAddress: ""}
 log: {format: text}
 `
@@ -99,6 +111,11 @@ log: {format: text}
 type program struct {
 	path, config, kubeconfig, log string
 	process                       *exec.Cmd
+}
+
+// configure writes what it reads when it starts.
+func (p *program) configure(unload time.Duration) error {
+	return os.WriteFile(p.config, fmt.Appendf(nil, configuration, network.url(), unload), 0o600)
 }
 
 func (p *program) start() error {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -58,15 +59,20 @@ func TestManyEnginesOfWhichSomeAreSlowAndSomeFail(t *testing.T) {
 	})
 	summary.Line(t, "%d engines, %d slow and %d failing: the %d healthy ones loaded after %s", all, each, each, len(healthy), took.Round(10*time.Millisecond))
 
-	// From here on nobody who has it is asked anything, and nothing is written.
-	version, before := dm.ResourceVersion, total(slices.Concat(slowOnes, healthy))
-	time.Sleep(*idle)
+	// From here on nobody who has it is asked anything. Nor is anything written, once
+	// all is told.
+	before := total(slices.Concat(slowOnes, healthy))
+	w.eventually("a while in which nothing is written", func() error {
+		version := dm.ResourceVersion
+		time.Sleep(*idle)
+		w.reported(dm, all-each, all)
+		if dm.ResourceVersion != version {
+			return errors.New("the model was written while nothing changed")
+		}
+		return nil
+	})
 	if after := total(slices.Concat(slowOnes, healthy)); after != before {
 		t.Errorf("%d calls to engines that have the adapter", after-before)
-	}
-	w.reported(dm, all-each, all)
-	if dm.ResourceVersion != version {
-		t.Error("the model was written while nothing changed")
 	}
 	for _, e := range dm.Status.Endpoints {
 		if e.Ready == strings.Contains(e.Error, "it is not my day") {
@@ -80,7 +86,8 @@ func TestManyEnginesOfWhichSomeAreSlowAndSomeFail(t *testing.T) {
 	}
 	w.reported(dm, all, all)
 	for i, e := range w.engines {
-		if n := len(e.answered(http.MethodPost)); n != 1 {
+		// A call is given up after a second if many are slow, and made again.
+		if n := len(e.answered(http.MethodPost)); n < 1 || n > 3 {
 			t.Errorf("engine %d was loaded %d times", i, n)
 		}
 	}
@@ -168,6 +175,8 @@ func TestAnOperatorThatWasAway(t *testing.T) {
 
 func TestDeletionWaitsForNobodyForEver(t *testing.T) {
 	w := newWorld(t, 3)
+	w.restart(impatiently)
+	defer w.restart(patiently)
 	dm := w.lora("lora", "one", "s3://b/one")
 	w.reported(dm, 3, 3)
 	gate := make(chan struct{})
@@ -179,6 +188,15 @@ func TestDeletionWaitsForNobodyForEver(t *testing.T) {
 	// Nor for what nobody could load in the first place.
 	invalid := w.lora("other", "two", "s3://b/two")
 	w.remove(invalid)
+}
+
+// restart has the operator run with another deadline.
+func (w *world) restart(unload time.Duration) {
+	w.Helper()
+	operator.stop()
+	if err := errors.Join(operator.configure(unload), operator.start()); err != nil {
+		w.Fatal(err)
+	}
 }
 
 func TestModelsShareAnAdapter(t *testing.T) {

@@ -42,6 +42,9 @@ func newWorld(t *testing.T, engines int) *world {
 	w := &world{T: t, ctx: ctx}
 	w.create(namespace)
 	w.namespace = namespace.Name
+	w.eventually("the account that pods need", func() error {
+		return cluster.Client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "default"}, &corev1.ServiceAccount{})
+	})
 	t.Cleanup(func() {
 		for _, e := range w.engines {
 			e.server.CloseClientConnections()
