@@ -17,20 +17,31 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/installation"
 	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/patient"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/rights"
 )
 
 var (
 	// measure runs what takes minutes and tells figures: make rotation.
 	measure = flag.Bool("measure", false, "run the measurements, which take minutes")
+	// failurePolicy is what is registered: whether what nobody could judge is
+	// refused.
+	failurePolicy = flag.String("failure-policy", "Fail", "Fail or Ignore")
+	// keepUsage is where make rights wants to know what was done in this run.
+	keepUsage = flag.String("rights", "", "`folder` to leave in what accounts did, for the proof of their rights")
 
 	cluster *playground.Cluster
 	folder  string
+	// impatient asks once; cluster.Client asks until it is answered.
+	impatient client.Client
 )
 
 const replicas = 2
@@ -61,7 +72,40 @@ func run(m *testing.M) int {
 			fmt.Println(err)
 		}
 	}()
-	return m.Run()
+	code := m.Run()
+	if code != 0 {
+		fmt.Print(cluster.Log(60))
+	}
+	if *keepUsage != "" {
+		if err := farewell(); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+	}
+	return code
+}
+
+// farewell ends the operator as an uninstallation would: the last replica takes
+// its registration along. Then what was done is kept.
+func farewell() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	defer cancel()
+	d := &appsv1.Deployment{}
+	d.Namespace, d.Name = playground.OperatorKey.Namespace, playground.OperatorKey.Name
+	if err := cluster.Client.Patch(ctx, d, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))); err != nil {
+		return err
+	}
+	err := cluster.Eventually(ctx, "the registration to go with the last replica", func(ctx context.Context) error {
+		err := cluster.Client.Get(ctx, types.NamespacedName{Name: "dynamo-operator-validating"}, &admissionregistrationv1.ValidatingWebhookConfiguration{})
+		if !apierrors.IsNotFound(err) {
+			return errors.Join(errors.New("it is still there"), err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return rights.Keep(*keepUsage, "webhook", []string{filepath.Join(folder, "cluster", "logs", "audit.log")})
 }
 
 func start(programs string) error {
@@ -75,8 +119,10 @@ func start(programs string) error {
 		BinDir: programs, Dir: filepath.Join(folder, "cluster"), Nodes: 2, Log: log, Args: []string{"--audit-log"},
 	})
 	if err != nil {
-		return err
+		said, _ := os.ReadFile(log.Name()) // it goes with the folder
+		return fmt.Errorf("%w\n%s", err, said)
 	}
+	impatient, cluster.Client = cluster.Client, patient.Client(cluster.Client)
 	if err := cluster.InstallAPI(ctx); err != nil {
 		return err
 	}
@@ -86,8 +132,9 @@ func start(programs string) error {
 // settings go over the configuration that is shipped. Certificates live for a
 // minute if that is what is measured.
 func settings() string {
-	text := "leaderElection: {enabled: true}\nwebhook: {enabled: true, drain: 20s, timeoutSeconds: 30}\n"
-	if *measure {
+	text := "leaderElection: {enabled: true}\nwebhook: {enabled: true, drain: 20s, timeoutSeconds: 30, failurePolicy: " + *failurePolicy + "}\n" +
+		"server: {secureMetrics: true}\nnetworkPolicy: {enabled: true}\n"
+	if *measure || *keepUsage != "" {
 		text += "certificate: {validity: 60s, authorityValidity: 120s}\n"
 	}
 	return text

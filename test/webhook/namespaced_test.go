@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +26,8 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/app"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/tenancy"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/rights"
 )
 
 // TestAnOperatorForOneNamespace runs one beside that for the cluster, under an
@@ -32,7 +36,7 @@ func TestAnOperatorForOneNamespace(t *testing.T) {
 	t.Parallel()
 	ns, other := namespace(t, nil), namespace(t, nil)
 	// The audit log holds reads of accounts in the operator's namespace.
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: playground.OperatorKey.Namespace, Name: "team-operator"}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: playground.OperatorKey.Namespace, Name: rights.Team}}
 	if err := cluster.Client.Create(t.Context(), account); err != nil {
 		t.Fatal(err)
 	}
@@ -46,6 +50,7 @@ func TestAnOperatorForOneNamespace(t *testing.T) {
 	cfg := config.Default()
 	cfg.Namespaces = []string{ns}
 	cfg.Server.MetricsAddress, cfg.Server.HealthAddress = "", ""
+	cfg.Tenancy.Renew.Duration = time.Second
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- app.Run(ctx, cfg, tokenOf(t, account)) }()
@@ -69,6 +74,20 @@ func TestAnOperatorForOneNamespace(t *testing.T) {
 	})
 	eventually(t, "the other graph to be the cluster's", func(ctx context.Context) error {
 		return errors.Join(says(ctx, other, "g", ""), cluster.Client.Get(ctx, types.NamespacedName{Namespace: other, Name: "g-a"}, &appsv1.Deployment{}))
+	})
+	var first *metav1.MicroTime
+	eventually(t, "the claim to be renewed", func(ctx context.Context) error {
+		lease := &coordinationv1.Lease{}
+		if err := cluster.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: tenancy.LeaseName}, lease); err != nil {
+			return err
+		}
+		if first == nil {
+			first = lease.Spec.RenewTime
+		}
+		if lease.Spec.RenewTime.Equal(first) {
+			return errors.New("it was not yet")
+		}
+		return nil
 	})
 	stop()
 	if err := <-ended; err != nil {
@@ -101,10 +120,15 @@ func TestAnOperatorForOneNamespace(t *testing.T) {
 // a delay, and what it refuses before that would count as refused.
 func granted(t *testing.T, user, ns, group, resource, verb string) {
 	t.Helper()
-	eventually(t, user+" to be allowed to "+verb+" "+resource, func(ctx context.Context) error {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: ns, Group: group, Resource: resource, Verb: verb},
-		}}
+	allowed(t, authorizationv1.SubjectAccessReviewSpec{
+		User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: ns, Group: group, Resource: resource, Verb: verb},
+	})
+}
+
+func allowed(t *testing.T, what authorizationv1.SubjectAccessReviewSpec) {
+	t.Helper()
+	eventually(t, what.User+" to be allowed what it was granted", func(ctx context.Context) error {
+		review := &authorizationv1.SubjectAccessReview{Spec: what}
 		if err := cluster.Client.Create(ctx, review); err != nil {
 			return err
 		}
