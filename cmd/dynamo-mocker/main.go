@@ -12,14 +12,12 @@ import (
 	"syscall"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine"
+	"github.com/dynamo-operator/dynamo-operator/internal/version"
 )
-
-// version is set at build time: -ldflags "-X main.version=...".
-var version = "devel"
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == "--version" {
-		fmt.Println("dynamo-mocker", version)
+		fmt.Println("dynamo-mocker version", version.String())
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)

@@ -179,3 +179,13 @@ func TestUnpackLaysTheFilesOut(t *testing.T) {
 		t.Error("several programs are laid out over each other")
 	}
 }
+
+// TestEveryProgramTellsItsVersion because the linker sets it in one package.
+func TestEveryProgramTellsItsVersion(t *testing.T) {
+	t.Parallel()
+	for _, program := range append([]string{"kubectl-dynamo"}, shipped...) {
+		if !strings.Contains(content(t, "cmd/"+program+"/main.go"), "version.String()") {
+			t.Errorf("%s does not print internal/version", program)
+		}
+	}
+}
