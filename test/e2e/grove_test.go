@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/test/corpus"
 )
@@ -14,6 +17,16 @@ import (
 func TestGraphsRunOnGrove(t *testing.T) {
 	grove := need(t, grove)
 	t.Run("graphs", func(t *testing.T) {
+		t.Run("first causes", func(t *testing.T) {
+			t.Parallel()
+			w := newWorldOn(t, grove)
+			w.label(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: onlyNode}}, onlyLabel, "true")
+			for name, f := range groveFaults() {
+				room := w.room(name)
+				room.commit(f)
+				room.shows(f)
+			}
+		})
 		t.Run("quickstart", func(t *testing.T) {
 			t.Parallel()
 			w := newWorldOn(t, grove)
@@ -48,6 +61,15 @@ func TestGraphsRunOnGrove(t *testing.T) {
 			})
 		}
 	})
+}
+
+// groveFaults are those that Grove tells of in its own way: what it could not
+// make, and gangs.
+func groveFaults() map[string]aFault {
+	quota, gang := "a quota that is used up", "a group of nodes that is short by one"
+	short := faults[gang]
+	short.message = strings.ReplaceAll(short.message, "fault-worker-0", "fault-0-worker-0")
+	return map[string]aFault{quota: faults[quota], gang: short}
 }
 
 func spansNodes(dgd *v1alpha1.DynamoGraphDeployment) bool {

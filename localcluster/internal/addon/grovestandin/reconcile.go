@@ -2,10 +2,13 @@ package grovestandin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
+	"github.com/ai-dynamo/grove/operator/api/common"
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -62,10 +65,12 @@ func (r *reconciler) pass(ctx context.Context, set *grovev1alpha1.PodCliqueSet) 
 	}); err != nil {
 		return err
 	}
-	if err := r.act(ctx, w.next()); err != nil {
+	refused, err := r.act(ctx, w.next())
+	if err != nil {
 		return err
 	}
-	return r.report(ctx, w)
+	w.refused = refused
+	return errors.Join(append(slices.Collect(maps.Values(refused)), r.report(ctx, w))...) // what was refused is tried again
 }
 
 // syncParts creates, updates and deletes until the parts of one kind are those wanted, and returns them as they are now.
@@ -123,19 +128,25 @@ func over(below, above map[string]string) map[string]string {
 	return both
 }
 
-func (r *reconciler) act(ctx context.Context, s step) error {
+// act removes and makes pods. A pod that the API server does not let be made is its clique's trouble, not that of others.
+func (r *reconciler) act(ctx context.Context, s step) (refused map[string]error, err error) {
 	for _, pod := range s.remove {
 		err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete Pod %s: %w", pod.Name, err)
+			return nil, fmt.Errorf("delete Pod %s: %w", pod.Name, err)
 		}
 	}
+	refused = map[string]error{}
 	for _, pod := range s.create {
-		if err := r.client.Create(ctx, pod); err != nil {
-			return fmt.Errorf("create Pod %s: %w", pod.Name, err)
+		err := r.client.Create(ctx, pod)
+		switch {
+		case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+			refused[pod.Labels[common.LabelPodClique]] = fmt.Errorf("create Pod %s: %w", pod.Name, err)
+		case err != nil:
+			return nil, fmt.Errorf("create Pod %s: %w", pod.Name, err)
 		}
 	}
-	return nil
+	return refused, nil
 }
 
 // report writes the statuses that changed.

@@ -27,6 +27,7 @@ func (w world) cliqueStatus(p place, clique *grovev1alpha1.PodClique) grovev1alp
 		s.CurrentPodTemplateHash = new(p.revision())
 		s.CurrentPodCliqueSetGenerationHash = new(setRevision(w.set))
 	}
+	s.LastErrors = lastErrors(s.LastErrors, w.refused[clique.Name])
 	need := minAvailable(clique)
 	breached(&s.Conditions, clique.Generation, s.ReadyReplicas, need, "pods ready",
 		constants.ConditionReasonInsufficientReadyPods, constants.ConditionReasonSufficientReadyPods)
@@ -41,6 +42,18 @@ func (w world) cliqueStatus(p place, clique *grovev1alpha1.PodClique) grovev1alp
 	}
 	meta.SetStatusCondition(&s.Conditions, condition)
 	return s
+}
+
+// lastErrors keeps the time of an error that is still the same.
+func lastErrors(before []grovev1alpha1.LastError, now error) []grovev1alpha1.LastError {
+	switch {
+	case now == nil:
+		return nil
+	case len(before) == 1 && before[0].Description == now.Error():
+		return before
+	default:
+		return []grovev1alpha1.LastError{{Code: "ERR_CREATE_POD", Description: now.Error(), ObservedAt: metav1.Now()}}
+	}
 }
 
 // updated says that a pod is what the template asks for now.

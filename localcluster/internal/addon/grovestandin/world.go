@@ -19,6 +19,7 @@ type world struct {
 	cliques  map[string]*grovev1alpha1.PodClique
 	services map[string]*corev1.Service
 	pods     map[string][]*corev1.Pod // by clique, sorted by name
+	refused  map[string]error         // what cliques were told when they were to get pods
 }
 
 // observe reads the parts of a set.
