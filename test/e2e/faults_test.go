@@ -19,9 +19,10 @@ func annotated(key, value string) string {
 	return fmt.Sprintf(`extraPodMetadata: {annotations: {localcluster.dynamo/%s: %q}}`, key, value)
 }
 
-// shell is a service whose container runs a script.
+// shell is a service whose container runs a script. It is never ready, however
+// long a busy machine takes to run it.
 func shell(script string) string {
-	return fmt.Sprintf(`extraPodSpec: {mainContainer: {args: [%q]}}`, script)
+	return fmt.Sprintf(`extraPodSpec: {mainContainer: {args: [%q], readinessProbe: {tcpSocket: {port: 9}}}}`, script)
 }
 
 // lostNode is what the node has that will be lost.
@@ -52,7 +53,7 @@ var faults = map[string]aFault{
 		reason:  cause.ContainerCrashed, message: "container main exited with code 3: no such model",
 	},
 	"a crash whose last words the node keeps": {
-		service: `extraPodSpec: {mainContainer: {args: ["echo out of ideas; exit 4"], terminationMessagePolicy: FallbackToLogsOnError}}`,
+		service: `extraPodSpec: {mainContainer: {args: ["echo out of ideas; exit 4"], readinessProbe: {tcpSocket: {port: 9}}, terminationMessagePolicy: FallbackToLogsOnError}}`,
 		reason:  cause.ContainerCrashed, message: "container main exited with code 4: out of ideas",
 	},
 	"a crash without a word": {
