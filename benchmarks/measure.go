@@ -20,6 +20,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/playground"
 	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/auditlog"
 )
 
 const (
@@ -36,7 +37,7 @@ type stage struct {
 	client   client.WithWatch
 	http     *http.Client
 	operator *process
-	audit    *auditLog
+	audit    auditlog.Log
 	dir      string
 	bin      string
 }
@@ -93,14 +94,14 @@ const quiet = 5 * time.Second
 // settle waits for the last reports on what is already there.
 func (s *stage) settle(ctx context.Context) error {
 	for {
-		from, err := s.audit.end()
+		from, err := s.audit.End()
 		if err != nil {
 			return err
 		}
 		if err := pass(ctx, quiet); err != nil {
 			return err
 		}
-		seen, err := s.audit.since(from)
+		seen, err := s.since(from)
 		if err != nil {
 			return err
 		}
@@ -135,7 +136,7 @@ func setUp(ctx context.Context, bin string, controllers bool) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{cluster: c, dir: dir, bin: bin, audit: &auditLog{path: filepath.Join(dir, "cluster", "logs", "audit.log")}}
+	s := &stage{cluster: c, dir: dir, bin: bin, audit: auditlog.Of(c.Kubeconfig)}
 	if s.client, err = unbound(c.Config); err != nil {
 		return nil, errors.Join(err, c.Down(ctx))
 	}

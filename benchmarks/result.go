@@ -67,7 +67,7 @@ func (s *stage) phase(ctx context.Context, name string, do func(context.Context)
 	}
 	p.CPU, p.Peak, p.Server = after.used.cpu-before.used.cpu, after.used.peak, after.server-before.server
 	p.P50, p.P99 = quantile(before.passes, after.passes, 0.5), quantile(before.passes, after.passes, 0.99)
-	p.Requests, err = s.audit.since(before.log)
+	p.Requests, err = s.since(before.log)
 	return p, err
 }
 
@@ -82,7 +82,7 @@ type account struct {
 func (s *stage) account(ctx context.Context) (account, error) {
 	var a account
 	var err error
-	if a.log, err = s.audit.end(); err != nil {
+	if a.log, err = s.audit.End(); err != nil {
 		return a, err
 	}
 	if a.used, err = s.operator.usage(); err != nil {

@@ -221,7 +221,7 @@ func (w world) nothingMadeAfterDeletion(mark int64) {
 		switch {
 		case one.Verb == "delete" && one.Ref.Resource == "dynamographdeployments":
 			deleted[graph] = one.Received
-		case one.User.Username == operatorUser && one.made() && one.Ref.Resource != "events":
+		case one.User.Username == operatorUser && one.Made() && one.Ref.Resource != "events":
 			if at, going := deleted[graph]; going && one.Received.After(at) {
 				w.Errorf("%s %s %s after the deletion of %s", one, one.Ref.Name, one.Received.Sub(at), graph)
 			}

@@ -1,8 +1,108 @@
-// Package auditlog helps to read an API server's audit log while servers that
-// write it are killed.
+// Package auditlog reads an API server's audit log while servers that write it
+// run, and while they are killed.
 package auditlog
 
-import "bytes"
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Log is the path of a log.
+type Log string
+
+// Of is the log of the local cluster that a kubeconfig belongs to.
+func Of(kubeconfig string) Log {
+	return Log(filepath.Join(filepath.Dir(kubeconfig), "logs", "audit.log"))
+}
+
+// Entry is one request, whatever came of it: a patch that changes nothing is
+// there as well.
+type Entry struct {
+	User struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	UserAgent string `json:"userAgent"`
+	Verb      string `json:"verb"`
+	Ref       struct {
+		Namespace   string `json:"namespace"`
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+	Status struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+	Received time.Time `json:"requestReceivedTimestamp"`
+}
+
+// Writes reports whether the request would change something.
+func (e Entry) Writes() bool {
+	switch e.Verb {
+	case "get", "list", "watch":
+		return false
+	default:
+		return true
+	}
+}
+
+// Made reports whether the request made an object: an apply is a patch that may.
+func (e Entry) Made() bool { return e.Status.Code == 201 && e.Ref.Subresource == "" }
+
+// String leaves out which of several objects it was: a rule is about kinds.
+func (e Entry) String() string {
+	resource := e.Ref.Resource
+	if e.Ref.Subresource != "" {
+		resource += "/" + e.Ref.Subresource
+	}
+	return e.Verb + " " + resource
+}
+
+// End is where the log ends now; a request is in the log before it is answered.
+func (l Log) End() (int64, error) {
+	info, err := os.Stat(string(l))
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// Since hands on the requests after a place in the log. A line that was being
+// written at that place counts as before it; a last one that is still being
+// written is left to the next time.
+func (l Log) Since(place int64, each func(Entry)) error {
+	file, err := os.Open(string(l))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if _, err := file.Seek(max(0, place-1), io.SeekStart); err != nil {
+		return err
+	}
+	for lines, first := bufio.NewReaderSize(file, 1<<20), place > 0; ; first = false {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if first {
+			continue // the end of what stands before the place
+		}
+		var e Entry
+		if err := json.Unmarshal(Whole(line), &e); err != nil {
+			return fmt.Errorf("read audit log: %w", err)
+		}
+		each(e)
+	}
+}
 
 // event is how each line begins.
 var event = []byte(`{"kind":"Event","apiVersion":"audit.k8s.io/`)
