@@ -46,10 +46,10 @@ func run(ctx context.Context, args []string) error {
 		}
 		fmt.Println(r.text())
 		results = append(results, r)
-	}
-	if o.write != "" {
-		if err := writePage(o.write, results); err != nil {
-			return err
+		if o.write != "" { // a long run that is broken off has not been for nothing
+			if err := writePage(o.write, results); err != nil {
+				return err
+			}
 		}
 	}
 	if o.check != "" {
@@ -107,11 +107,11 @@ func (s scale) where() string {
 
 func (o options) runs() []scale {
 	var all []scale
-	for _, n := range o.counts {
-		all = append(all, scale{graphs: n})
-	}
 	for _, n := range o.whole {
 		all = append(all, scale{graphs: n, controllers: true})
+	}
+	for _, n := range o.counts {
+		all = append(all, scale{graphs: n})
 	}
 	return all
 }

@@ -197,7 +197,7 @@ func (p *process) watchDepth(ctx context.Context) func() int {
 
 // serverCPU is what the API server has used since it began, by its own account.
 func (s *stage) serverCPU(ctx context.Context) (time.Duration, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.cluster.Config.Host+"/metrics", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.cluster.Config.Host+"/metrics", http.NoBody)
 	if err != nil {
 		return 0, err
 	}

@@ -37,9 +37,9 @@ func stages(t *testing.T) (map[string]stage, string) {
 	text := strings.ReplaceAll(content(t, "Dockerfile"), "\\\n", " ")
 	for line := range strings.Lines(text) {
 		keyword, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		switch {
-		case keyword == "" || keyword == "#":
-		case keyword == "FROM":
+		switch keyword {
+		case "", "#":
+		case "FROM":
 			from, name, _ := strings.Cut(rest, " AS ")
 			found[name], last = stage{from: from}, name
 		default:

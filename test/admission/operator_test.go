@@ -92,7 +92,7 @@ func (o operator) stop(cmd *exec.Cmd) {
 		o.Errorf("the last replica has left its registration: %v", err)
 		o.server.Delete(context.Background(), &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: o.namespace}})
 	}
-	o.eventually("nobody to be asked any more", func(ctx context.Context) error { return o.tryBad(ctx) })
+	o.eventually("nobody to be asked any more", o.tryBad)
 }
 
 func (o operator) log() string {
@@ -144,9 +144,11 @@ func (o operator) tryBad(ctx context.Context) error {
 }
 
 func (o operator) refuses(ctx context.Context) error {
-	err := o.tryBad(ctx)
-	if err == nil || !strings.Contains(err.Error(), "spec.services[a_b]") {
-		return fmt.Errorf("a bad graph is not refused by us: %v", err)
+	switch err := o.tryBad(ctx); {
+	case err == nil:
+		return errors.New("a bad graph is taken")
+	case !strings.Contains(err.Error(), "spec.services[a_b]"):
+		return fmt.Errorf("a bad graph is not refused by us: %w", err)
 	}
 	return nil
 }

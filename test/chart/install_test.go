@@ -104,7 +104,7 @@ func earlier(ctx context.Context, t *testing.T) string {
 				t.Fatalf("unpack the chart of %s: %v %s", name, err, out)
 			}
 			summary.Line(t, "charts: upgraded from the chart of %.7s", name)
-			return filepath.Join(folder, "charts/platform")
+			return filepath.Join(folder, "charts", "platform")
 		}
 	}
 	summary.Line(t, "charts: no earlier chart in this clone's history; upgraded from the same")

@@ -110,7 +110,7 @@ func TestADeploymentThatCannotTakeAChangeIsMadeAgain(t *testing.T) {
 	// first in the moment that it is gone - or the operator's, and then again.
 	var other types.UID
 	w.eventually("one with another selector", func(ctx context.Context) error {
-		if err := w.cluster.Client.Delete(ctx, d); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(w.cluster.Client.Delete(ctx, d)); err != nil {
 			return err
 		}
 		strange := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name, OwnerReferences: d.OwnerReferences}}

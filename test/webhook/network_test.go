@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -121,29 +122,29 @@ func scrape(ctx context.Context, token string) (status int, text string, err err
 	if err != nil {
 		return 0, "", err
 	}
-	for _, pod := range replicas {
-		if pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil {
-			continue
-		}
-		transport := cluster.HTTP.Transport.(*http.Transport).Clone()
-		transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the operator signs for itself; who asks is what counts
-		defer transport.CloseIdleConnections()
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+pod.Status.PodIP+":8080/metrics", nil)
-		if err != nil {
-			return 0, "", err
-		}
-		if token != "" {
-			request.Header.Set("Authorization", "Bearer "+token)
-		}
-		response, err := (&http.Client{Transport: transport}).Do(request)
-		if err != nil {
-			return 0, "", err
-		}
-		defer response.Body.Close()
-		body, err := io.ReadAll(response.Body)
-		return response.StatusCode, string(body), err
+	at := slices.IndexFunc(replicas, func(pod corev1.Pod) bool {
+		return pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil
+	})
+	if at < 0 {
+		return 0, "", errors.New("no replica runs")
 	}
-	return 0, "", errors.New("no replica runs")
+	transport := cluster.HTTP.Transport.(*http.Transport).Clone()
+	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the operator signs for itself; who asks is what counts
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+replicas[at].Status.PodIP+":8080/metrics", http.NoBody)
+	if err != nil {
+		return 0, "", err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(body), err
 }
 
 // TestAGraphReachesNothingOfAnotherNamespace: there is no field that names one.

@@ -234,9 +234,11 @@ func TestARequestForAnotherNamespaceNeedsRightsThere(t *testing.T) {
 		return tenant.Create(ctx, ask(`, deploymentOverrides: {namespace: `+ns+`}`), client.DryRunAll)
 	})
 	eventually(t, "the tenant to be refused", func(ctx context.Context) error {
-		err := tenant.Create(ctx, ask(elsewhere), client.DryRunAll)
-		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "you may not create dynamographdeployments in namespace "+victim) {
-			return fmt.Errorf("got %v", err)
+		switch err := tenant.Create(ctx, ask(elsewhere), client.DryRunAll); {
+		case err == nil:
+			return errors.New("it is not")
+		case !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "you may not create dynamographdeployments in namespace "+victim):
+			return fmt.Errorf("it is for another reason: %w", err)
 		}
 		return nil
 	})

@@ -37,7 +37,8 @@ func TestARequestIsRepeatedUntilItIsAnswered(t *testing.T) {
 				asked := 0
 				server := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 					Create: func(ctx context.Context, c2 client.WithWatch, object client.Object, options ...client.CreateOption) error {
-						if asked++; asked > 1 {
+						asked++
+						if asked > 1 {
 							return c2.Create(ctx, object, options...)
 						}
 						if c.done {
