@@ -34,7 +34,7 @@ const (
   controllerManager:
     manager:
       image: {repository: dynamo-operator, tag: dev}
-      config: {certificate: {validity: 1h, authorityValidity: 3h}}
+      config: {certificate: {validity: 1m, authorityValidity: 3m}}
   dynamo: {profiler: {image: "dynamo-profiler:dev"}}
 `
 )
@@ -56,14 +56,12 @@ func TestAReleaseLives(t *testing.T) {
 	if len(before) == 0 {
 		t.Fatal("a ready graph without pods")
 	}
-	invalid := graph.DeepCopy()
-	invalid.Name, invalid.ResourceVersion, invalid.Spec.Services = "Not_A_Name", "", nil
-	if err := cluster.Client.Create(ctx, invalid); err == nil {
-		t.Error("a graph that cannot work is admitted")
-	}
+	refuses(ctx, t)
 
 	helmDo(ctx, t, "upgrade", release, platform, "--namespace", home, "--values", "-", "--wait", "--timeout", "5m",
 		"--set", "dynamo-operator.controllerManager.manager.config.controller.workers=3")
+	rotates(ctx, t)
+	refuses(ctx, t)
 	helmDo(ctx, t, "rollback", release, "1", "--namespace", home, "--wait", "--timeout", "5m")
 	served(ctx, t)
 	isReady(ctx, t, graph)
@@ -139,6 +137,50 @@ func served(ctx context.Context, t *testing.T) {
 		}
 		if d.Status.ReadyReplicas != 2 || d.Status.UpdatedReplicas != 2 || d.Status.Replicas != 2 {
 			return fmt.Errorf("%d ready, %d updated of %d", d.Status.ReadyReplicas, d.Status.UpdatedReplicas, d.Status.Replicas)
+		}
+		return nil
+	})
+}
+
+// refuses waits until the webhook is asked about a graph that only it refuses.
+func refuses(ctx context.Context, t *testing.T) {
+	t.Helper()
+	invalid := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "refused"}}
+	invalid.Spec.Services = map[string]*v1alpha1.SharedSpec{"a_b": {}}
+	eventually(ctx, t, "the webhook to refuse a graph that cannot work", func(ctx context.Context) error {
+		switch err := cluster.Client.Create(ctx, invalid.DeepCopy(), client.DryRunAll); {
+		case err == nil:
+			return errors.New("it is admitted")
+		case !strings.Contains(err.Error(), "spec.services[a_b]"):
+			return err
+		}
+		return nil
+	})
+}
+
+// rotates follows the operator's certificate, which lasts a minute, to the next.
+func rotates(ctx context.Context, t *testing.T) {
+	t.Helper()
+	read := func(ctx context.Context) (string, error) {
+		var secrets corev1.SecretList
+		if err := cluster.Client.List(ctx, &secrets, client.InNamespace(home)); err != nil {
+			return "", err
+		}
+		for i := range secrets.Items {
+			if crt := secrets.Items[i].Data[corev1.TLSCertKey]; len(crt) > 0 {
+				return string(crt), nil
+			}
+		}
+		return "", errors.New("no Secret holds a certificate")
+	}
+	seen := map[string]bool{}
+	eventually(ctx, t, "another certificate", func(ctx context.Context) error {
+		crt, err := read(ctx)
+		if err != nil {
+			return err
+		}
+		if seen[crt] = true; len(seen) < 2 {
+			return errors.New("it is the same")
 		}
 		return nil
 	})
