@@ -150,7 +150,7 @@ closed-loop: ## Measure the mock engine under load and hold it against the perfo
 	go test -count=1 -v -run ClosedLoop ./internal/mockengine -measure
 
 GRAPHS ?= 100,1000
-WHOLE ?= 100
+WHOLE ?= 20
 
 .PHONY: bench
 bench: build addons ## Benchmarks against a bare client (GRAPHS=100,1000,5000); writes docs/benchmarks.md

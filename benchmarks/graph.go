@@ -92,39 +92,71 @@ func runs(d *appsv1.Deployment, version string) bool {
 	})
 }
 
-// bare makes the same objects again with a bare client, in a namespace of their
-// own, and says how many there were and how long it took. Nobody looks after
-// them: they have no owner.
-func (s *stage) bare(ctx context.Context, twin string, write func(context.Context, *unstructured.Unstructured) error) (bareResult, error) {
-	if err := s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: twin}}); err != nil {
-		return bareResult{}, err
+// bare makes the objects of all graphs again with a bare client, twice: as they
+// are, and by server-side apply. The operator stands still meanwhile: it would
+// take the twins for its own.
+func (s *stage) bare(ctx context.Context) (posted, patched bareResult, err error) {
+	all, err := s.objects(ctx)
+	if err != nil {
+		return posted, patched, err
 	}
-	var all []*unstructured.Unstructured
+	s.operator.pause()
+	defer s.operator.resume()
+	// A local cluster has addresses for one set of Services, not for three.
+	if err := s.client.DeleteAllOf(ctx, &corev1.Service{}, client.InNamespace(namespace)); err != nil {
+		return posted, patched, err
+	}
+	if posted, err = s.again(ctx, "posted", all, s.post); err != nil {
+		return posted, patched, fmt.Errorf("post: %w", err)
+	}
+	if patched, err = s.again(ctx, "patched", all, s.patch); err != nil {
+		return posted, patched, fmt.Errorf("server-side apply: %w", err)
+	}
+	return posted, patched, nil
+}
+
+// objects are the graphs and what they own.
+func (s *stage) objects(ctx context.Context) ([]unstructured.Unstructured, error) {
+	var all []unstructured.Unstructured
 	for _, kind := range append([]schema.GroupVersionKind{v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeployment)}, childKinds...) {
 		var list unstructured.UnstructuredList
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		if err := s.client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
-			return bareResult{}, err
+			return nil, err
 		}
 		for i := range list.Items {
 			if object := &list.Items[i]; kind.Kind == v1alpha1.KindDynamoGraphDeployment || metav1.GetControllerOfNoCopy(object) != nil {
-				all = append(all, copyTo(twin, object))
+				all = append(all, *object)
 			}
 		}
 	}
-	s.operator.pause() // it would take the twins for its own
-	defer s.operator.resume()
+	return all, nil
+}
+
+// again writes objects into a namespace of their own, where nobody owns them.
+func (s *stage) again(ctx context.Context, twin string, all []unstructured.Unstructured, write func(context.Context, *unstructured.Unstructured) error) (bareResult, error) {
+	if err := s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: twin}}); err != nil {
+		return bareResult{}, err
+	}
+	var twins []*unstructured.Unstructured
+	for i := range all {
+		twins = append(twins, copyTo(twin, &all[i]))
+	}
 	before, err := s.serverCPU(ctx)
 	if err != nil {
 		return bareResult{}, err
 	}
 	begin := time.Now()
-	if err := each(ctx, len(all), func(ctx context.Context, i int) error { return write(ctx, all[i]) }); err != nil {
+	if err := each(ctx, len(twins), func(ctx context.Context, i int) error { return write(ctx, twins[i]) }); err != nil {
 		return bareResult{}, err
 	}
 	took := time.Since(begin)
 	after, err := s.serverCPU(ctx)
-	return bareResult{Objects: len(all), Wall: took, Server: after - before}, err
+	if err != nil {
+		return bareResult{}, err
+	}
+	return bareResult{Objects: len(twins), Wall: took, Server: after - before},
+		s.client.DeleteAllOf(ctx, &corev1.Service{}, client.InNamespace(twin))
 }
 
 // post and patch are the two ways to make an object. The operator patches, so

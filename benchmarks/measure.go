@@ -69,11 +69,8 @@ func measure(ctx context.Context, o options, size scale) (result, error) {
 		}
 		r.Phases = append(r.Phases, p)
 	}
-	if r.Posted, err = s.bare(ctx, "posted", s.post); err != nil {
+	if r.Posted, r.Patched, err = s.bare(ctx); err != nil {
 		return r, fmt.Errorf("bare client: %w", err)
-	}
-	if r.Patched, err = s.bare(ctx, "patched", s.patch); err != nil {
-		return r, fmt.Errorf("bare client, server-side apply: %w", err)
 	}
 	// Without a garbage collector the children of a deleted graph stay, so only
 	// a whole control plane has something to measure.
