@@ -1,10 +1,8 @@
 package admission
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -80,15 +78,8 @@ func FuzzBody(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, path uint8, body []byte) {
-		call := httptest.NewRequest(http.MethodPost, Kinds[int(path)%len(Kinds)].Path(), bytes.NewReader(body))
-		call.Header.Set("Content-Type", "application/json")
-		recorder := httptest.NewRecorder()
-		mux.ServeHTTP(recorder, call)
-		var answer admissionv1.AdmissionReview
-		if err := json.Unmarshal(recorder.Body.Bytes(), &answer); err != nil || answer.Response == nil {
-			t.Fatalf("answer %d %s: %v", recorder.Code, recorder.Body, err)
-		}
-		if r := answer.Response.Result; r != nil && r.Code >= http.StatusInternalServerError {
+		answer := post(t, Kinds[int(path)%len(Kinds)].Path(), body)
+		if r := answer.Result; r != nil && r.Code >= http.StatusInternalServerError {
 			t.Errorf("answer %v", r)
 		}
 	})

@@ -33,7 +33,13 @@ func ask(t testing.TB, kind string, request admissionv1.AdmissionRequest) *admis
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := httptest.NewRequest(http.MethodPost, Kind{Name: kind}.Path(), bytes.NewReader(body))
+	return post(t, Kind{Name: kind}.Path(), body)
+}
+
+// post sends a body to a path as an API server does.
+func post(t testing.TB, path string, body []byte) *admissionv1.AdmissionResponse {
+	t.Helper()
+	call := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body))
 	call.Header.Set("Content-Type", "application/json")
 	recorder := httptest.NewRecorder()
 	mux.ServeHTTP(recorder, call)
