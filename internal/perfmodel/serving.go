@@ -65,12 +65,26 @@ func (c *cost) first(batch, prompt float64) float64 {
 	return c.k.First*1e-6 + prompt*(1+c.k.Queue*math.Pow(batch-1, c.k.QueueGrowth))
 }
 
-// together is the same if requests are equal: those that end together come back
-// together, and a step computes as many of their prompts as it takes in.
-func (c *cost) together(batch, prompt, step float64, l Load) float64 {
+// round is one turn of a closed loop on a rank, in which every user asks once:
+// a guess at what ClosedLoop finds. Beside decoding sequences a prompt takes
+// chunks steps; it waits for the step that runs when it comes, and where prompts
+// fill more steps than answers have tokens, for those before it.
+func (c *cost) round(users, prompt float64, l Load) (first, token float64) {
+	output := float64(max(1, l.Output))
+	if users <= 1 {
+		return c.k.First*1e-6 + prompt, c.step(1, l)
+	}
 	fresh, _ := l.fresh()
-	prompts := min(batch, math.Ceil(float64(c.MaxBatchedTokens)/BesideDecode/fresh))
-	return c.k.First*1e-6 + c.k.Interference*prompts*prompt + step
+	chunks := fresh / math.Floor(float64(c.MaxBatchedTokens)/BesideDecode)
+	own := math.Ceil(chunks)
+	steps := max(output+own+1, users*chunks)
+	prompt *= c.k.Interference
+	step := c.step(max(1, users*output/steps), l)
+	// Users that once waited for each other come back one after the other, so
+	// the steps that a prompt waits for are full of others.
+	wait := max(own+1, steps-output)
+	first = c.k.First*1e-6 + wait*step + min(wait/chunks, users)*prompt
+	return first, step + prompt*users/steps
 }
 
 func (c *cost) perRank(concurrency int) float64 {
@@ -82,13 +96,8 @@ func (e *Estimator) Aggregated(l Load) (Serving, error) {
 	if most := e.MaxConcurrency(l.Input, l.Output); l.Concurrency > most {
 		return Serving{}, &CapacityError{Concurrency: l.Concurrency, Most: most}
 	}
-	batch, prompt := e.c.perRank(l.Concurrency), e.c.prompt(l)
-	step := e.c.step(batch, l)
-	first := e.c.first(batch, prompt)
-	if batch > 1 {
-		first = max(first, e.c.together(batch, prompt, step, l))
-	}
-	return e.serving(first, e.c.token(batch, prompt, step, l), l), nil
+	first, token := e.c.round(e.c.perRank(l.Concurrency), e.c.prompt(l), l)
+	return e.serving(first, token, l), nil
 }
 
 // PerToken is the mean time between output tokens under a load that fits.

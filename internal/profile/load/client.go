@@ -174,8 +174,9 @@ func (c *Client) calibrate(ctx context.Context, s Shape) (int, error) {
 	return words, nil
 }
 
-// vocabulary holds words that tokenizers know as one token.
-var vocabulary = strings.Fields("the of and to in is for on that with as it at by from are this have not or be an was can will one all has more if no out so up said what its into than them only some could time two may then do first any my now such like our over me even most made also did many must how good last work well down come way us day see own part year get make go know take back life long just")
+// vocabulary holds short words, which tokenizers know as one token: prompts must
+// be of the same length, or a step holds more of them than was asked for.
+var vocabulary = strings.Fields("the of and to in is for on that with as it at by from are this have not or be an was can will one all has more if no out so up said what its into than them only some time two may then do any my now such like our over me even most made also did many must how good last work well down come way us day see own part year get make go know take back life long just")
 
 // prompt is text of so many words that no other prompt begins with, so that a
 // prefix cache finds nothing.

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,12 +19,15 @@ import (
 type Shape struct {
 	// ISL and OSL are tokens of prompt and answer.
 	ISL, OSL int
-	// Concurrency requests are under way at any time, unless Rate, in requests a
-	// second, lets them arrive by chance.
+	// Concurrency users ask at once, and again as soon as they have an answer,
+	// unless Rate, in requests a second, lets requests arrive by chance.
 	Concurrency int
 	Rate        float64
-	Requests    int
-	// Warmups come before the clock runs.
+	// Requests are counted. With users, each one's first request finds a server
+	// that nobody used and is not; and all go on until every request that counts
+	// has its answer, so that the last ones do not run alone.
+	Requests int
+	// Warmups come first, one by one.
 	Warmups int
 	// Seed decides about prompts and arrivals. Two runs with the same seed send
 	// the same prompts, so the second finds them cached.
@@ -68,12 +72,16 @@ func (c *Client) Run(ctx context.Context, s Shape) (Summary, error) {
 			return Summary{}, fmt.Errorf("warm up %s: %w", c.Model, err)
 		}
 	}
-	prompts := make([]string, s.Requests)
+	prompts := make([]string, s.Requests+2*s.users())
 	for i := range prompts {
 		prompts[i] = prompt(chance, words)
 	}
+	send := c.closed
+	if s.Rate > 0 {
+		send = c.open
+	}
 	begin := time.Now()
-	answers, failures := c.send(ctx, s, prompts)
+	answers, failures := send(ctx, s, prompts)
 	took := time.Since(begin)
 	if err := ctx.Err(); err != nil {
 		return Summary{}, fmt.Errorf("load %s: %w", c.Model, err)
@@ -81,53 +89,80 @@ func (c *Client) Run(ctx context.Context, s Shape) (Summary, error) {
 	if len(answers) == 0 {
 		return Summary{}, fmt.Errorf("load %s: all %d requests failed: %w", c.Model, s.Requests, errors.Join(failures[:min(1, len(failures))]...))
 	}
-	summary := summarise(answers, took)
+	summary := summarise(answers, float64(len(answers))/took.Seconds())
+	if s.Rate <= 0 {
+		summary = summarise(answers, float64(s.users())*1000/summary.Latency.Avg)
+	}
 	summary.Failed = len(failures)
 	return summary, nil
 }
 
-// send keeps the wanted number of requests under way and returns the answers and
-// the failures, each in the order in which they ended.
-func (c *Client) send(ctx context.Context, s Shape, prompts []string) (answers []Answer, failures []error) {
-	var lock sync.Mutex
-	var group sync.WaitGroup
-	one := func(text string) {
-		answer, err := c.Ask(ctx, text, s.OSL)
-		lock.Lock()
-		defer lock.Unlock()
-		if err != nil {
-			failures = append(failures, err)
-		} else {
-			answers = append(answers, answer)
-		}
+// users of a closed loop.
+func (s Shape) users() int {
+	if s.Rate > 0 {
+		return 0
 	}
-	queue := make(chan string)
-	if s.Rate <= 0 {
-		for range max(1, s.Concurrency) {
-			group.Go(func() {
-				for text := range queue {
-					one(text)
+	return max(1, s.Concurrency)
+}
+
+// tally gathers answers and failures, each in the order in which they ended.
+type tally struct {
+	lock     sync.Mutex
+	answers  []Answer
+	failures []error
+}
+
+func (t *tally) add(answer Answer, err error) {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	if err != nil {
+		t.failures = append(t.failures, err)
+	} else {
+		t.answers = append(t.answers, answer)
+	}
+}
+
+// closed keeps users busy: with prompts of a first round, with those that count,
+// and with others until the last of these has its answer.
+func (c *Client) closed(ctx context.Context, s Shape, prompts []string) ([]Answer, []error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var t tally
+	var next, left atomic.Int64
+	left.Store(int64(s.Requests))
+	var users sync.WaitGroup
+	for range s.users() {
+		users.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				answer, err := c.Ask(ctx, prompts[i%len(prompts)], s.OSL)
+				if i < s.users() || i >= s.users()+s.Requests {
+					continue
 				}
-			})
-		}
+				t.add(answer, err)
+				if left.Add(-1) == 0 {
+					cancel()
+				}
+			}
+		})
 	}
+	users.Wait()
+	return t.answers, t.failures
+}
+
+// open lets requests arrive by chance.
+func (c *Client) open(ctx context.Context, s Shape, prompts []string) ([]Answer, []error) {
+	var t tally
+	var group sync.WaitGroup
 	chance := rand.New(rand.NewPCG(s.Seed, 2))
 	for i, text := range prompts {
-		if s.Rate > 0 {
-			if i > 0 && !pause(ctx, time.Duration(chance.ExpFloat64()/s.Rate*float64(time.Second))) {
-				break
-			}
-			group.Go(func() { one(text) })
-			continue
+		if i > 0 && !pause(ctx, time.Duration(chance.ExpFloat64()/s.Rate*float64(time.Second))) {
+			break
 		}
-		select {
-		case queue <- text:
-		case <-ctx.Done():
-		}
+		group.Go(func() { t.add(c.Ask(ctx, text, s.OSL)) })
 	}
-	close(queue)
 	group.Wait()
-	return answers, failures
+	return t.answers, t.failures
 }
 
 func pause(ctx context.Context, d time.Duration) bool {
@@ -141,7 +176,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func summarise(answers []Answer, took time.Duration) Summary {
+func summarise(answers []Answer, rate float64) Summary {
 	var ttft, itl, latency []float64
 	var tokens, prompt, cached int
 	for _, a := range answers {
@@ -157,7 +192,7 @@ func summarise(answers []Answer, took time.Duration) Summary {
 	n := float64(len(answers))
 	return Summary{
 		TTFT: distribution(ttft), ITL: distribution(itl), Latency: distribution(latency), Requests: len(answers),
-		Throughput: float64(tokens) / took.Seconds(), RequestRate: n / took.Seconds(),
+		Throughput: float64(tokens) / n * rate, RequestRate: rate,
 		Prompt: float64(prompt) / n, Cached: float64(cached) / n,
 	}
 }

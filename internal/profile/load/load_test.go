@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -61,6 +62,35 @@ func TestRunAsksForTheShape(t *testing.T) {
 				t.Errorf("implausible: %+v", summary)
 			}
 		})
+	}
+}
+
+// Every request that counts has company: all users ask before any of them is
+// answered, also at the end.
+func TestRunCountsWhatRunsBesideOthers(t *testing.T) {
+	const users, counted = 4, 10
+	var sent, running atomic.Int64
+	summary, err := client(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // cut off
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if calibration := []byte(`"max_tokens":1,`); !bytes.Contains(body, calibration) {
+			sent.Add(1)
+			running.Add(1)
+			defer running.Add(-1)
+			for running.Load() < users && r.Context().Err() == nil {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		stream(w, r)
+	}).Run(t.Context(), Shape{ISL: 20, OSL: 3, Concurrency: users, Requests: counted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if summary.Requests != counted || summary.Failed != 0 || sent.Load() < users+counted {
+		t.Errorf("%d requests counted, %d failed, %d sent", summary.Requests, summary.Failed, sent.Load())
 	}
 }
 

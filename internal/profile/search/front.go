@@ -34,10 +34,12 @@ func (o *Outcome) Contenders(most int) []Candidate {
 	best := o.Best()
 	floor := o.Problem.merit(&best) * best.ITL.Value / max(best.ITL.High, 1e-9)
 	var all []Candidate
-	for i, c := range o.Candidates {
+	for i := range o.Candidates {
 		if len(all) == most {
 			break
 		}
+		o.settle(i)
+		c := o.Candidates[i]
 		ceiling := o.Problem.merit(&c) * c.ITL.Value / max(c.ITL.Low, 1e-9)
 		may := c.TTFT.Low <= o.Problem.Goal.TTFT && c.ITL.Low <= o.Problem.Goal.ITL && ceiling >= floor
 		if i == 0 || may {
@@ -72,7 +74,11 @@ func (p Problem) Expect(c Candidate, concurrency int) (ttft, itl float64, ok boo
 	if reason != "" || err != nil {
 		return 0, 0, false
 	}
-	s, ok := p.at(decode, c.Mode, ceiling(float64(concurrency)/float64(c.Decode.Layout.Ranks())))
+	w := played
+	if c.Prefill != nil {
+		w = decoding
+	}
+	s, ok := p.at(decode, w, ceiling(float64(concurrency)/float64(c.Decode.Layout.Ranks())))
 	if !ok {
 		return 0, 0, false
 	}

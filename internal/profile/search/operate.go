@@ -3,7 +3,6 @@ package search
 import (
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
@@ -20,6 +19,15 @@ const (
 // mostSequences bounds one rank's batch, as engines do.
 const mostSequences = 512
 
+// way is how an engine is asked about a load.
+type way int
+
+const (
+	decoding way = iota // prompts are computed elsewhere
+	guessed             // both halves, by formula
+	played              // both halves, step by step; for those that may be chosen
+)
+
 // served is an engine at a load.
 type served struct {
 	*engine
@@ -28,29 +36,34 @@ type served struct {
 	requests    float64 // per second
 }
 
+func (s served) perRank() int { return s.concurrency / s.layout.Ranks() }
+
 func (p *Problem) load(concurrency int) perfmodel.Load {
 	return perfmodel.Load{Concurrency: concurrency, Input: p.Goal.ISL, Output: p.Goal.OSL}
 }
 
 // at is an engine with so many requests for each of its ranks. Every pair asks
 // for much the same loads, so they are remembered.
-func (p *Problem) at(e *engine, mode config.Mode, perRank int) (served, bool) {
-	known := e.known[mode == config.Aggregated]
+func (p *Problem) at(e *engine, w way, perRank int) (served, bool) {
+	known := e.known[w]
 	if s, ok := known[perRank]; ok {
 		return s, true
 	}
-	s, ok := p.estimate(e, mode, perRank)
+	s, ok := p.estimate(e, w, perRank)
 	if ok {
 		known[perRank] = s
 	}
 	return s, ok
 }
 
-func (p *Problem) estimate(e *engine, mode config.Mode, perRank int) (served, bool) {
+func (p *Problem) estimate(e *engine, w way, perRank int) (served, bool) {
 	concurrency := perRank * e.layout.Ranks()
 	estimate := e.DecodeOnly
-	if mode == config.Aggregated {
+	switch w {
+	case guessed:
 		estimate = e.Aggregated
+	case played:
+		estimate = e.ClosedLoop
 	}
 	s, err := estimate(p.load(concurrency))
 	if err != nil {
@@ -64,63 +77,149 @@ func (p *Problem) estimate(e *engine, mode config.Mode, perRank int) (served, bo
 	return served{engine: e, concurrency: concurrency, ttft: band(s.FirstToken), itl: band(s.PerToken), requests: requests}, true
 }
 
-func (e *engine) perRank() int { return min(e.most/e.layout.Ranks(), mostSequences) }
+// room is how many requests a rank can have at once.
+func (e *engine) room() int { return min(e.most/e.layout.Ranks(), mostSequences) }
+
+func (p *Problem) keeps(e *engine, w way, perRank int) bool {
+	s, ok := p.at(e, w, perRank)
+	return ok && s.itl.Value <= p.Goal.ITL && (w == decoding || s.ttft.Value <= p.Goal.TTFT)
+}
 
 // operate finds the highest load at which an engine keeps the targets that
-// depend on it, or the lowest load if it keeps them at none. Times only grow
-// with load, so the boundary is found by halving.
-func (p *Problem) operate(e *engine, mode config.Mode) (served, bool) {
-	keeps := func(perRank int) bool {
-		s, ok := p.at(e, mode, perRank)
-		return ok && s.itl.Value <= p.Goal.ITL && (mode == config.Disaggregated || s.ttft.Value <= p.Goal.TTFT)
+// depend on it, or the lowest load if it keeps them at none. A guess, if it is
+// not zero, is where to look first.
+func (p *Problem) operate(e *engine, w way, guess int) (served, bool) {
+	within, _ := boundary(guess, e.room(), func(n int) bool { return p.keeps(e, w, n) })
+	return p.at(e, w, max(1, within))
+}
+
+// boundary finds how far a property reaches that small numbers have: within has
+// it or is zero, beyond has not or is more than most. Without a guess they are
+// neighbours. Around a guess whose steps are dear it is found in few of them, and
+// up to a few percent.
+func boundary(guess, most int, has func(int) bool) (within, beyond int) {
+	within, beyond = 0, most+1
+	if guess = min(guess, most); guess > 0 {
+		step := max(1, guess/8)
+		for n := guess; n > within && n < beyond; step *= 2 {
+			if has(n) {
+				within, n = n, n+step
+			} else {
+				beyond, n = n, n-step
+			}
+			if within >= guess && beyond <= most || within > 0 && beyond <= guess {
+				break
+			}
+		}
 	}
-	beyond := sort.Search(e.perRank(), func(i int) bool { return !keeps(i + 1) })
-	return p.at(e, mode, max(1, beyond))
+	tolerance := 1
+	if guess > 0 {
+		tolerance = max(1, within/16)
+	}
+	for beyond-within > tolerance {
+		if n := (within + beyond) / 2; has(n) {
+			within = n
+		} else {
+			beyond = n
+		}
+	}
+	return within, beyond
 }
 
 // aggregated adds a candidate for each engine that does both halves.
 func (o *Outcome) aggregated(engines []*engine) {
-	p := &o.Problem
 	for _, e := range engines {
-		s, ok := p.operate(e, config.Aggregated)
-		if !ok {
-			continue
+		if c, ok := o.Problem.whole(e, guessed, 0, 0); ok {
+			o.Candidates = append(o.Candidates, c)
 		}
-		replicas, limit := 1, s.concurrency
-		capacity := s.requests * aggregatedShare
-		switch {
-		case p.Goal.RequestRate > 0:
-			replicas = ceiling(p.Goal.RequestRate / capacity)
-			if p.Budget > 0 {
-				replicas = min(replicas, p.Budget/e.layout.GPUs())
-			}
-			s = p.easier(s, config.Aggregated, p.Goal.RequestRate/float64(replicas))
-		case p.Budget > 0:
-			replicas = p.Budget / e.layout.GPUs()
+	}
+}
+
+// whole is a graph of engines that do both halves. The guesses are at its limit
+// and at its load, for each rank.
+func (p *Problem) whole(e *engine, w way, most, enough int) (Candidate, bool) {
+	s, ok := p.operate(e, w, most)
+	if !ok {
+		return Candidate{}, false
+	}
+	replicas, limit := 1, s.concurrency
+	capacity := s.requests * aggregatedShare
+	switch {
+	case p.Goal.RequestRate > 0:
+		replicas = ceiling(p.Goal.RequestRate / capacity)
+		if p.Budget > 0 {
+			replicas = min(replicas, p.Budget/e.layout.GPUs())
 		}
-		rate := float64(replicas) * capacity
-		if p.Goal.RequestRate > 0 {
-			rate = min(rate, p.Goal.RequestRate)
+		s = p.easier(s, w, enough, p.Goal.RequestRate/float64(replicas))
+	case p.Budget > 0:
+		replicas = p.Budget / e.layout.GPUs()
+	}
+	rate := float64(replicas) * capacity
+	if p.Goal.RequestRate > 0 {
+		rate = min(rate, p.Goal.RequestRate)
+	}
+	return p.judge(Candidate{
+		Name: "agg-" + e.name, Mode: config.Aggregated,
+		Decode: Worker{Layout: e.layout, Replicas: replicas, Concurrency: s.concurrency, Limit: limit, CacheTokens: e.memory.Tokens},
+		TTFT:   s.ttft, ITL: s.itl, Rate: rate,
+		TokensPerGPU: rate * float64(p.Goal.OSL) / float64(replicas*e.layout.GPUs()),
+		settled:      w == played,
+	}), true
+}
+
+// settle replaces a guess by what comes out when the load is played.
+func (o *Outcome) settle(i int) {
+	c := &o.Candidates[i]
+	if c.settled || c.Measured {
+		return
+	}
+	c.settled = true
+	if e := o.whole(c); e != nil {
+		if exact, ok := o.Problem.whole(e, played, c.Decode.Limit/e.layout.Ranks(), c.Decode.Concurrency/e.layout.Ranks()); ok {
+			*c = exact
 		}
-		o.Candidates = append(o.Candidates, p.judge(Candidate{
-			Name: "agg-" + e.name, Mode: config.Aggregated,
-			Decode: Worker{Layout: e.layout, Replicas: replicas, Concurrency: s.concurrency, Limit: limit, CacheTokens: e.memory.Tokens},
-			TTFT:   s.ttft, ITL: s.itl, Rate: rate,
-			TokensPerGPU: rate * float64(p.Goal.OSL) / float64(replicas*e.layout.GPUs()),
-		}))
+	}
+}
+
+// whole is the engine of a candidate that does both halves.
+func (o *Outcome) whole(c *Candidate) *engine {
+	i := slices.IndexFunc(o.able, func(e *engine) bool { return e.layout == c.Decode.Layout })
+	if i < 0 || c.Prefill != nil {
+		return nil
+	}
+	return o.able[i]
+}
+
+// confirm puts a candidate first that meets the goal for sure, if there is one.
+// Its load is played once; only if that is too much, a lower one is looked for.
+func (o *Outcome) confirm() {
+	p := &o.Problem
+	for o.lead(); o.Best().Met() && !o.Best().settled; o.lead() {
+		c := &o.Candidates[0]
+		e := o.whole(c)
+		if e == nil {
+			return
+		}
+		n := c.Decode.Concurrency / e.layout.Ranks()
+		if s, ok := p.at(e, played, n); ok && p.keeps(e, played, n) && s.requests*float64(c.Decode.Replicas) >= p.Goal.RequestRate {
+			return
+		}
+		o.settle(0)
 	}
 }
 
 // easier is the same engine at the lowest load that serves a rate: replicas are
 // whole numbers, so each is asked for less than it could do.
-func (p *Problem) easier(s served, mode config.Mode, rate float64) served {
-	ranks := s.layout.Ranks()
-	enough := sort.Search(s.concurrency/ranks, func(i int) bool {
-		x, ok := p.at(s.engine, mode, i+1)
-		return ok && x.requests >= rate
+func (p *Problem) easier(s served, w way, guess int, rate float64) served {
+	_, enough := boundary(guess, s.perRank(), func(n int) bool {
+		x, ok := p.at(s.engine, w, n)
+		return !ok || x.requests < rate
 	})
-	if x, ok := p.at(s.engine, mode, min(enough+1, max(1, s.concurrency/ranks))); ok {
-		return x
+	// Users who take turns in an unlucky order wait longer than more users may.
+	for n := enough; n < s.perRank(); n += 1 + n/8 {
+		if x, ok := p.at(s.engine, w, n); ok && p.keeps(s.engine, w, n) {
+			return x
+		}
 	}
 	return s
 }
@@ -135,7 +234,7 @@ func (o *Outcome) disaggregated(engines []*engine) {
 	engines = slices.DeleteFunc(slices.Clone(engines), func(e *engine) bool { return e.layout.Kind == DP })
 	var decoders []served
 	for _, e := range engines {
-		if s, ok := p.operate(e, config.Disaggregated); ok {
+		if s, ok := p.operate(e, decoding, 0); ok {
 			decoders = append(decoders, s)
 		}
 	}
@@ -162,7 +261,7 @@ func (p *Problem) pair(prefill *engine, decode served) (Candidate, bool) {
 	if p.Goal.RequestRate > 0 {
 		rate = min(rate, p.Goal.RequestRate)
 		arrivals = rate / float64(np)
-		decode = p.easier(decode, config.Disaggregated, rate/float64(nd))
+		decode = p.easier(decode, decoding, 0, rate/float64(nd))
 	}
 	first, err := p.first(prefill, arrivals)
 	if err != nil {

@@ -94,7 +94,11 @@ func shorterPrompt(p Problem, c Candidate) int {
 		if reason != "" || err != nil {
 			return false
 		}
-		s, ok := q.operate(decode, c.Mode)
+		w := guessed
+		if c.Prefill != nil {
+			w = decoding
+		}
+		s, ok := q.operate(decode, w, 0)
 		if !ok {
 			return false
 		}

@@ -88,8 +88,9 @@ type Candidate struct {
 	Measured                bool
 	FirstFactor, StepFactor float64
 
-	excess float64 // the worst ratio of a missed target
-	grade  int     // merit, in steps
+	excess  float64 // the worst ratio of a missed target
+	grade   int     // merit, in steps
+	settled bool    // not by formula
 }
 
 // Met reports whether every target is.
@@ -138,6 +139,8 @@ type Outcome struct {
 	Rejected   []Rejection
 	// Remedies say what would meet the goal, if nothing here does.
 	Remedies []string
+
+	able []*engine // those that can run
 }
 
 // Best is the chosen candidate.
@@ -150,6 +153,9 @@ type InfeasibleError struct {
 }
 
 func (e *InfeasibleError) Error() string { return e.Reason }
+
+// finalists are looked at closely whatever comes of it.
+const finalists = 3
 
 // Solve searches. It fails only if nothing can run; a goal that is missed is an
 // outcome.
@@ -181,6 +187,7 @@ func solve(p Problem) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.able = engines
 	if p.wants(config.Aggregated) {
 		o.aggregated(engines)
 	}
@@ -191,11 +198,20 @@ func solve(p Problem) (*Outcome, error) {
 		return nil, &InfeasibleError{Reason: o.whyNone(), Rejected: o.Rejected}
 	}
 	if p.plain {
-		o.lead()
-	} else {
-		o.rank()
+		o.confirm()
+		return o, nil
 	}
-	return o, nil
+	// Formulas rank; those that come first are looked at closely until the first
+	// one stays so.
+	for closely := finalists; ; closely = 1 {
+		o.rank()
+		if o.Best().settled {
+			return o, nil
+		}
+		for i := range min(closely, len(o.Candidates)) {
+			o.settle(i)
+		}
+	}
 }
 
 func (p *Problem) context() int {
@@ -221,8 +237,8 @@ type engine struct {
 	idle    perfmodel.Estimate             // first token without a queue
 	queued  map[float64]perfmodel.Estimate // first token by rate of arrivals
 	sizes   []size                         // more and more replicas for the rate
-	// By whether it does both halves, and requests for each of its ranks.
-	known map[bool]map[int]served
+	// By how it was asked, and requests for each of its ranks.
+	known [played + 1]map[int]served
 }
 
 // engines lists what can run, the simplest first, and rejects the rest.
@@ -271,7 +287,9 @@ func (p *Problem) engine(l Layout) (*engine, string, error) {
 	}
 	e := &engine{layout: l, name: l.name(), Estimator: estimator, memory: estimator.Memory(), most: estimator.MaxConcurrency(p.Goal.ISL, p.Goal.OSL)}
 	e.prompts, e.idle, e.queued = e.PrefillRate(p.load(1)), e.FirstToken(p.Goal.ISL, 0), map[float64]perfmodel.Estimate{}
-	e.known = map[bool]map[int]served{false: {}, true: {}}
+	for w := range e.known {
+		e.known[w] = map[int]served{}
+	}
 	const gib = 1 << 30
 	switch {
 	case !e.memory.Fits():

@@ -235,6 +235,26 @@ func check(p Problem, w Worker) error {
 	return nil
 }
 
+// holds plays the load of a chosen candidate whose engines do both halves: what
+// it promises must be what comes out.
+func holds(p Problem, c Candidate) error {
+	if c.Prefill != nil {
+		return nil
+	}
+	e, err := p.Catalog.Estimator(perfmodel.Setup{Model: p.Model, GPU: p.GPU, Engine: p.Engine, Parallel: c.Decode.Layout.Parallel})
+	if err != nil {
+		return err
+	}
+	s, err := e.ClosedLoop(p.load(c.Decode.Concurrency))
+	if err != nil {
+		return err
+	}
+	if first, token := band(s.FirstToken), band(s.PerToken); first != c.TTFT || token != c.ITL || first.Value > p.Goal.TTFT || token.Value > p.Goal.ITL {
+		return fmt.Errorf("promised ttft %.4g and itl %.4g ms, played %.4g and %.4g, wanted %.4g and %.4g", c.TTFT.Value, c.ITL.Value, first.Value, token.Value, p.Goal.TTFT, p.Goal.ITL)
+	}
+	return nil
+}
+
 func TestRandomRequestsNeverViolateMemoryGPUsOrDivisibility(t *testing.T) {
 	n := *requests
 	if testing.Short() {
@@ -254,6 +274,9 @@ func TestRandomRequestsNeverViolateMemoryGPUsOrDivisibility(t *testing.T) {
 		solved++
 		if o.Best().Met() {
 			met++
+			if err := holds(p, o.Best()); err != nil {
+				t.Fatalf("request %d: %s on %s %s: %s: %v", i, p.Model.Name, p.GPU.Name, p.Engine, o.Best(), err)
+			}
 		}
 		checked := map[Worker]bool{}
 		for _, c := range o.Candidates {

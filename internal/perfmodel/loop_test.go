@@ -1,0 +1,86 @@
+package perfmodel
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// loads are random setups with loads that fit.
+func loads(t *testing.T, n int) (all []struct {
+	*Estimator
+	Load
+}) {
+	t.Helper()
+	catalog := Default()
+	chance := rand.New(rand.NewPCG(1, 2))
+	for len(all) < n {
+		e, err := catalog.Estimator(Setup{
+			Model: catalog.Models[chance.IntN(len(catalog.Models))], GPU: catalog.GPUs[chance.IntN(len(catalog.GPUs))],
+			Engine: []Engine{VLLM, SGLang, TRTLLM}[chance.IntN(3)], Parallel: Parallel{TP: 1 << chance.IntN(4)},
+		})
+		if err != nil {
+			continue
+		}
+		l := Load{Concurrency: 1 << chance.IntN(8), Input: 1 + chance.IntN(8000), Output: 2 + chance.IntN(1000)}
+		if l.Concurrency <= e.MaxConcurrency(l.Input, l.Output) {
+			all = append(all, struct {
+				*Estimator
+				Load
+			}{e, l})
+		}
+	}
+	return all
+}
+
+func TestALoopOfOneUserIsAnIdleEngine(t *testing.T) {
+	for _, c := range loads(t, 200) {
+		c.Concurrency = 1
+		got, err := c.ClosedLoop(c.Load)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Input > c.Setup().MaxBatchedTokens {
+			continue // takes several steps
+		}
+		if want := c.FirstToken(c.Input, 0); got.FirstToken.Value != want.Value {
+			t.Errorf("%+v: first token after %v, idle %v", c.Load, got.FirstToken.Value, want.Value)
+		}
+		if want := c.PerToken(c.Load); math.Abs(float64(got.PerToken.Value)/float64(want.Value)-1) > 0.02 {
+			t.Errorf("%+v: %v per token, idle %v", c.Load, got.PerToken.Value, want.Value)
+		}
+	}
+}
+
+// A search ranks by the formula and looks closely at few, so the formula must
+// not be far off, nor off to one side.
+func TestTheFormulaIsNearTheLoop(t *testing.T) {
+	var first, token, rate []float64
+	for _, c := range loads(t, 2000) {
+		played, err := c.ClosedLoop(c.Load)
+		if err != nil {
+			t.Fatal(err)
+		}
+		guess, err := c.Aggregated(c.Load)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first = append(first, float64(guess.FirstToken.Value)/float64(played.FirstToken.Value))
+		token = append(token, float64(guess.PerToken.Value)/float64(played.PerToken.Value))
+		rate = append(rate, guess.Requests/played.Requests)
+	}
+	for _, c := range []struct {
+		what   string
+		ratios []float64
+		spread float64 // of nine in ten
+	}{{"first token", first, 0.4}, {"time per token", token, 0.15}, {"rate", rate, 0.15}} {
+		slices.Sort(c.ratios)
+		n := len(c.ratios)
+		low, middle, high := c.ratios[n/20], c.ratios[n/2], c.ratios[n-n/20]
+		t.Logf("%s: half of the guesses are below %.2f of what is found, nine of ten from %.2f to %.2f", c.what, middle, low, high)
+		if math.Abs(middle-1) > 0.03 || low < 1-c.spread || high > 1+c.spread {
+			t.Errorf("%s: guesses are from %.2f to %.2f of what is found, half below %.2f", c.what, low, high, middle)
+		}
+	}
+}
