@@ -3,9 +3,9 @@ package app
 import (
 	"crypto/tls"
 
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/access"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
 )
 
@@ -18,7 +18,7 @@ func metricsServer(cfg config.Config) metricsserver.Options {
 	options := metricsserver.Options{BindAddress: orOff(cfg.Server.MetricsAddress)}
 	if cfg.Server.SecureMetrics {
 		options.SecureServing = true
-		options.FilterProvider = filters.WithAuthenticationAndAuthorization
+		options.FilterProvider = access.Filter
 	}
 	if !cfg.Server.HTTP2 {
 		options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} })

@@ -62,6 +62,7 @@ func TestSecureMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	o := w.operate(fmt.Sprintf("server: {metricsAddress: %q, secureMetrics: true, healthAddress: \"\"}\n", metricsHost+":0"))
 	metrics := "https://" + w.listens(o, metricsHost)[metricsHost] + "/metrics"
 	w.answers(http.StatusUnauthorized, metrics, "")
+	w.answers(http.StatusUnauthorized, metrics, "made-up")
 	w.answers(http.StatusForbidden, metrics, stranger)
 	if text := w.answers(http.StatusOK, metrics, reader); !strings.Contains(text, "go_goroutines") {
 		t.Errorf("answer %.200s", text)
