@@ -129,7 +129,7 @@ func (p *pass) prune(ctx context.Context, wanted []graph.Wanted, owned []graph.O
 func (p *pass) changed(action Action, id identity) {
 	change := Change{action, id.kind, id.key}
 	p.changes = append(p.changes, change)
-	if action != Awaited {
+	if action != Awaited && action != Postponed {
 		p.tell(change)
 	}
 }
@@ -172,7 +172,7 @@ func (p *pass) bring(ctx context.Context, w graph.Wanted, id identity) (Action, 
 	case w.Once:
 		return p.grow(ctx, payload, live, id)
 	case w.Turn == graph.Later || (w.Turn == graph.InTurn && p.taken != "" && p.taken != id.key.Name):
-		return "", nil
+		return p.postpone(w.Tie, payload, live, id)
 	}
 	action, err := p.update(ctx, w.Tie, payload, live, id)
 	if w.Turn == graph.InTurn && action != "" && action != Adopted {
@@ -198,12 +198,9 @@ func (p *pass) update(ctx context.Context, tie graph.Tie, payload *unstructured.
 		}
 		return done, nil
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
-	if err != nil {
+	fields, settled, err := p.compare(tie, payload, live)
+	if err != nil || settled {
 		return done, err
-	}
-	if owned := ownedFields(live.GetManagedFields(), manager(p.owner, tie)); owned != nil && settled(payload.Object, fields, owned) {
-		return done, nil
 	}
 	if field := natures[id.kind.GroupKind()].stubborn(payload, fields); field != "" {
 		return p.replace(ctx, tie, payload, live, id)
@@ -217,6 +214,27 @@ func (p *pass) update(ctx context.Context, tie graph.Tie, payload *unstructured.
 	default:
 		return done, nil
 	}
+}
+
+// postpone leaves an object as it is, and says whether it is to change later.
+func (p *pass) postpone(tie graph.Tie, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
+	if bequeathed(live) || p.writes.covers(id, payload, live.GetResourceVersion()) {
+		return "", nil
+	}
+	if _, settled, err := p.compare(tie, payload, live); err != nil || settled {
+		return "", err
+	}
+	return Postponed, nil
+}
+
+// compare returns the fields of an object that exists, and whether it holds what
+// is wanted of it.
+func (p *pass) compare(tie graph.Tie, payload *unstructured.Unstructured, live graph.Object) (fields map[string]any, same bool, err error) {
+	if fields, err = runtime.DefaultUnstructuredConverter.ToUnstructured(live); err != nil {
+		return nil, false, err
+	}
+	owned := ownedFields(live.GetManagedFields(), manager(p.owner, tie))
+	return fields, owned != nil && settled(payload.Object, fields, owned), nil
 }
 
 // apply sends a payload for an object that was seen live, or for one that is to

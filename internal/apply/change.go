@@ -23,9 +23,12 @@ const (
 	// Awaited objects were written by an earlier pass and are still seen as they
 	// were before: what they say is about that.
 	Awaited Action = "Awaited"
+	// Postponed objects are to change once it is their turn, and were left as
+	// they are.
+	Postponed Action = "Postponed"
 )
 
-// Change is one write that the cluster took.
+// Change is one write that the cluster took, or one that is still to come.
 type Change struct {
 	Action Action
 	Kind   schema.GroupVersionKind
@@ -36,15 +39,26 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s %s %s", c.Action, c.Kind.Kind, c.Key.Name)
 }
 
-// ChangeSet lists the writes of one Sync, in order. Empty means that nothing
-// was written, and so nothing is to be said.
+// ChangeSet lists what one Sync did, in order.
 type ChangeSet []Change
 
-// Written names the objects that are not any more what they were.
+// Written names the objects that are not any more what they were. None means
+// that nothing was written, and so nothing is to be said.
 func (s ChangeSet) Written() []graph.Ref {
+	return s.named(func(a Action) bool { return a != Postponed })
+}
+
+// Postponed names the objects whose turn has not come.
+func (s ChangeSet) Postponed() []graph.Ref {
+	return s.named(func(a Action) bool { return a == Postponed })
+}
+
+func (s ChangeSet) named(which func(Action) bool) []graph.Ref {
 	var refs []graph.Ref
 	for _, c := range s {
-		refs = append(refs, graph.Ref{Kind: c.Kind.Kind, Name: c.Key.Name})
+		if which(c.Action) {
+			refs = append(refs, graph.Ref{Kind: c.Kind.Kind, Name: c.Key.Name})
+		}
 	}
 	return refs
 }

@@ -298,6 +298,35 @@ func TestObjectsInTurnTakeAChangeOneAfterTheOther(t *testing.T) {
 	}
 }
 
+func TestWhatIsToChangeLaterIsTold(t *testing.T) {
+	s := newStage(t, interceptor.Funcs{})
+	named := func(name string, port int32) *corev1.Service {
+		one := service("")
+		one.Name, one.Spec.Ports[0].Port = name, port
+		return one
+	}
+	sync := func(wanted ...graph.Wanted) ChangeSet {
+		t.Helper()
+		changes, err := s.applier.Sync(t.Context(), s.owner, wanted, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return changes
+	}
+	sync(graph.Wanted{Object: named("s0", 1)}, graph.Wanted{Object: named("s1", 1)}, graph.Wanted{Object: named("s2", 1)})
+	s.writes = nil
+	got := sync(graph.Wanted{Object: named("s0", 2)}, graph.Wanted{Object: named("s1", 2), Turn: graph.Later}, graph.Wanted{Object: named("s2", 1), Turn: graph.Later})
+	if diff := cmp.Diff([]graph.Ref{{Kind: "Service", Name: "s0"}}, got.Written()); diff != "" {
+		t.Error("written", diff)
+	}
+	if diff := cmp.Diff([]graph.Ref{{Kind: "Service", Name: "s1"}}, got.Postponed()); diff != "" {
+		t.Error("postponed", diff)
+	}
+	if diff := cmp.Diff([]string{"Updated Service s0"}, s.writes); diff != "" {
+		t.Error("witnessed", diff)
+	}
+}
+
 func TestAWriteThatIsNotSeenYetIsAwaited(t *testing.T) {
 	behind := false
 	var old *corev1.Service

@@ -31,6 +31,7 @@ type Config struct {
 	Ingress       Ingress       `json:"ingress,omitzero"`
 	Roles         Roles         `json:"roles,omitzero"`
 	Grove         Grove         `json:"grove,omitzero"`
+	Rollout       Rollout       `json:"rollout,omitzero"`
 	MPI           MPI           `json:"mpi,omitzero"`
 	Profiler      Profiler      `json:"profiler,omitzero"`
 	Network       Network       `json:"network,omitzero"`
@@ -55,6 +56,7 @@ func Default() Config {
 		Kind:        Kind,
 		Discovery:   defaultDiscovery(),
 		Grove:       defaultGrove(),
+		Rollout:     defaultRollout(),
 		MPI:         defaultMPI(),
 		Profiler:    defaultProfiler(),
 		Network:     defaultNetwork(),
@@ -105,6 +107,7 @@ func (c Config) Validate() error {
 	}
 	errs = append(errs, c.Scope.validate()...)
 	errs = append(errs, c.Discovery.validate(field.NewPath("discovery"))...)
+	errs = append(errs, c.Rollout.validate(field.NewPath("rollout"))...)
 	errs = append(errs, c.Profiler.validate(field.NewPath("profiler"))...)
 	errs = append(errs, c.Network.validate(field.NewPath("network"))...)
 	errs = append(errs, c.LoRA.validate(field.NewPath("lora"))...)

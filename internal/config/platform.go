@@ -65,6 +65,21 @@ func defaultGrove() Grove {
 	return Grove{TerminationDelay: metav1.Duration{Duration: 15 * time.Minute}}
 }
 
+// Rollout tunes how changes reach pods.
+type Rollout struct {
+	// ProgressDeadline is how long a workload may make no progress before it is
+	// said to be stuck.
+	ProgressDeadline metav1.Duration `json:"progressDeadline,omitzero"`
+}
+
+func defaultRollout() Rollout {
+	return Rollout{ProgressDeadline: metav1.Duration{Duration: 10 * time.Minute}}
+}
+
+func (r Rollout) validate(at *field.Path) field.ErrorList {
+	return atLeast(at.Child("progressDeadline"), r.ProgressDeadline, time.Second)
+}
+
 // MPI is about engines that span nodes by MPI.
 type MPI struct {
 	// SSHSecret names the Secret with the key, one in each namespace.
@@ -91,6 +106,7 @@ func (c Config) Platform() render.Platform {
 		},
 		Roles:                 render.Roles{Planner: c.Roles.Planner, Picker: c.Roles.Picker},
 		GroveTerminationDelay: c.Grove.TerminationDelay.Duration,
+		ProgressDeadline:      c.Rollout.ProgressDeadline.Duration,
 		NetworkPolicy:         c.NetworkPolicy.render(c.Webhook.Namespace),
 	}
 }

@@ -42,7 +42,7 @@ func Component(g *graph.Graph, p Platform) ([]graph.Wanted, error) {
 }
 
 func workloads(g *graph.Graph, p Platform) ([]graph.Object, error) {
-	orchestrator, err := orchestrator(g, p.Capabilities)
+	orchestrator, err := orchestrator(g, p)
 	if err != nil {
 		return nil, err
 	}
@@ -51,13 +51,13 @@ func workloads(g *graph.Graph, p Platform) ([]graph.Object, error) {
 
 // orchestrator picks what runs a component: a Deployment if it fits on one
 // node, LeaderWorkerSets in gangs if it does not.
-func orchestrator(g *graph.Graph, have snapshot.Capabilities) (workload.Builder, error) {
+func orchestrator(g *graph.Graph, p Platform) (workload.Builder, error) {
 	c := g.Components[0]
 	if !c.Multinode() {
-		return deployment.Builder{}, nil
+		return deployment.Builder{Deadline: p.ProgressDeadline}, nil
 	}
-	if have.All(snapshot.APILeaderWorkerSet, snapshot.APIVolcano) {
-		return lws.Builder{}, nil
+	if p.Capabilities.All(snapshot.APILeaderWorkerSet, snapshot.APIVolcano) {
+		return lws.Builder{Deadline: p.ProgressDeadline}, nil
 	}
 	return nil, fault.New(fault.Unsupported, v1alpha1.ReasonOrchestratorUnavailable,
 		"service %s spans %d nodes; install LeaderWorkerSet with Volcano, or Grove", c.Name, c.Nodes)
@@ -65,8 +65,8 @@ func orchestrator(g *graph.Graph, have snapshot.Capabilities) (workload.Builder,
 
 // Progress reads how far a component's workload is; nothing is known of one
 // that no orchestrator can run.
-func Progress(g *graph.Graph, s snapshot.Snapshot, have snapshot.Capabilities) workload.Progress {
-	orchestrator, err := orchestrator(g, have)
+func Progress(g *graph.Graph, s snapshot.Snapshot, p Platform) workload.Progress {
+	orchestrator, err := orchestrator(g, p)
 	if err != nil {
 		return workload.Progress{}
 	}

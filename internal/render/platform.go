@@ -19,6 +19,8 @@ type Platform struct {
 	Pod                   pod.Platform
 	Roles                 Roles
 	GroveTerminationDelay time.Duration
+	// ProgressDeadline is how long a workload may make no progress.
+	ProgressDeadline time.Duration
 	// NetworkPolicy closes graphs to others; nil leaves that to the cluster.
 	NetworkPolicy *NetworkPolicy
 	// Queue is the KAI queue of the graph; empty without KAI.

@@ -4,12 +4,15 @@ package snapshot
 
 import (
 	"slices"
+	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 )
 
 // Snapshot is the world around one object.
 type Snapshot struct {
+	// Taken is when it was seen.
+	Taken time.Time
 	// Owned are the children that the object controls, in a stable order.
 	Owned []graph.Object
 	// Beneath are objects that others made from those children, such as Grove's
@@ -18,6 +21,8 @@ type Snapshot struct {
 	// Written are children that were written after the snapshot was taken: what
 	// it shows of them is no longer true.
 	Written []graph.Ref
+	// Postponed are children that are to change and whose turn has not come.
+	Postponed []graph.Ref
 	// Evidence is what was seen of the pods beneath those children, by those who
 	// look at pods.
 	Evidence Evidence

@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,7 +35,7 @@ func Component(dcd *v1alpha1.DynamoComponentDeployment, p workload.Progress, err
 	set(&s.Conditions, v1alpha1.ConditionAvailable, v, dcd.Generation, now)
 	set(&s.Conditions, v1alpha1.ConditionValid, valid(err), dcd.Generation, now)
 	if p.Stuck && err == nil {
-		set(&s.Conditions, v1alpha1.ConditionProgressing, verdict{false, v1alpha1.ReasonRolloutStuck, p.Why}, dcd.Generation, now)
+		set(&s.Conditions, v1alpha1.ConditionProgressing, stalled(p), dcd.Generation, now)
 	} else {
 		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionProgressing)
 	}
@@ -66,13 +67,40 @@ func lacking(p workload.Progress, reason string) verdict {
 	first, found := cause.First(p.Seen)
 	switch {
 	case found && first.Reason.Fault():
-		return verdict{false, string(first.Reason), first.Message}
+		return verdict{false, string(first.Reason), first.Message + behind(p)}
 	case p.Stuck:
-		return verdict{false, v1alpha1.ReasonRolloutStuck, p.Why}
-	case found:
-		return verdict{false, reason, p.Why + ": " + first.Message}
+		return stalled(p)
 	default:
-		return verdict{false, reason, p.Why}
+		return verdict{false, reason, missing(p)}
+	}
+}
+
+// stalled says that a workload makes no progress, and what it lacks.
+func stalled(p workload.Progress) verdict {
+	return verdict{false, v1alpha1.ReasonRolloutStuck, missing(p)}
+}
+
+// missing says how far a workload is, what that hangs on, and who waits for it.
+func missing(p workload.Progress) string {
+	text := p.Why
+	if first, found := cause.First(p.Seen); found {
+		text += ": " + first.Message
+	}
+	return text + behind(p)
+}
+
+// shown is how many groups are told by name.
+const shown = 5
+
+// behind names the groups that still run an older spec.
+func behind(p workload.Progress) string {
+	switch n := len(p.Behind); {
+	case n == 0:
+		return ""
+	case n > shown:
+		return fmt.Sprintf("; still as before: %s and %d more", strings.Join(p.Behind[:shown], ", "), n-shown)
+	default:
+		return "; still as before: " + strings.Join(p.Behind, ", ")
 	}
 }
 

@@ -166,6 +166,17 @@ func TestAWorkloadThatIsStuckSaysWhyAndThatItIs(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	const first = "ResourceQuota q leaves no room: asked for pods=1, used pods=1 of pods=1"
+	p.Behind = []string{"x-1", "x-2"}
+	s = Component(&v1alpha1.DynamoComponentDeployment{}, p, nil, now)
+	for kind, want := range map[string]string{
+		v1alpha1.ConditionAvailable:   first + "; still as before: x-1, x-2",
+		v1alpha1.ConditionProgressing: "0 of 1 replicas updated: " + first + "; still as before: x-1, x-2",
+	} {
+		if diff := cmp.Diff(want, meta.FindStatusCondition(s.Conditions, kind).Message); diff != "" {
+			t.Error(kind, diff)
+		}
+	}
 	p.Stuck = false
 	if s = Component(&v1alpha1.DynamoComponentDeployment{Status: s}, p, nil, now); meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionProgressing) != nil {
 		t.Errorf("conditions of a workload that goes on: %v", s.Conditions)

@@ -4,6 +4,8 @@
 package workload
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/backend"
@@ -47,9 +49,13 @@ type Progress struct {
 	// one is left. Otherwise Why says what is missing.
 	Done bool
 	Why  string
-	// Stuck is true when the workload has made no progress for as long as its
-	// orchestrator gives it.
+	// Stuck is true when the workload has made no progress for as long as it is
+	// given. Due is when it will be, if nothing moves until then; zero where the
+	// orchestrator itself tells.
 	Stuck bool
+	Due   time.Time
+	// Behind are groups that run an older spec until it is their turn.
+	Behind []string
 	// Seen is what is known of the pods, for whoever asks why.
 	Seen snapshot.Evidence
 }

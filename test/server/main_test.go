@@ -5,6 +5,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -71,7 +72,25 @@ func start(folder string) (stop func(), err error) {
 			fmt.Println(err)
 		}
 	}
-	return stop, errors.Join(cluster.InstallAPI(ctx), installRights(ctx), signIn(ctx, folder))
+	return stop, errors.Join(installGroups(ctx), cluster.InstallAPI(ctx), installRights(ctx), signIn(ctx, folder))
+}
+
+// installGroups installs the APIs by which a component can span nodes.
+func installGroups(ctx context.Context) error {
+	for _, definition := range []string{"volcano/volcano-podgroup.yaml", "lws/leaderworkerset.x-k8s.io_leaderworkersets.yaml"} {
+		text, err := os.ReadFile(filepath.Join(binDir, "addons", definition))
+		if err != nil {
+			return err
+		}
+		objects, err := cluster.Decode(bytes.NewReader(text), "")
+		if err != nil {
+			return fmt.Errorf("read %s: %w", definition, err)
+		}
+		if err := cluster.Apply(ctx, objects); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // installRights installs what is shipped but for the operator itself, which

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -105,15 +106,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 	if !bornOfGraph(dcd) {
 		event.Applied(r.Events, dcd, changes)
 	}
-	snap.Written = changes.Written()
+	snap.Written, snap.Postponed = changes.Written(), changes.Postponed()
 	if apply.Leaving(err) {
 		return reconcile.Result{}, nil
 	}
 	err = errors.Join(unrendered, err)
-	if result, off := r.Patience.PutOff(dcd.UID, err != nil || len(changes) == 0, r.Clock.Now()); off {
+	if result, off := r.Patience.PutOff(dcd.UID, err != nil || len(snap.Written) == 0, r.Clock.Now()); off {
 		return result, nil
 	}
-	return r.report(ctx, dcd, render.Progress(g, snap, platform.Capabilities), err)
+	return r.report(ctx, dcd, render.Progress(g, snap, platform), err)
 }
 
 // bornOfGraph reports whether this is the first pass over a component of a graph:
@@ -163,6 +164,7 @@ func (r *Reconciler) observe(ctx context.Context, dcd *v1alpha1.DynamoComponentD
 	if s, err = r.Observer.Children(ctx, dcd, p.Capabilities); err != nil {
 		return s, p, err
 	}
+	s.Taken = r.Clock.Now()
 	s.Evidence, err = r.Pods.Inspect(ctx, dcd.Namespace, cmp.Or(graph.ParentGraph(dcd), dcd.Name), cmp.Or(dcd.Spec.ServiceName, dcd.Name), sets(s)...)
 	return s, p, err
 }
@@ -179,8 +181,12 @@ func sets(s snapshot.Snapshot) []string {
 }
 
 // report tells what was seen before the writes; the watch on the children
-// brings the next truth.
+// brings the next truth, and the clock that nothing has moved.
 func (r *Reconciler) report(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment, p workload.Progress, err error) (reconcile.Result, error) {
 	now := status.Component(dcd, p, err, metav1.NewTime(r.Clock.Now()))
-	return controller.Report(ctx, r.Client, dcd, &dcd.Status, now, err)
+	result, err := controller.Report(ctx, r.Client, dcd, &dcd.Status, now, err)
+	if err == nil && result.IsZero() && !p.Due.IsZero() {
+		result.RequeueAfter = max(time.Second, p.Due.Sub(r.Clock.Now()))
+	}
+	return result, err
 }

@@ -4,6 +4,7 @@ package deployment
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,24 +19,27 @@ import (
 )
 
 // Builder implements workload.Builder.
-type Builder struct{}
+type Builder struct {
+	// Deadline is how long a Deployment may make no progress.
+	Deadline time.Duration
+}
 
 var _ workload.Builder = Builder{}
 
 // Build returns a Deployment for each component.
-func (Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, error) {
+func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, error) {
 	var objects []graph.Object
 	for _, c := range g.Components {
 		template, err := pods(c, backend.Group{Position: backend.Alone, Nodes: 1})
 		if err != nil {
 			return nil, fmt.Errorf("service %s: %w", c.Name, err)
 		}
-		objects = append(objects, deployment(c, template))
+		objects = append(objects, deployment(c, template, b.Deadline))
 	}
 	return objects, nil
 }
 
-func deployment(c graph.Component, template corev1.PodTemplateSpec) *appsv1.Deployment {
+func deployment(c graph.Component, template corev1.PodTemplateSpec, deadline time.Duration) *appsv1.Deployment {
 	annotations := c.ObjectAnnotations()
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
@@ -46,8 +50,19 @@ func deployment(c graph.Component, template corev1.PodTemplateSpec) *appsv1.Depl
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelSelector: c.ObjectName}},
 			Strategy: strategy(annotations),
 			Template: template,
+
+			ProgressDeadlineSeconds: seconds(deadline),
 		},
 	}
+}
+
+// seconds says a deadline only where it is not the server's own, so that objects
+// stay as they are for those who do not ask for another.
+func seconds(deadline time.Duration) *int32 {
+	if deadline == 0 || deadline == 10*time.Minute {
+		return nil
+	}
+	return new(int32(deadline / time.Second))
 }
 
 // strategy reads how the user wants pods replaced. Recreate is for clusters

@@ -2,9 +2,11 @@ package deployment
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -12,6 +14,15 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 )
+
+func TestADeadlineIsSaidWhereItIsNotTheServersOwn(t *testing.T) {
+	for deadline, want := range map[time.Duration]*int32{0: nil, 10 * time.Minute: nil, time.Hour: new(int32(3600))} {
+		d := deployment(graph.Component{}, corev1.PodTemplateSpec{}, deadline)
+		if diff := cmp.Diff(want, d.Spec.ProgressDeadlineSeconds); diff != "" {
+			t.Error(deadline, diff)
+		}
+	}
+}
 
 func TestProgress(t *testing.T) {
 	c := graph.Component{ObjectName: "chat-decode", Replicas: 2}

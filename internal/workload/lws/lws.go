@@ -5,7 +5,9 @@ package lws
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,7 +26,10 @@ import (
 const scheduler = "volcano"
 
 // Builder implements workload.Builder.
-type Builder struct{}
+type Builder struct {
+	// Deadline is how long the groups of a component may make no progress.
+	Deadline time.Duration
+}
 
 var _ workload.Builder = Builder{}
 
@@ -121,16 +126,18 @@ func member(template corev1.PodTemplateSpec, c graph.Component, i int32, role st
 }
 
 // Progress reads the sets of each component.
-func (Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progress {
+func (b Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progress {
 	var all []workload.Progress
 	for _, c := range g.Components {
-		all = append(all, progress(c, s))
+		p, moved := progress(c, s)
+		all = append(all, p.Judged(moved, b.Deadline, s.Taken))
 	}
 	return all
 }
 
-func progress(c graph.Component, s snapshot.Snapshot) workload.Progress {
-	p := workload.Progress{
+// progress reads the sets of one component, and when something last moved there.
+func progress(c graph.Component, s snapshot.Snapshot) (p workload.Progress, moved time.Time) {
+	p = workload.Progress{
 		Kind: workload.KindLeaderWorkerSet, Name: Name(c, 0), Ready: new(int32(0)), Done: true, Seen: s.Evidence.Of(c.Name),
 	}
 	for i := range c.Replicas {
@@ -139,18 +146,27 @@ func progress(c graph.Component, s snapshot.Snapshot) workload.Progress {
 			p.Done, p.Why = false, cmp.Or(p.Why, fmt.Sprintf("LeaderWorkerSet %s not created yet", Name(c, i)))
 			continue
 		}
+		moved = workload.Latest(moved, workload.Moved(set, set.Status.Conditions))
 		p.Replicas += set.Status.Replicas
-		p.Updated += set.Status.UpdatedReplicas
 		*p.Ready += set.Status.ReadyReplicas
 		why := missing(set, c.Nodes)
-		if s.Outdated("LeaderWorkerSet", set.Name) {
-			why = fmt.Sprintf("LeaderWorkerSet %s is being updated", set.Name)
+		switch {
+		case s.Outdated("LeaderWorkerSet", set.Name):
+			moved, why = s.Taken, fmt.Sprintf("LeaderWorkerSet %s is being updated", set.Name)
+		case slices.Contains(s.Postponed, graph.Ref{Kind: "LeaderWorkerSet", Name: set.Name}):
+			// Whatever it runs in full is not what is asked for now.
+			p.Done, p.Behind = false, append(p.Behind, set.Name)
+			continue
 		}
+		p.Updated += set.Status.UpdatedReplicas
 		if why != "" {
 			p.Done, p.Why = false, cmp.Or(p.Why, why)
 		}
 	}
-	return p
+	if len(p.Behind) > 0 {
+		p.Why = cmp.Or(p.Why, "groups change one after the other")
+	}
+	return p, moved
 }
 
 // missing says in one phrase what a set lacks; empty when it lacks nothing.
