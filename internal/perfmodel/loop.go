@@ -44,6 +44,7 @@ func (e *Estimator) ClosedLoop(l Load) (Serving, error) {
 // looked at after that; on an idle engine the first to come begins alone.
 type loop struct {
 	c        *cost
+	beside   int // tokens of prompts in a step in which others decode
 	output   int
 	fresh    int
 	cached   int
@@ -70,10 +71,11 @@ type straight struct{ at, slope float64 }
 
 func newLoop(c *cost, l Load, users, requests int) *loop {
 	fresh, cached := l.fresh()
+	beside := c.Engine.BesideDecode(c.MaxBatchedTokens)
 	return &loop{
-		c: c, output: max(1, l.Output), fresh: int(fresh), cached: int(cached),
+		c: c, beside: beside, output: max(1, l.Output), fresh: int(fresh), cached: int(cached),
 		users: users, sent: users, requests: make([]journey, requests), steps: make([]straight, users+1),
-		even: make([]float64, c.MaxBatchedTokens/BesideDecode+1),
+		even: make([]float64, beside+1),
 	}
 }
 
@@ -108,7 +110,7 @@ func (p *loop) next() {
 	decoding, began := p.begun-p.ended, p.begun
 	budget, share := p.c.MaxBatchedTokens, 1.0
 	if decoding > 0 {
-		budget, share = max(1, budget/BesideDecode), p.c.k.Interference
+		budget, share = p.beside, p.c.k.Interference
 		p.now += p.decode(decoding, 0)
 	}
 	for began < p.here && budget > 0 {

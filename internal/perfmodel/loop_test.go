@@ -74,12 +74,12 @@ func TestTheFormulaIsNearTheLoop(t *testing.T) {
 		what   string
 		ratios []float64
 		spread float64 // of nine in ten
-	}{{"first token", first, 0.4}, {"time per token", token, 0.15}, {"rate", rate, 0.15}} {
+	}{{"first token", first, 0.6}, {"time per token", token, 0.25}, {"rate", rate, 0.25}} {
 		slices.Sort(c.ratios)
 		n := len(c.ratios)
 		low, middle, high := c.ratios[n/20], c.ratios[n/2], c.ratios[n-n/20]
 		t.Logf("%s: half of the guesses are below %.2f of what is found, nine of ten from %.2f to %.2f", c.what, middle, low, high)
-		if math.Abs(middle-1) > 0.03 || low < 1-c.spread || high > 1+c.spread {
+		if math.Abs(middle-1) > 0.05 || low < 1-c.spread || high > 1+c.spread {
 			t.Errorf("%s: guesses are from %.2f to %.2f of what is found, half below %.2f", c.what, low, high, middle)
 		}
 	}

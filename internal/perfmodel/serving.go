@@ -75,7 +75,7 @@ func (c *cost) round(users, prompt float64, l Load) (first, token float64) {
 		return c.k.First*1e-6 + prompt, c.step(1, l)
 	}
 	fresh, _ := l.fresh()
-	chunks := fresh / math.Floor(float64(c.MaxBatchedTokens)/BesideDecode)
+	chunks := fresh / float64(c.Engine.BesideDecode(c.MaxBatchedTokens))
 	own := math.Ceil(chunks)
 	steps := max(output+own+1, users*chunks)
 	prompt *= c.k.Interference

@@ -60,9 +60,15 @@ type Setup struct {
 // DefaultBatchedTokens is the step size of an engine that is not told one.
 const DefaultBatchedTokens = 8192
 
-// BesideDecode is the share of a step's tokens that prompts may take while
-// sequences decode, as one over it: they must not be held up for long.
-const BesideDecode = 4
+// BesideDecode is how many tokens of prompts a step takes in while sequences
+// decode, of those that a step has room for. First tokens of vLLM were measured
+// to come as if decoding sequences were spared long steps; the others fill steps.
+func (e Engine) BesideDecode(batched int) int {
+	if e == SGLang || e == TRTLLM {
+		return max(1, batched)
+	}
+	return max(1, batched/3)
+}
 
 func (s Setup) filled() Setup {
 	s.Parallel = s.Parallel.filled()

@@ -21,6 +21,8 @@ type Config struct {
 	BlockSize        int // tokens
 	MaxSequences     int
 	MaxBatchedTokens int
+	// BesideDecode bounds the prompt tokens of a step in which others decode.
+	BesideDecode int
 	// Watermark is the share of blocks admission leaves free.
 	Watermark float64
 	// Chunked lets a long prompt take several steps.

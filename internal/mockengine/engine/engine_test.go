@@ -11,7 +11,7 @@ import (
 )
 
 func small() Config {
-	return Config{Blocks: 64, BlockSize: 4, MaxSequences: 8, MaxBatchedTokens: 32, Watermark: 0.01, Chunked: true, Sharing: true, Ranks: 1, Speed: 1e6, Model: timing.Polynomial{}}
+	return Config{Blocks: 64, BlockSize: 4, MaxSequences: 8, MaxBatchedTokens: 32, BesideDecode: 8, Watermark: 0.01, Chunked: true, Sharing: true, Ranks: 1, Speed: 1e6, Model: timing.Polynomial{}}
 }
 
 func tokens(n int, salt uint32) []text.Token {

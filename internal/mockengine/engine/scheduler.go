@@ -6,7 +6,6 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/kv"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/text"
-	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
 )
 
 // scheduler decides what an engine does next. It knows no clock: plan says how
@@ -132,7 +131,7 @@ func (s *scheduler) prefill(decoding int) time.Duration {
 	var total time.Duration
 	budget := s.config.MaxBatchedTokens
 	if decoding > 0 {
-		budget = max(1, budget/perfmodel.BesideDecode)
+		budget = max(1, s.config.BesideDecode)
 	}
 	for i := 0; i < len(s.batch) && budget > 0; i++ {
 		q := s.batch[i]

@@ -210,7 +210,7 @@ func TestAClosedLoopReproducesTheEstimate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		config := Config{Blocks: 100000, BlockSize: 16, MaxSequences: 256, MaxBatchedTokens: 8192, Watermark: 0.01, Chunked: true, Sharing: true, Model: timing.Estimate{Estimator: estimator}}
+		config := Config{Blocks: 100000, BlockSize: 16, MaxSequences: 256, MaxBatchedTokens: 8192, BesideDecode: c.engine.BesideDecode(8192), Watermark: 0.01, Chunked: true, Sharing: true, Model: timing.Estimate{Estimator: estimator}}
 		first, token := loop(config, c.users, c.input, c.output)
 		want, err := estimator.ClosedLoop(perfmodel.Load{Concurrency: c.users, Input: c.input, Output: c.output})
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/launch"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/rendezvous"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/timing"
+	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
 )
 
 // Role is a worker's share of the work.
@@ -253,6 +254,7 @@ const defaultBlocks = 16384
 func (c *Config) sized(r *reader, knobs Knobs) {
 	e := &c.Engine
 	e.Blocks = defaultBlocks
+	e.BesideDecode = perfmodel.Engine(c.Backend).BesideDecode(e.MaxBatchedTokens)
 	c.estimate(r, knobs)
 	e.Blocks = r.int(e.Blocks, "--num-gpu-blocks-override")
 	if knobs.Blocks > 0 {

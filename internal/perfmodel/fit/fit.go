@@ -23,7 +23,18 @@ func (r Row) PredictToken(k perfmodel.Constants) float64 {
 	return float64(r.Estimator.With(k).PerToken(r.Load).Value) / 1e6
 }
 
-// PredictFirst is the estimated time to the first token, in milliseconds.
+// PlayFirst is the time to the first token that users are promised, in
+// milliseconds: of a closed loop, played.
+func (r Row) PlayFirst(k perfmodel.Constants) float64 {
+	s, err := r.Estimator.With(k).ClosedLoop(r.Load)
+	if err != nil {
+		return r.PredictFirst(k) // more than fit; they wait outside
+	}
+	return float64(s.FirstToken.Value) / 1e6
+}
+
+// PredictFirst is a formula for the time to the first token, in milliseconds,
+// that tells what is fixed of it from what grows with the load.
 func (r Row) PredictFirst(k perfmodel.Constants) float64 {
 	return float64(r.Estimator.With(k).First(r.Load).Value) / 1e6
 }

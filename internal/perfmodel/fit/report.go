@@ -61,7 +61,7 @@ func Firsts(rows []Row, constants []perfmodel.Constants) Summary {
 	var errs []float64
 	for _, r := range rows {
 		if r.First > 0 {
-			errs = append(errs, r.PredictFirst(constantsOf(constants, r.Group))/r.First-1)
+			errs = append(errs, r.PlayFirst(constantsOf(constants, r.Group))/r.First-1)
 		}
 	}
 	return summary(errs)
@@ -186,7 +186,7 @@ func List(rows []Row, part string, constants []perfmodel.Constants) string {
 			continue
 		}
 		k := constantsOf(constants, r.Group)
-		token, first := r.PredictToken(k), r.PredictFirst(k)
+		token, first := r.PredictToken(k), r.PlayFirst(k)
 		fmt.Fprintf(&b, "%+5.0f %% of %8.2f ms, %+5.0f %% of %8.0f ms  %s  %d at once, %d+%d  %s\n",
 			100*(token/r.Token-1), r.Token, 100*(first/r.First-1), r.First, r.Estimator.Setup().Parallel, r.Load.Concurrency, r.Load.Input, r.Load.Output, r.ID)
 	}
