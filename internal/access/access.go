@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	authenticationapi "k8s.io/api/authentication/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
@@ -20,8 +20,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
-	authenticationv1 "k8s.io/client-go/kubernetes/typed/authentication/v1"
-	authorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	typedauthenticationv1 "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	typedauthorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
@@ -44,11 +44,11 @@ type guard struct {
 
 // Filter guards a server of metrics. It is a provider of filters for one.
 func Filter(config *rest.Config, hc *http.Client) (metricsserver.Filter, error) {
-	identities, err := authenticationv1.NewForConfigAndClient(config, hc)
+	identities, err := typedauthenticationv1.NewForConfigAndClient(config, hc)
 	if err != nil {
 		return nil, fmt.Errorf("set up reviews of tokens: %w", err)
 	}
-	reviews, err := authorizationv1.NewForConfigAndClient(config, hc)
+	reviews, err := typedauthorizationv1.NewForConfigAndClient(config, hc)
 	if err != nil {
 		return nil, fmt.Errorf("set up reviews of rights: %w", err)
 	}
@@ -59,19 +59,19 @@ func Filter(config *rest.Config, hc *http.Client) (metricsserver.Filter, error) 
 	if err != nil {
 		return nil, fmt.Errorf("set up reviews of rights: %w", err)
 	}
-	tokens := cache.New(tokens(identities), false, identityKept, identityKept)
+	tokens := cache.New(known(identities), false, identityKept, identityKept)
 	return func(log logr.Logger, next http.Handler) (http.Handler, error) {
 		return guard{tokens, rights, log, next}, nil
 	}, nil
 }
 
-// tokens asks the API server whose a token is. That it is nobody's is an answer,
+// known asks the API server whose a token is. That it is nobody's is an answer,
 // not an error.
-func tokens(client authenticationv1.TokenReviewsGetter) authenticator.TokenFunc {
+func known(client typedauthenticationv1.TokenReviewsGetter) authenticator.TokenFunc {
 	return func(ctx context.Context, token string) (*authenticator.Response, bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		asked := &authenticationapi.TokenReview{Spec: authenticationapi.TokenReviewSpec{Token: token}}
+		asked := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 		review, err := client.TokenReviews().Create(ctx, asked, metav1.CreateOptions{})
 		if err != nil || !review.Status.Authenticated {
 			return nil, false, err
@@ -93,7 +93,7 @@ func (g guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		unauthorized(w)
 		return
 	}
-	known, ok, err := g.tokens.AuthenticateToken(r.Context(), token)
+	who, ok, err := g.tokens.AuthenticateToken(r.Context(), token)
 	switch {
 	case err != nil:
 		g.log.Error(err, "ask whose a token is")
@@ -103,14 +103,14 @@ func (g guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		unauthorized(w)
 		return
 	}
-	asked := authorizer.AttributesRecord{User: known.User, Verb: strings.ToLower(r.Method), Path: r.URL.Path}
+	asked := authorizer.AttributesRecord{User: who.User, Verb: strings.ToLower(r.Method), Path: r.URL.Path}
 	decision, _, err := g.rights.Authorize(r.Context(), asked)
 	switch {
 	case err != nil:
-		g.log.Error(err, "ask what somebody may", "user", known.User.GetName())
+		g.log.Error(err, "ask what somebody may", "user", who.User.GetName())
 		http.Error(w, "the API server does not say what the token allows", http.StatusInternalServerError)
 	case decision != authorizer.DecisionAllow:
-		http.Error(w, fmt.Sprintf("%s may not %s %s", known.User.GetName(), asked.Verb, asked.Path), http.StatusForbidden)
+		http.Error(w, fmt.Sprintf("%s may not %s %s", who.User.GetName(), asked.Verb, asked.Path), http.StatusForbidden)
 	default:
 		r.Header.Del("Authorization") // nobody behind the guard needs it
 		g.next.ServeHTTP(w, r)

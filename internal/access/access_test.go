@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
-	authenticationapi "k8s.io/api/authentication/v1"
-	authorizationapi "k8s.io/api/authorization/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -25,7 +25,7 @@ func server(t *testing.T, asked *int) *httptest.Server {
 	}
 	mux.HandleFunc("POST /apis/authentication.k8s.io/v1/tokenreviews", func(w http.ResponseWriter, r *http.Request) {
 		*asked++
-		review := &authenticationapi.TokenReview{}
+		review := &authenticationv1.TokenReview{}
 		if err := json.NewDecoder(r.Body).Decode(review); err != nil {
 			t.Error(err)
 		}
@@ -42,11 +42,11 @@ func server(t *testing.T, asked *int) *httptest.Server {
 		answer(w, review)
 	})
 	mux.HandleFunc("POST /apis/authorization.k8s.io/v1/subjectaccessreviews", func(w http.ResponseWriter, r *http.Request) {
-		review := &authorizationapi.SubjectAccessReview{}
+		review := &authorizationv1.SubjectAccessReview{}
 		if err := json.NewDecoder(r.Body).Decode(review); err != nil {
 			t.Error(err)
 		}
-		want := authorizationapi.NonResourceAttributes{Path: "/metrics", Verb: "get"}
+		want := authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"}
 		if diff := cmp.Diff(&want, review.Spec.NonResourceAttributes); diff != "" {
 			t.Error(diff)
 		}
