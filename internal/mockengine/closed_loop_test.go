@@ -25,7 +25,6 @@ func TestClosedLoop(t *testing.T) {
 		t.Skip("measures real times: make closed-loop")
 	}
 	const requests = perfmodel.Counted
-	catalog := perfmodel.Default()
 	for _, c := range []struct {
 		model         string
 		tp            int
@@ -43,41 +42,96 @@ func TestClosedLoop(t *testing.T) {
 		{"Qwen/Qwen3-30B-A3B", 2, 8, 2000, 150, 4},
 	} {
 		g := newGraph(t)
-		stop := g.worker(1, setting.Env{"MOCKER_DRAIN_LINGER": "50ms"}, "--model", c.model, "--served-model-name", "m",
-			"--tensor-parallel-size", strconv.Itoa(c.tp), "--speedup-ratio", fmt.Sprint(1/c.slow))
+		stop := g.worker(1, setting.Env{"MOCKER_DRAIN_LINGER": "50ms"}, engineArgs(c.model, c.tp, c.slow)...)
 		g.await("/v1/models", `"id":"m"`)
-		client := &load.Client{HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c.users}}, URL: g.url, Model: "m"}
+		client := g.load(c.users)
 		got, err := client.Run(t.Context(), load.Shape{ISL: c.input, OSL: c.output, Concurrency: c.users, Requests: requests, Warmups: 1, Seed: 7})
 		if err != nil {
 			t.Fatal(err)
 		}
 		stop()
-		model, err := catalog.Model(c.model)
+		want, err := estimator(t, c.model, c.tp).ClosedLoop(perfmodel.Load{Concurrency: c.users, Input: int(math.Round(got.Prompt)), Output: c.output})
 		if err != nil {
 			t.Fatal(err)
 		}
-		gpu, err := catalog.GPU("h200_sxm")
-		if err != nil {
+		name := fmt.Sprintf("%s TP%d, %d users, %.0f+%d tokens", c.model, c.tp, c.users, got.Prompt, c.output)
+		near(t, name+": TTFT", got.TTFT.P50/c.slow, want.FirstToken.Value)
+		near(t, name+": ITL", got.ITL.P50/c.slow, want.PerToken.Value)
+	}
+}
+
+// The same with a prefill and a decode engine, as the profiler measures them.
+func TestClosedLoopOfTwoHalves(t *testing.T) {
+	if !*measure {
+		t.Skip("measures real times: make closed-loop")
+	}
+	const (
+		model         = "meta-llama/Llama-3.1-8B-Instruct"
+		users         = 16
+		input, output = 2000, 100
+		slow          = 4.0
+	)
+	g := newGraph(t)
+	g.worker(1, setting.Env{"MOCKER_DRAIN_LINGER": "50ms"}, append(engineArgs(model, 1, slow), "--is-prefill-worker")...)
+	g.worker(2, setting.Env{"MOCKER_DRAIN_LINGER": "50ms"}, engineArgs(model, 1, slow)...)
+	g.await("/v1/models", `"id":"m"`)
+	g.await("/health", fmt.Sprintf(generateAt, "prefill", 1))
+	client := g.load(users)
+	first, err := client.Run(t.Context(), load.Shape{ISL: input, OSL: 2, Concurrency: 1, Requests: perfmodel.Counted, Warmups: 1, Seed: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rest load.Summary
+	for range 2 { // prompts that are cached do not wait for each other
+		if rest, err = client.Run(t.Context(), load.Shape{ISL: input, OSL: output, Concurrency: users, Requests: perfmodel.Counted, Seed: 1}); err != nil {
 			t.Fatal(err)
 		}
-		estimator, err := catalog.Estimator(perfmodel.Setup{Model: model, GPU: gpu, Engine: perfmodel.VLLM, Parallel: perfmodel.Parallel{TP: c.tp}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := estimator.ClosedLoop(perfmodel.Load{Concurrency: c.users, Input: int(math.Round(got.Prompt)), Output: c.output})
-		if err != nil {
-			t.Fatal(err)
-		}
-		check := func(what string, measured float64, estimated time.Duration) {
-			measured /= c.slow
-			wanted := float64(estimated) / float64(time.Millisecond)
-			t.Logf("%s TP%d, %d users, %.0f+%d tokens: median %s of %d requests %.2f ms, estimated %.2f (%+.1f %%)",
-				c.model, c.tp, c.users, got.Prompt, c.output, what, got.Requests, measured, wanted, 100*(measured/wanted-1))
-			if math.Abs(measured-wanted) > max(2, 0.05*wanted) {
-				t.Errorf("%s, %d users: %s is off by %+.1f %%", c.model, c.users, what, 100*(measured/wanted-1))
-			}
-		}
-		check("TTFT", got.TTFT.P50, want.FirstToken.Value)
-		check("ITL", got.ITL.P50, want.PerToken.Value)
+	}
+	e := estimator(t, model, 1)
+	alone, err := e.DecodeOnly(perfmodel.Load{Concurrency: 1, Input: input, Output: output})
+	if err != nil {
+		t.Fatal(err)
+	}
+	many, err := e.DecodeOnly(perfmodel.Load{Concurrency: users, Input: input, Output: output})
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, model+", disaggregated, 1 user: TTFT", first.TTFT.P50/slow, e.FirstToken(input, 0).Value+alone.FirstToken.Value)
+	near(t, fmt.Sprintf("%s, disaggregated, %d users: ITL", model, users), rest.ITL.P50/slow, many.PerToken.Value)
+}
+
+func engineArgs(model string, tp int, slow float64) []string {
+	return []string{"--model", model, "--served-model-name", "m", "--tensor-parallel-size", strconv.Itoa(tp), "--speedup-ratio", fmt.Sprint(1 / slow)}
+}
+
+func (g *graph) load(users int) *load.Client {
+	return &load.Client{HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: users}}, URL: g.url, Model: "m"}
+}
+
+func estimator(t *testing.T, name string, tp int) *perfmodel.Estimator {
+	t.Helper()
+	catalog := perfmodel.Default()
+	model, err := catalog.Model(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpu, err := catalog.GPU("h200_sxm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := catalog.Estimator(perfmodel.Setup{Model: model, GPU: gpu, Engine: perfmodel.VLLM, Parallel: perfmodel.Parallel{TP: tp}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// near holds a median, in milliseconds, against an estimate: within 5 % or 2 ms.
+func near(t *testing.T, what string, measured float64, estimate time.Duration) {
+	t.Helper()
+	want := float64(estimate) / float64(time.Millisecond)
+	t.Logf("%s %.2f ms, median of %d requests, estimated %.2f (%+.1f %%)", what, measured, perfmodel.Counted, want, 100*(measured/want-1))
+	if math.Abs(measured-want) > max(2, 0.05*want) {
+		t.Errorf("%s is off by %+.1f %%", what, 100*(measured/want-1))
 	}
 }

@@ -16,6 +16,10 @@ func estimate(seconds, spread float64) Estimate {
 	return Estimate{Value: d(seconds), Low: d(seconds / (1 + spread)), High: d(seconds * (1 + spread))}
 }
 
+func (e Estimate) plus(o Estimate) Estimate {
+	return Estimate{Value: e.Value + o.Value, Low: e.Low + o.Low, High: e.High + o.High}
+}
+
 // Estimator answers questions about one setup.
 type Estimator struct {
 	c      cost

@@ -160,7 +160,8 @@ func (e *OverloadError) Error() string {
 }
 
 // DecodeOnly estimates a decode engine whose prompts are computed elsewhere.
-// FirstToken of the result is the transfer of the prompt's cache alone.
+// FirstToken of the result is what this half adds: the transfer of the prompt's
+// cache, and the step that gives the token.
 func (e *Estimator) DecodeOnly(l Load) (Serving, error) {
 	if most := e.MaxConcurrency(l.Input, l.Output); l.Concurrency > most {
 		return Serving{}, &CapacityError{Concurrency: l.Concurrency, Most: most}
@@ -168,6 +169,6 @@ func (e *Estimator) DecodeOnly(l Load) (Serving, error) {
 	batch := e.c.perRank(l.Concurrency)
 	token := e.c.step(batch, l)
 	s := e.serving(0, token, l)
-	s.FirstToken = e.Transfer(l.Input)
+	s.FirstToken = e.Transfer(l.Input).plus(e.Decode(int(batch), float64(l.Input)))
 	return s, nil
 }

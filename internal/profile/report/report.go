@@ -183,6 +183,7 @@ func (r Report) facts() []fact {
 		{"Requests", fmt.Sprintf("%d tokens in, %d out", r.Goal.ISL, r.Goal.OSL)},
 		{"Targets", r.targets()},
 		{"Chosen", best.String()},
+		{"Load", users(best)},
 		{"Time to first token", bandText(best.TTFT) + " ms"},
 		{"Time between tokens", bandText(best.ITL) + " ms"},
 		{"Throughput", fmt.Sprintf("%.0f output tokens a second and GPU, %.3g requests a second on %d GPUs", best.TokensPerGPU, best.Rate, best.GPUs)},
@@ -191,6 +192,15 @@ func (r Report) facts() []fact {
 		all = append(all, fact{"Cost", fmt.Sprintf("%s for a million output tokens (%s)", cost(best), r.Price)})
 	}
 	return append(all, fact{"Times are", r.Source})
+}
+
+// users says under which load the times hold.
+func users(c search.Candidate) string {
+	each := "each engine"
+	if c.Prefill != nil {
+		each = "each decode engine"
+	}
+	return fmt.Sprintf("%d users at once on %s, who ask again when answered; times are medians", c.Decode.Concurrency, each)
 }
 
 func (r Report) targets() string {

@@ -68,7 +68,7 @@ type Measurement struct {
 
 // Expect is what the model says of a candidate's engines, one of each, under a
 // load of so many requests. Disaggregated, the first token is that of a request
-// that finds the prefill engine idle.
+// that finds both engines idle.
 func (p Problem) Expect(c Candidate, concurrency int) (ttft, itl float64, ok bool) {
 	decode, reason, err := p.engine(c.Decode.Layout)
 	if reason != "" || err != nil {
@@ -89,7 +89,8 @@ func (p Problem) Expect(c Candidate, concurrency int) (ttft, itl float64, ok boo
 	if reason != "" || err != nil {
 		return 0, 0, false
 	}
-	return band(prefill.FirstToken(p.Goal.ISL, 0)).Value + s.ttft.Value, s.itl.Value, true
+	alone, ok := p.at(decode, decoding, 1)
+	return band(prefill.FirstToken(p.Goal.ISL, 0)).Value + alone.ttft.Value, s.itl.Value, ok
 }
 
 // Correct replaces a candidate's estimates by what was measured and ranks
