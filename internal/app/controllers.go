@@ -48,7 +48,7 @@ type parts struct {
 }
 
 func (p *parts) addControllers(ctx context.Context) (err error) {
-	if p.applier, err = apply.New(p.GetClient(), p.GetAPIReader(), partly()...); err != nil {
+	if p.applier, err = apply.New(apply.Lean(p.GetClient()), p.GetAPIReader(), partly()...); err != nil {
 		return err
 	}
 	p.facts = observe.Facts{Cached: p.GetClient(), Direct: p.GetAPIReader(), Served: &atomic.Pointer[snapshot.Capabilities]{}}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -24,7 +25,7 @@ func Report[S any](ctx context.Context, c client.Client, object client.Object, s
 	if !equality.Semantic.DeepEqual(*status, now) {
 		before := object.DeepCopyObject().(client.Object)
 		*status = now
-		patchErr := client.IgnoreNotFound(c.Status().Patch(ctx, object, client.MergeFrom(before)))
+		patchErr := client.IgnoreNotFound(c.Status().Patch(ctx, object, client.MergeFrom(before), client.FieldValidation(metav1.FieldValidationIgnore)))
 		if patchErr != nil {
 			return reconcile.Result{}, fmt.Errorf("patch status: %w", patchErr)
 		}
