@@ -97,7 +97,7 @@ func (p *parts) causesOf(kind client.Object) *queue.Causes {
 
 // patience waits for children as long as for what only tells more about them.
 func (p *parts) patience() *controller.Patience {
-	return &controller.Patience{For: 10 * p.config.Controller.Gather.Duration}
+	return &controller.Patience{For: 10 * p.config.Controller.Gather.Duration, Pressing: p.lines.Pressing}
 }
 
 // nameOf is the name of one of our kinds.

@@ -161,26 +161,35 @@ func TestReport(t *testing.T) {
 }
 
 func TestPatience(t *testing.T) {
-	p, now := &Patience{For: time.Second}, time.Now()
+	pressing := false
+	p, now := &Patience{For: time.Second, Pressing: func() bool { return pressing }}, time.Now()
 	later := now.Add(300 * time.Millisecond)
 	for _, step := range []struct {
-		rule    string
-		settled bool
-		at      time.Time
-		after   time.Duration
+		rule     string
+		pressing bool
+		what     Tidings
+		at       time.Time
+		after    time.Duration
 	}{
-		{"an object whose children do not rest is put off", false, now, time.Second},
-		{"and again for what is left of the time", false, later, 700 * time.Millisecond},
-		{"one whose children rest is reported", true, later, 0},
-		{"the next change is another wait", false, later, time.Second},
-		{"children that never rest are still reported", false, later.Add(time.Second), 0},
+		{"an object whose children do not rest is put off", false, UnderWay, now, time.Second},
+		{"and again for what is left of the time", false, UnderWay, later, 700 * time.Millisecond},
+		{"one whose children rest is reported", false, Settled, later, 0},
+		{"the next change is another wait", false, UnderWay, later, time.Second},
+		{"children that never rest are still reported", false, UnderWay, later.Add(time.Second), 0},
+		{"what users wait for comes before a report", true, Settled, now, time.Second},
+		{"and is looked for more rarely", true, Settled, now.Add(4 * time.Second), 4 * time.Second},
+		{"until nobody waits", false, Settled, now.Add(5 * time.Second), 0},
+		{"or an error has to be known", true, Urgent, now, 0},
+		{"a crowd", true, UnderWay, now, time.Second},
+		{"does not hold reports up for ever", true, UnderWay, now.Add(10 * time.Second), 0},
 	} {
-		result, off := p.PutOff("u", step.settled, step.at)
+		pressing = step.pressing
+		result, off := p.PutOff("u", step.what, step.at)
 		if off != (step.after > 0) || result.RequeueAfter != step.after {
 			t.Errorf("%s: put off %v for %v, want %v", step.rule, off, result.RequeueAfter, step.after)
 		}
 	}
-	if _, off := (*Patience)(nil).PutOff("u", false, now); off {
+	if _, off := (*Patience)(nil).PutOff("u", UnderWay, now); off {
 		t.Error("without patience every pass is reported")
 	}
 }

@@ -10,37 +10,70 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/queue"
 )
 
-// Patience puts reports on objects whose children are just being made or changed
-// off until those have something to say: what they were before is not worth a
-// status. It ends after a while, so that an object whose children never rest is
-// still reported. The zero value has no patience.
+// Patience puts reports off that nobody waits for: on objects whose children are
+// just being made or changed, because what they were before is not worth a
+// status, and on all others while something that users asked for stands in line.
+// It ends after a while, so that an object whose children never rest is still
+// reported, and so is one in a crowd. The zero value has no patience.
 type Patience struct {
-	// For is how long reports are put off at most.
+	// For is how long reports on children under way are put off at most, and a
+	// tenth of how long any report is.
 	For time.Duration
+	// Pressing reports whether users wait for something to be made or changed.
+	Pressing func() bool
 
 	mu    sync.Mutex
 	since map[types.UID]time.Time
 }
 
-// PutOff reports whether this pass over an object, whose children have or have
-// not settled, ends without a report. Nil has no patience.
-func (p *Patience) PutOff(uid types.UID, settled bool, now time.Time) (reconcile.Result, bool) {
+// Tidings say how much a report on an object matters now.
+type Tidings int
+
+const (
+	// UnderWay is of children that have just been written.
+	UnderWay Tidings = iota
+	// Settled is of children that have said something about what they were told.
+	Settled
+	// Urgent is what has to be known at once, such as an error.
+	Urgent
+)
+
+// PutOff reports whether this pass over an object ends without a report, to come
+// again later. Nil has no patience.
+func (p *Patience) PutOff(uid types.UID, what Tidings, now time.Time) (reconcile.Result, bool) {
 	if p == nil || p.For == 0 {
 		return reconcile.Result{}, false
 	}
+	most := p.most(what)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	since, waiting := p.since[uid]
-	if settled || (waiting && now.Sub(since) >= p.For) {
+	if !waiting {
+		since = now
+	}
+	waited := now.Sub(since)
+	if waited >= most {
 		delete(p.since, uid)
 		return reconcile.Result{}, false
 	}
-	if !waiting {
-		if p.since == nil {
-			p.since = map[types.UID]time.Time{}
-		}
-		since = now
-		p.since[uid] = now
+	if p.since == nil {
+		p.since = map[types.UID]time.Time{}
 	}
-	return reconcile.Result{RequeueAfter: p.For - now.Sub(since), Priority: new(queue.News)}, true
+	p.since[uid] = since
+	// Each look costs something too, so they become rarer.
+	return reconcile.Result{RequeueAfter: min(max(p.For, waited), most-waited), Priority: new(queue.News)}, true
+}
+
+// most is how long a report is put off.
+func (p *Patience) most(what Tidings) time.Duration {
+	switch {
+	case what == Urgent:
+		return 0
+	case p.Pressing != nil && p.Pressing():
+		return 10 * p.For
+	case what == UnderWay:
+		return p.For
+	default:
+		return 0
+	}
 }

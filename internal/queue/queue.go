@@ -6,6 +6,7 @@ package queue
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,6 +63,13 @@ func (l *Lines) Drain(ctx context.Context) int {
 	return 0
 }
 
+// Pressing reports whether something that users asked for stands in line.
+func (l *Lines) Pressing() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.all, func(q *line) bool { return q.asked.Load() && q.Len() > 0 })
+}
+
 func (l *Lines) left() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,6 +86,9 @@ type line struct {
 	closed *atomic.Bool
 	// busy counts the objects that workers have in hand.
 	busy atomic.Int64
+	// asked is whether the last that a worker took stood there because of what a
+	// user did. Those come first, so that all others stand behind them.
+	asked atomic.Bool
 }
 
 func (q *line) Add(item reconcile.Request) {
@@ -107,6 +118,7 @@ func (q *line) GetWithPriority() (item reconcile.Request, priority int, shutdown
 	item, priority, shutdown = q.PriorityQueue.GetWithPriority()
 	if !shutdown {
 		q.busy.Add(1)
+		q.asked.Store(priority > News)
 	}
 	return item, priority, shutdown
 }

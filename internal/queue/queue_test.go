@@ -104,6 +104,28 @@ func TestWhatAUserDidComesBeforeWhatIsOnlyLookedAtAgain(t *testing.T) {
 	}
 }
 
+func TestWhatUsersAskedForIsPressingWhileItStandsInLine(t *testing.T) {
+	lines := &Lines{}
+	asked, told := newLine(t, lines), newLine(t, lines)
+	look := func(rule string, want bool) {
+		t.Helper()
+		if got := lines.Pressing(); got != want {
+			t.Errorf("%s: pressing %v, want %v", rule, got, want)
+		}
+	}
+	look("nobody stands in line", false)
+	for _, name := range []string{"a", "b"} {
+		asked.Add(request(name))
+		told.AddWithOpts(priorityqueue.AddOpts{Priority: new(News)}, request(name))
+	}
+	take(t, told)
+	look("only reports are under way", false)
+	take(t, asked)
+	look("what a user did is under way, and more stands behind it", true)
+	take(t, asked)
+	look("the last of them is in hand", false)
+}
+
 // recorded is a queue that remembers how somebody joined it.
 type recorded struct {
 	priorityqueue.PriorityQueue[reconcile.Request]

@@ -111,10 +111,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 		return reconcile.Result{}, nil
 	}
 	err = errors.Join(unrendered, err)
-	if result, off := r.Patience.PutOff(dcd.UID, err != nil || len(snap.Written) == 0, r.Clock.Now()); off {
+	if result, off := r.Patience.PutOff(dcd.UID, tidings(snap, err), r.Clock.Now()); off {
 		return result, nil
 	}
 	return r.report(ctx, dcd, render.Progress(g, snap, platform), err)
+}
+
+func tidings(s snapshot.Snapshot, err error) controller.Tidings {
+	switch {
+	case err != nil:
+		return controller.Urgent
+	case len(s.Written) > 0:
+		return controller.UnderWay
+	default:
+		return controller.Settled
+	}
 }
 
 // bornOfGraph reports whether this is the first pass over a component of a graph:

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -147,7 +146,8 @@ func trees(g *graph.Graph, by workload.Provider) []string {
 }
 
 // record writes the choice of provider down, so that it stands whatever is
-// installed later.
+// installed later. It comes before the first child: a cache that is behind shows
+// none, and the choice would be made anew.
 func (r *Reconciler) record(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, chosen workload.Provider) error {
 	note := workload.Record(dgd.Annotations, chosen)
 	for key, value := range note {
@@ -177,9 +177,7 @@ func (r *Reconciler) mirror(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploy
 // brings the next truth.
 func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen world, err error) (reconcile.Result, error) {
 	now := status.Graph(dgd, g, seen.provider, seen.Snapshot, seen.restart, err, metav1.NewTime(r.Clock.Now()))
-	// How far a restart is must be written down before the next pass.
-	settled := err != nil || seen.settled() || !equality.Semantic.DeepEqual(now.Restart, dgd.Status.Restart)
-	if result, off := r.Patience.PutOff(dgd.UID, settled, r.Clock.Now()); off {
+	if result, off := r.Patience.PutOff(dgd.UID, seen.tidings(dgd, now, err), r.Clock.Now()); off {
 		return result, nil
 	}
 	return controller.Report(ctx, r.Client, dgd, &dgd.Status, now, err)

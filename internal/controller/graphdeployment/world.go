@@ -9,8 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/controller"
 	"github.com/dynamo-operator/dynamo-operator/internal/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
@@ -88,13 +90,21 @@ type world struct {
 	restart  rollout.Step
 }
 
-// settled reports whether nothing was written in this pass and every component
-// has said something about what it was last told.
-func (w world) settled() bool {
-	return len(w.Written) == 0 && !slices.ContainsFunc(w.Owned, func(o graph.Object) bool {
+// tidings weighs a status: how far a restart is must be written down before the
+// next pass, and children have settled when nothing was written in this pass and
+// every component has said something about what it was last told.
+func (w world) tidings(dgd *v1alpha1.DynamoGraphDeployment, now v1alpha1.DynamoGraphDeploymentStatus, err error) controller.Tidings {
+	switch {
+	case err != nil || !equality.Semantic.DeepEqual(now.Restart, dgd.Status.Restart):
+		return controller.Urgent
+	case len(w.Written) > 0 || slices.ContainsFunc(w.Owned, func(o graph.Object) bool {
 		dcd, ok := o.(*v1alpha1.DynamoComponentDeployment)
 		return ok && dcd.Status.ObservedGeneration != dcd.Generation
-	})
+	}):
+		return controller.UnderWay
+	default:
+		return controller.Settled
+	}
 }
 
 func (w World) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, p render.Platform) (seen world, err error) {
