@@ -88,7 +88,6 @@ func APIServer(c Cluster) (supervisor.Program, error) {
 		"--allow-privileged=true",
 		"--default-not-ready-toleration-seconds=" + evictionSeconds,
 		"--default-unreachable-toleration-seconds=" + evictionSeconds,
-		"--profiling=false",
 	}
 	if c.State.AuditLog {
 		policy, err := c.WriteConfig("audit.yaml", auditPolicy)

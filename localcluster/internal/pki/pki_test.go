@@ -14,7 +14,7 @@ import (
 )
 
 var hosts = Hosts{
-	APIServer: []string{"127.0.0.1", "kubernetes.default.svc", "10.20.240.1"},
+	APIServer: []string{"127.0.0.1", "kubernetes.default.svc", "10.20.192.1"},
 	Component: []string{"127.20.255.1"},
 }
 
@@ -26,7 +26,7 @@ func TestEveryLeafIsTrustedForItsUse(t *testing.T) {
 		usage x509.ExtKeyUsage
 		host  string
 	}{
-		"the API server by address":                   {b.APIServer, b.CA, x509.ExtKeyUsageServerAuth, "10.20.240.1"},
+		"the API server by address":                   {b.APIServer, b.CA, x509.ExtKeyUsageServerAuth, "10.20.192.1"},
 		"the API server by name":                      {b.APIServer, b.CA, x509.ExtKeyUsageServerAuth, "kubernetes.default.svc"},
 		"a component by address":                      {b.Component, b.CA, x509.ExtKeyUsageServerAuth, "127.20.255.1"},
 		"the administrator":                           {b.Admin, b.CA, x509.ExtKeyUsageClientAuth, ""},

@@ -28,7 +28,7 @@ func serve(t *testing.T, engine http.Handler) (proxy *url.URL) {
 
 	r := world(t)
 	target := int32(listener.Addr().(*net.TCPAddr).Port)
-	if err := r.Services.Add(service("llm", "engine", "10.20.240.20", corev1.ServicePort{Name: "http", Port: 80})); err != nil {
+	if err := r.Services.Add(service("llm", "engine", "10.20.192.20", corev1.ServicePort{Name: "http", Port: 80})); err != nil {
 		t.Fatal(err)
 	}
 	// A dead endpoint beside the live one: whoever comes first must not be unlucky.
@@ -152,7 +152,7 @@ func TestRefusalsHaveAStatus(t *testing.T) {
 	}{
 		"http://www.example.com/": {http.StatusForbidden, ""},
 		"http://ghost.llm/":       {http.StatusBadGateway, ""},
-		"http://10.20.200.1:1/":   {http.StatusBadGateway, "localcluster; error=connection_refused"}, // nothing listens there
+		"http://10.20.100.1:1/":   {http.StatusBadGateway, "localcluster; error=connection_refused"}, // nothing listens there
 	} {
 		response, err := client.Get(address)
 		if err != nil {

@@ -38,7 +38,7 @@ func unreachable(format string, args ...any) error {
 //	127.0.0.1                        itself
 //	10.k.0.1                         kube-apiserver
 //	10.k.a.b                         the pod's 127.k.a.b
-//	10.k.240.0/20                    a ready endpoint of the Service with that cluster IP
+//	10.k.192.0/18                    a ready endpoint of the Service with that cluster IP
 //	svc.ns[.svc[.cluster.local]]     a ready endpoint; of a headless Service on the port asked for
 //	pod.svc.ns[.svc[.cluster.local]] the endpoint with that host name
 type Resolver struct {

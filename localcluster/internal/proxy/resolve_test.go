@@ -17,13 +17,13 @@ import (
 
 // world is what the table below is resolved in: subnet 20, and in namespace llm
 //
-//	frontend   10.20.240.10, port 80 -> 8000, two ready pods
-//	draining   10.20.240.11, port 80 -> 8000, one pod that terminates but still serves, one that does not
-//	empty      10.20.240.12, port 80, no endpoints
+//	frontend   10.20.192.10, port 80 -> 8000, two ready pods
+//	draining   10.20.192.11, port 80 -> 8000, one pod that terminates but still serves, one that does not
+//	empty      10.20.192.12, port 80, no endpoints
 //	worker     headless, two named pods, of which worker-1 is not ready
 //	elsewhere  an ExternalName
-//	outside    10.20.240.13, with an endpoint written by hand that is no pod's
-//	kubernetes (in default) 10.20.240.1, port 443
+//	outside    10.20.192.13, with an endpoint written by hand that is no pod's
+//	kubernetes (in default) 10.20.192.1, port 443
 func world(t *testing.T) *Resolver {
 	t.Helper()
 	r := &Resolver{
@@ -34,12 +34,12 @@ func world(t *testing.T) *Resolver {
 	}
 	http80 := corev1.ServicePort{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP}
 	for _, s := range []*corev1.Service{
-		service("llm", "frontend", "10.20.240.10", http80, corev1.ServicePort{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP}),
-		service("llm", "draining", "10.20.240.11", http80),
-		service("llm", "empty", "10.20.240.12", http80),
-		service("llm", "outside", "10.20.240.13", http80),
+		service("llm", "frontend", "10.20.192.10", http80, corev1.ServicePort{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP}),
+		service("llm", "draining", "10.20.192.11", http80),
+		service("llm", "empty", "10.20.192.12", http80),
+		service("llm", "outside", "10.20.192.13", http80),
 		service("llm", "worker", corev1.ClusterIPNone),
-		service("default", "kubernetes", "10.20.240.1", corev1.ServicePort{Name: "https", Port: 443}),
+		service("default", "kubernetes", "10.20.192.1", corev1.ServicePort{Name: "https", Port: 443}),
 		{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "llm", Name: "elsewhere"},
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.com"},
@@ -76,9 +76,9 @@ func TestResolve(t *testing.T) {
 		refused int
 	}{
 		"loopback passes": {address: "127.0.0.1:8443", want: []string{"127.0.0.1:8443"}},
-		"a pod's address keeps its last bytes and port":   {address: "10.20.239.7:9090", want: []string{"127.20.239.7:9090"}},
+		"a pod's address keeps its last bytes and port":   {address: "10.20.191.7:9090", want: []string{"127.20.191.7:9090"}},
 		"the API server has an address like a pod's":      {address: "10.20.0.1:6443", want: []string{"127.0.0.1:21000"}},
-		"a cluster IP maps to all ready endpoints":        {address: "10.20.240.10:80", want: frontends},
+		"a cluster IP maps to all ready endpoints":        {address: "10.20.192.10:80", want: frontends},
 		"service.namespace":                               {address: "frontend.llm:80", want: frontends},
 		"service.namespace.svc":                           {address: "frontend.llm.svc:80", want: frontends},
 		"the full name":                                   {address: "frontend.llm.svc.cluster.local:80", want: frontends},
@@ -135,7 +135,7 @@ func TestTrimmedObjectsResolveAlike(t *testing.T) {
 			}
 		}
 	}
-	for _, address := range []string{"frontend.llm:80", "10.20.240.10:80", "worker-0.worker.llm.svc:9000", "elsewhere.llm:80"} {
+	for _, address := range []string{"frontend.llm:80", "10.20.192.10:80", "worker-0.worker.llm.svc:9000", "elsewhere.llm:80"} {
 		want, wantErr := full.Resolve(address)
 		got, gotErr := slim.Resolve(address)
 		slices.Sort(want)

@@ -18,7 +18,7 @@ const (
 // ErrTaken says that a running cluster uses the subnet.
 var ErrTaken = errors.New("subnet is taken")
 
-// Pods end at 10.k.239.254, so the loopback addresses above serve the cluster itself.
+// Pods end at 10.k.191.254, so the loopback addresses above serve the cluster itself.
 const sentinelPort = 6100
 
 // Network derives the addresses of a cluster from its byte.
@@ -36,9 +36,9 @@ func (k Network) ControlPlane() netip.Addr { return netip.AddrFrom4([4]byte{127,
 // APIServer is the API server's address on paper; the API refuses loopback endpoints.
 func (k Network) APIServer() netip.Addr { return netip.AddrFrom4([4]byte{10, byte(k), 0, 1}) }
 
-// Services is the range of cluster IPs.
+// Services is the range of cluster IPs: a quarter, for benchmarks with thousands of graphs.
 func (k Network) Services() netip.Prefix {
-	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(k), 240, 0}), 20)
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(k), 192, 0}), 18)
 }
 
 // KubernetesService is the cluster IP of the Service `kubernetes`, the first of the range.

@@ -67,8 +67,8 @@ func TestAddressesFollowFromTheByte(t *testing.T) {
 		"sentinel":           "127.20.255.254",
 		"control plane":      "127.20.255.1",
 		"API server":         "10.20.0.1",
-		"services":           "10.20.240.0/20",
-		"kubernetes Service": "10.20.240.1",
+		"services":           "10.20.192.0/18",
+		"kubernetes Service": "10.20.192.1",
 		"pods":               "10.20.0.0/16",
 		"a pod's process":    "127.20.3.4",
 	}

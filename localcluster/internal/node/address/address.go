@@ -13,10 +13,10 @@ import (
 	"sync"
 )
 
-// Pods live in 0.2 .. 239.254 of the subnet; Services own what is above.
+// Pods live in 0.2 .. 191.254 of the subnet; Services own what is above.
 const (
 	first = 0<<8 + 2
-	last  = 239<<8 + 254
+	last  = 191<<8 + 254
 )
 
 // Address is the place of one pod in the cluster's subnet.
