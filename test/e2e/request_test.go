@@ -141,8 +141,23 @@ func (w world) withinTargets(r *v1alpha1.DynamoGraphDeploymentRequest, dgd *v1al
 	})
 	summary.Line(w.T, "request %s: %s; load of %d, %d at once: ttft p50 %.1f ms of 1000, itl p50 %.1f ms of 50; promised %s",
 		r.Name, condition(r, v1alpha1.ConditionSpecGenerated).Message, s.Requests, users, s.TTFT.P50, s.ITL.P50, condition(r, v1alpha1.ConditionTargetsMet).Message)
+	w.tellTrial(r.Name)
 	if *measure && (s.TTFT.P50 > 1000 || s.ITL.P50 > 50) {
 		w.Errorf("the graph misses its targets: ttft %.1f ms, itl %.1f ms", s.TTFT.P50, s.ITL.P50)
+	}
+}
+
+// tellTrial says what an online profile found beside what the model said.
+func (w world) tellTrial(request string) {
+	w.Helper()
+	var output corev1.ConfigMap
+	if err := w.cluster.Client.Get(w.ctx, w.key("dgdr-output-"+request), &output); err != nil {
+		w.Fatal(err)
+	}
+	for line := range strings.Lines(output.Data[result.KeyReportText]) {
+		if trial, ok := strings.CutPrefix(line, "Measured "); ok {
+			summary.Line(w.T, "request %s: online profile with %s", request, strings.TrimSpace(trial))
+		}
 	}
 }
 

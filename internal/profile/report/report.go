@@ -188,6 +188,10 @@ func (r Report) facts() []fact {
 		{"Time between tokens", bandText(best.ITL) + " ms"},
 		{"Throughput", fmt.Sprintf("%.0f output tokens a second and GPU, %.3g requests a second on %d GPUs", best.TokensPerGPU, best.Rate, best.GPUs)},
 	}
+	if m := best.Trial; best.Measured {
+		all = append(all, fact{"Measured", fmt.Sprintf("%d users, %d requests: ttft %.4g ms, the model said %.4g; itl %.4g ms, the model said %.4g",
+			m.Concurrency, m.Done, m.TTFT.Value, m.ModelTTFT, m.ITL.Value, m.ModelITL)})
+	}
 	if best.CostPerMillion > 0 {
 		all = append(all, fact{"Cost", fmt.Sprintf("%s for a million output tokens (%s)", cost(best), r.Price)})
 	}

@@ -111,7 +111,7 @@ func (o *Outcome) Correct(name string, m Measurement) {
 		} else {
 			c.TTFT, c.ITL = m.TTFT, m.ITL
 		}
-		c.Measured = true
+		c.Measured, c.Trial = true, m
 		o.Candidates[i] = o.Problem.judge(c)
 	}
 	o.rank()

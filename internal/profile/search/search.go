@@ -83,9 +83,10 @@ type Candidate struct {
 	CostPerMillion float64
 	// Misses are the targets that are missed; none means all are met.
 	Misses []Miss
-	// Measured is true once TTFT and ITL are corrected by a measurement, by
+	// Measured is true once TTFT and ITL are corrected by a measurement, Trial, by
 	// these factors.
 	Measured                bool
+	Trial                   Measurement
 	FirstFactor, StepFactor float64
 
 	excess  float64 // the worst ratio of a missed target
