@@ -34,12 +34,12 @@ func TestClosedLoop(t *testing.T) {
 		// which is short for a machine that plays users and engine at once.
 		slow float64
 	}{
-		{"meta-llama/Llama-3.1-8B-Instruct", 1, 1, 3000, 64, 1},
-		{"meta-llama/Llama-3.1-8B-Instruct", 1, 8, 3000, 150, 4},
-		{"meta-llama/Llama-3.1-8B-Instruct", 1, 32, 3000, 150, 4},
-		{"Qwen/Qwen3-32B", 2, 1, 1500, 48, 1},
-		{"Qwen/Qwen3-32B", 2, 8, 1500, 150, 4},
-		{"Qwen/Qwen3-30B-A3B", 2, 8, 2000, 150, 4},
+		{"meta-llama/Llama-3.1-8B-Instruct", 1, 1, 3000, 32, 2},
+		{"meta-llama/Llama-3.1-8B-Instruct", 1, 8, 3000, 100, 6},
+		{"meta-llama/Llama-3.1-8B-Instruct", 1, 32, 3000, 100, 6},
+		{"Qwen/Qwen3-32B", 2, 1, 1500, 32, 2},
+		{"Qwen/Qwen3-32B", 2, 8, 1500, 100, 6},
+		{"Qwen/Qwen3-30B-A3B", 2, 8, 2000, 100, 6},
 	} {
 		g := newGraph(t)
 		stop := g.worker(1, setting.Env{"MOCKER_DRAIN_LINGER": "50ms"}, engineArgs(c.model, c.tp, c.slow)...)

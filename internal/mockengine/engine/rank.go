@@ -124,15 +124,17 @@ func (r *rank) await(ctx context.Context) bool {
 }
 
 // maxLag bounds how far behind its own clock a scheduler may catch up: a
-// stopped process must not race through the time it missed.
+// stopped process must not race through the time it missed. Stretched time
+// leaves more of it.
 const maxLag = 100 * time.Millisecond
 
 func (r *rank) pause(ctx context.Context, d time.Duration) bool {
 	now := time.Now()
-	if r.until.Before(now.Add(-maxLag)) {
+	speed := r.scheduler.config.Speed
+	if r.until.Before(now.Add(-time.Duration(float64(maxLag) / min(1, speed)))) {
 		r.until = now
 	}
-	r.until = r.until.Add(time.Duration(float64(d) / r.scheduler.config.Speed))
+	r.until = r.until.Add(time.Duration(float64(d) / speed))
 	left := r.until.Sub(now)
 	if left <= 0 {
 		return ctx.Err() == nil
