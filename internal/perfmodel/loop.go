@@ -49,7 +49,6 @@ type loop struct {
 	fresh    int
 	cached   int
 	requests []journey
-	users    int
 	steps    []straight // of decoding, by sequences
 	even     []float64  // of chunks by size: what does not depend on the tokens before
 
@@ -74,7 +73,7 @@ func newLoop(c *cost, l Load, users, requests int) *loop {
 	beside := c.Engine.BesideDecode(c.MaxBatchedTokens)
 	return &loop{
 		c: c, beside: beside, output: max(1, l.Output), fresh: int(fresh), cached: int(cached),
-		users: users, sent: users, requests: make([]journey, requests), steps: make([]straight, users+1),
+		sent: users, requests: make([]journey, requests), steps: make([]straight, users+1),
 		even: make([]float64, beside+1),
 	}
 }

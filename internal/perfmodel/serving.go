@@ -111,17 +111,6 @@ func (e *Estimator) First(l Load) Estimate {
 	return estimate(e.c.first(e.c.perRank(l.Concurrency), e.c.prompt(l)), e.spread().FirstP90)
 }
 
-// Offered estimates an engine to which more requests are offered than fit: what
-// does not fit waits in line.
-func (e *Estimator) Offered(l Load) Serving {
-	batch := e.c.perRank(l.Concurrency)
-	if most := e.MaxConcurrency(l.Input, l.Output) / e.c.Parallel.DP; most > 0 {
-		batch = min(batch, float64(most))
-	}
-	prompt := e.c.prompt(l)
-	return e.serving(e.c.first(batch, prompt), e.c.token(batch, prompt, e.c.step(batch, l), l), l)
-}
-
 func (e *Estimator) serving(first, token float64, l Load) Serving {
 	s := Serving{FirstToken: estimate(first, e.spread().FirstP90), PerToken: estimate(token, e.spread().TokenP90)}
 	s.Requests = float64(l.Concurrency) / (first + token*float64(max(0, l.Output-1)))

@@ -155,9 +155,6 @@ type InfeasibleError struct {
 
 func (e *InfeasibleError) Error() string { return e.Reason }
 
-// finalists are looked at closely whatever comes of it.
-const finalists = 3
-
 // Solve searches. It fails only if nothing can run; a goal that is missed is an
 // outcome.
 func Solve(p Problem) (*Outcome, error) {
@@ -200,19 +197,10 @@ func solve(p Problem) (*Outcome, error) {
 	}
 	if p.plain {
 		o.confirm()
-		return o, nil
+	} else {
+		o.decide()
 	}
-	// Formulas rank; those that come first are looked at closely until the first
-	// one stays so.
-	for closely := finalists; ; closely = 1 {
-		o.rank()
-		if o.Best().settled {
-			return o, nil
-		}
-		for i := range min(closely, len(o.Candidates)) {
-			o.settle(i)
-		}
-	}
+	return o, nil
 }
 
 func (p *Problem) context() int {
