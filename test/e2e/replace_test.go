@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cause"
 )
 
 func TestAGroupWithAnotherNumberOfNodesIsMadeAgain(t *testing.T) {
@@ -48,7 +50,8 @@ func TestAGroupWithAnotherNumberOfNodesIsMadeAgain(t *testing.T) {
 }
 
 // TestGroupsTakeAChangeOneAfterTheOther follows two groups of nodes: one serves at
-// any time, whether they are made again or their pods replaced.
+// any time, whether they are made again, their pods replaced, or the first of them
+// does not come up.
 func TestGroupsTakeAChangeOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -87,6 +90,20 @@ func TestGroupsTakeAChangeOneAfterTheOther(t *testing.T) {
 			t.Errorf("%s carries restart %q", pod.Name, got)
 		}
 	}
+	w.patchGraph("wide", `{"spec":{"services":{"decode":{"extraPodMetadata":{"annotations":{"localcluster.dynamo/image-pull-error":"true"}}}}}}`)
+	w.eventually("the graph to say what is wrong, and who waits", func(context.Context) error {
+		status := w.graph("wide").Status
+		ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+		if ready == nil || ready.Reason != string(cause.ImageNotFound) || !strings.HasSuffix(ready.Message, "; still as before: wide-decode-1") {
+			return fmt.Errorf("condition %v", ready)
+		}
+		if n := status.Services["decode"].UpdatedReplicas; n != 1 {
+			return fmt.Errorf("%d groups of two are updated", n)
+		}
+		return nil
+	})
+	w.patchGraph("wide", `{"spec":{"services":{"decode":{"extraPodMetadata":null}}}}`)
+	w.ready("wide")
 	if n := fewest(); n < 1 {
 		t.Error("for a moment no group served")
 	}
