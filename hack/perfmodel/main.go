@@ -2,7 +2,7 @@
 // measurements and reports how far off the estimates are on groups of rows that
 // were not fitted on. With -check it fits nothing and judges the shipped
 // constants on every row of a table; with -folds it judges the way of fitting, by
-// leaving out one model or GPU at a time.
+// leaving out one model, one GPU or one model on one GPU at a time.
 package main
 
 import (
@@ -19,7 +19,7 @@ func main() {
 	into := flag.String("write", "", "write the fitted constants to this file")
 	check := flag.Bool("check", false, "fit nothing: report the error of the shipped constants")
 	list := flag.String("rows", "", "list the rows of groups that contain this text")
-	folds := flag.Bool("folds", false, "fit nothing for use: leave out one model, then one GPU at a time, and report the error on it")
+	folds := flag.Bool("folds", false, "fit nothing for use: leave out one model, GPU or model on a GPU at a time, and report the error on it")
 	extra := flag.String("tables", "", "more models and GPUs")
 	flag.Parse()
 	if err := run(*table, *into, *extra, *list, *check, *folds); err != nil {
@@ -49,7 +49,7 @@ func run(table, into, extra, list string, checkOnly, folds bool) error {
 		return err
 	}
 	if folds {
-		fmt.Print(fit.FoldReport(rows, fit.Prior()))
+		fmt.Print(fit.FoldReport(rows, fit.Prior(), catalog.Constants))
 		return nil
 	}
 	fitted, checked := fit.Split(rows)

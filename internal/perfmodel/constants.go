@@ -9,7 +9,10 @@ type Constants struct {
 	Mixture bool `json:"mixture,omitempty"`
 
 	// Shares of the hardware's peak, by kind of work.
-	Weights         float64               `json:"weights"` // bandwidth while reading weights
+	Weights float64 `json:"weights"` // bandwidth while reading weights
+	// FourBit is what weights of 4 bits reach of that: they come with scales and
+	// are unpacked on the way. 0 means all of it.
+	FourBit         float64               `json:"fourBit,omitempty"`
 	Cache           float64               `json:"cache"`   // bandwidth while reading the cache
 	Compute         map[Precision]float64 `json:"compute"` // of matrix products
 	Attention       float64               `json:"attention"`

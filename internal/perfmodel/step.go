@@ -27,9 +27,13 @@ func bind(s Setup, k Constants) cost {
 		return format{speed: s.GPU.flops(p) * share, weight: p.Bytes(), input: p.activation()}
 	}
 	q := s.Quantisation
+	dense := of(q.Weights, k.compute(q.Weights))
+	if q.Weights.Bytes() < 1 && k.FourBit > 0 {
+		dense.weight /= k.FourBit // read more slowly, as if there were more of it
+	}
 	return cost{
 		Setup: s, k: k,
-		dense: of(q.Weights, k.compute(q.Weights)), expert: of(q.Experts, k.ExpertCompute), plain: of(BF16, k.compute(BF16)),
+		dense: dense, expert: of(q.Experts, k.ExpertCompute), plain: of(BF16, k.compute(BF16)),
 		layer: generationOf(k.Layer, s.GPU.Generation), expertLayer: generationOf(k.ExpertLayer, s.GPU.Generation),
 		streaming: s.GPU.bandwidth() * k.Weights,
 		attention: s.GPU.flops(BF16) * k.Attention,

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
 )
@@ -59,31 +60,38 @@ func weights(rows []Row) map[Group]float64 {
 	for g, n := range w {
 		w[g] = 1 / math.Sqrt(n)
 	}
-	var sum float64
-	for _, r := range rows {
-		sum += w[r.Group]
-	}
-	for g := range w {
-		w[g] /= sum
-	}
 	return w
+}
+
+// PredictWhole is the estimated time of a whole request in a loop that keeps the
+// engine busy, in milliseconds: every request beside it is computed once.
+func (r Row) PredictWhole(k perfmodel.Constants) float64 {
+	e, l := r.Estimator.With(k), r.Load
+	ranks := e.Setup().Parallel.DP
+	batch := (l.Concurrency + ranks - 1) / ranks
+	prompts := time.Duration(batch) * e.Prefill(l.Input, 1, 0).Value
+	steps := time.Duration(l.Output-1) * e.Decode(batch, float64(l.Input)+float64(l.Output)/2).Value
+	return float64(e.Overhead()+prompts+steps) / 1e6
 }
 
 func tokenError(r Row, k perfmodel.Constants) float64 { return deviation(r.PredictToken(k), r.Token) }
 func firstError(r Row, k perfmodel.Constants) float64 { return deviation(r.PredictFirst(k), r.First) }
 
 // pull is what a constant at the other end of its range than the prior must gain.
-// Ten times as much makes estimates of models and GPUs left out hardly better, and
-// those of the split worse.
 const pull = 0.01
 
-// search fits parameters on rows from a prior, with several starts around it.
-// A weak pull towards the prior decides where the rows say nothing.
+// search fits the few parameters of the time to the first token from a prior,
+// with several starts around it. A weak pull towards the prior decides where the
+// rows say nothing.
 func search(rows []Row, prior perfmodel.Constants, params []parameter, of func(Row, perfmodel.Constants) float64, starts, steps int) perfmodel.Constants {
 	if len(rows) == 0 {
 		return prior
 	}
 	weight := weights(rows)
+	var all float64
+	for _, r := range rows {
+		all += weight[r.Group]
+	}
 	random := rand.New(rand.NewPCG(1, uint64(len(rows))))
 	origin := make([]float64, len(params))
 	for i, p := range params {
@@ -101,7 +109,7 @@ func search(rows []Row, prior perfmodel.Constants, params []parameter, of func(R
 		for i := range x {
 			far += (x[i] - origin[i]) * (x[i] - origin[i])
 		}
-		return loss(rows, weight, with(x), of) + pull*far
+		return loss(rows, weight, with(x), of)/all + pull*far
 	}
 	best, low := origin, math.Inf(1)
 	for s := range starts {
@@ -121,47 +129,26 @@ func search(rows []Row, prior perfmodel.Constants, params []parameter, of func(R
 	return with(best)
 }
 
-// Fit finds the constants of all engines and kinds of models that rows exist
-// for, starting from prior ones. Constants of a kind without rows stay as they are.
+// steps is how many a fit takes: more of them move medians by a tenth of a point.
+const steps = 12
+
+// Fit finds the constants of all engines and kinds of models from a prior.
 func Fit(rows []Row, prior []perfmodel.Constants) []perfmodel.Constants {
-	return fit(rows, prior, 3, true)
+	var out []perfmodel.Constants
+	for _, k := range fitTokens(rows, prior) {
+		timed := slices.DeleteFunc(Of(rows, k.Engine, k.Mixture), func(r Row) bool { return r.First <= 0 })
+		out = append(out, rounded(search(timed, k, first, firstError, 2, 200), append(slices.Clone(mixture), first...)))
+	}
+	return out
 }
 
-// fit tries so many starts for the time per token, and fits that to the first
-// token only where it is asked for.
-func fit(rows []Row, prior []perfmodel.Constants, starts int, firsts bool) []perfmodel.Constants {
+// fitTokens leaves out what only the time to the first token depends on.
+func fitTokens(rows []Row, prior []perfmodel.Constants) []perfmodel.Constants {
+	j := newJoint(rows, prior)
+	x := j.solve(steps)
 	var out []perfmodel.Constants
-	dense0 := map[perfmodel.Engine]perfmodel.Constants{}
-	for _, kind := range []bool{false, true} {
-		for _, k := range prior {
-			if k.Mixture != kind {
-				continue
-			}
-			own := slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Group.Engine != k.Engine || r.Group.Mixture != kind })
-			params, start := dense, k
-			if others, ok := dense0[perfmodel.VLLM]; ok && !kind {
-				// Engines resemble each other more than they do a guess.
-				start = clone(others)
-				start.Engine = k.Engine
-			}
-			if kind {
-				// What experts do not touch is known from dense models.
-				params, start = mixture, clone(dense0[k.Engine])
-				start.Mixture = true
-				start.ExpertBandwidth, start.ExpertCompute, start.Scatter = k.ExpertBandwidth, k.ExpertCompute, k.Scatter
-				start.ExpertLayer = maps.Clone(k.ExpertLayer)
-				start.Route, start.LatentLayer, start.LinearLayer, start.SparseLayer = k.Route, k.LatentLayer, k.LinearLayer, k.SparseLayer
-			}
-			k = search(own, start, params, tokenError, starts, 700)
-			if firsts {
-				timed := slices.DeleteFunc(slices.Clone(own), func(r Row) bool { return r.First <= 0 })
-				k = search(timed, k, first, firstError, 2, 200)
-			}
-			if !kind {
-				dense0[k.Engine] = k
-			}
-			out = append(out, rounded(k, params))
-		}
+	for _, b := range j.blocks[1:] {
+		out = append(out, rounded(b.constants(x), b.params))
 	}
 	return out
 }
@@ -169,7 +156,7 @@ func fit(rows []Row, prior []perfmodel.Constants, starts int, firsts bool) []per
 // rounded keeps three digits: more would claim knowledge that is not there.
 func rounded(k perfmodel.Constants, params []parameter) perfmodel.Constants {
 	k = clone(k)
-	for _, p := range append(slices.Clone(params), first...) {
+	for _, p := range params {
 		v := p.get(&k)
 		scale := math.Pow(10, 2-math.Floor(math.Log10(v)))
 		p.set(&k, math.Round(v*scale)/scale)

@@ -3,6 +3,7 @@ package fit
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -19,6 +20,7 @@ type Fold struct {
 var Folds = []Fold{
 	{"model", func(g Group) string { return architecture(g.Model) }},
 	{"GPU", func(g Group) string { return g.GPU }},
+	{"model on one GPU", func(g Group) string { return architecture(g.Model) + " " + g.GPU }},
 }
 
 // architecture is a model without its publisher and number format: a checkpoint
@@ -40,6 +42,8 @@ type Held struct {
 	Kind    string
 	Without string // the value left out; empty for all of them together
 	Summary
+	// Inside is the share of rows within the band that the prior came with.
+	Inside float64
 }
 
 // CrossValidate fits as often as a fold has values, each time without the rows
@@ -52,7 +56,7 @@ func CrossValidate(rows []Row, prior []perfmodel.Constants, fold Fold) []Held {
 		}
 	}
 	slices.Sort(values)
-	errs := map[Held][]float64{}
+	errs, inside := map[Held][]float64{}, map[Held]int{}
 	for _, v := range values {
 		var rest, kept []Row
 		for _, r := range rows {
@@ -62,25 +66,24 @@ func CrossValidate(rows []Row, prior []perfmodel.Constants, fold Fold) []Held {
 				rest = append(rest, r)
 			}
 		}
-		// Kinds without such rows would be fitted for nothing, but for what others
-		// start from: models without experts, and those of vLLM.
-		own := slices.DeleteFunc(slices.Clone(prior), func(k perfmodel.Constants) bool {
-			return !slices.ContainsFunc(kept, func(r Row) bool {
-				return r.Group.Engine == k.Engine && (r.Group.Mixture || !k.Mixture)
-			}) && (k.Mixture || k.Engine != perfmodel.VLLM)
-		})
-		constants := fit(rest, own, 1, false)
+		constants := fitTokens(rest, prior)
 		for _, r := range kept {
-			e := r.PredictToken(constantsOf(constants, r.Group))/r.Token - 1
-			h := Held{Engine: r.Group.Engine, Kind: r.Group.Kind()}
-			errs[h] = append(errs[h], e)
-			h.Without = v
-			errs[h] = append(errs[h], e)
+			k := constantsOf(constants, r.Group)
+			e := r.PredictToken(k)/r.Token - 1
+			near := math.Abs(math.Log1p(e)) <= math.Log1p(k.Error.TokenP90)
+			for _, without := range []string{"", v} {
+				h := Held{Engine: r.Group.Engine, Kind: r.Group.Kind(), Without: without}
+				errs[h] = append(errs[h], e)
+				if near {
+					inside[h]++
+				}
+			}
 		}
 	}
 	var out []Held
 	for h, signed := range errs {
-		h.Summary = summary(signed)
+		n := inside[h]
+		h.Summary, h.Inside = summary(signed), float64(n)/float64(len(signed))
 		out = append(out, h)
 	}
 	slices.SortFunc(out, func(a, b Held) int {
@@ -89,17 +92,22 @@ func CrossValidate(rows []Row, prior []perfmodel.Constants, fold Fold) []Held {
 	return out
 }
 
-// FoldReport is cross-validation in words and numbers.
-func FoldReport(rows []Row, prior []perfmodel.Constants) string {
+// FoldReport is cross-validation in words and numbers. It holds what was left out
+// against the bands that shipped constants give, too.
+func FoldReport(rows []Row, prior, shipped []perfmodel.Constants) string {
 	var b strings.Builder
+	prior = slices.Clone(prior)
+	for i, k := range prior {
+		prior[i].Error = constantsOf(shipped, Group{Engine: k.Engine, Mixture: k.Mixture}).Error
+	}
 	for _, fold := range Folds {
-		fmt.Fprintf(&b, "Time per output token of what was left out of the fit, one %s at a time, percent:\n%-48s %5s %8s %6s %6s %6s\n", fold.Name, "", "rows", "median", "mean", "p90", "bias")
+		fmt.Fprintf(&b, "Time per output token of what was left out of the fit, one %s at a time, percent:\n%-48s %5s %8s %6s %6s %6s %8s\n", fold.Name, "", "rows", "median", "mean", "p90", "bias", "in band")
 		for _, h := range CrossValidate(rows, prior, fold) {
 			title := fmt.Sprintf("%s %s, all", h.Engine, h.Kind)
 			if h.Without != "" {
 				title = "  without " + h.Without
 			}
-			fmt.Fprintf(&b, "%-48s %5d %8.1f %6.1f %6.1f %+6.1f\n", title, h.Rows, 100*h.Median, 100*h.Mean, 100*h.P90, 100*h.Bias)
+			fmt.Fprintf(&b, "%-48s %5d %8.1f %6.1f %6.1f %+6.1f %8.0f\n", title, h.Rows, 100*h.Median, 100*h.Mean, 100*h.P90, 100*h.Bias, 100*h.Inside)
 		}
 		b.WriteByte('\n')
 	}

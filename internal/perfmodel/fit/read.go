@@ -24,6 +24,7 @@ type Row struct {
 	Estimator *perfmodel.Estimator
 	Token     float64 // milliseconds per output token
 	First     float64 // milliseconds to the first token
+	Crowded   bool    // more requests were offered than fit, so some waited for others
 }
 
 // Group is what rows are split by into those to fit on and those to check on.
@@ -142,7 +143,11 @@ func read(c columns, catalog perfmodel.Catalog) (Row, string) {
 	if !ok || !ok2 {
 		return Row{}, "number format not known: " + c.text("gemm_quant_mode") + "/" + c.text("moe_quant_mode")
 	}
+	engine := perfmodel.Engine(c.text("backend"))
 	quantisation := quantisation(model, gemm, moe)
+	if !model.Mixture() && engine != perfmodel.SGLang && slices.Contains(withCache, c.text("gemm_quant_mode")) {
+		quantisation.Cache = perfmodel.FP8
+	}
 	token, first := c.number("silicon_tpot_ms"), c.number("silicon_ttft_ms")
 	input, output := c.int("isl"), c.int("osl")
 	if first > float64(output)*token {
@@ -156,22 +161,30 @@ func read(c columns, catalog perfmodel.Catalog) (Row, string) {
 		return Row{}, reason
 	}
 	setup := perfmodel.Setup{
-		Model: model, GPU: gpu, Engine: perfmodel.Engine(c.text("backend")),
+		Model: model, GPU: gpu, Engine: engine,
 		Quantisation: quantisation, Parallel: parallel,
 	}
 	estimator, err := catalog.Estimator(setup)
 	if err != nil {
 		return Row{}, "layout the model does not allow: " + parallel.String()
 	}
+	crowded := false
 	if most := estimator.MaxConcurrency(input, output) / max(1, parallel.DP); most > 0 {
+		crowded = batch > most
 		batch = min(batch, most)
 	}
 	return Row{
-		ID: c.text("id"), Estimator: estimator, Token: token, First: first,
+		ID: c.text("id"), Estimator: estimator, Token: token, First: first, Crowded: crowded,
 		Load:  perfmodel.Load{Concurrency: batch * max(1, parallel.DP), Input: input, Output: output},
 		Group: Group{Engine: setup.Engine, Model: model.Name, GPU: gpu.Name, Weights: moe, Mixture: model.Mixture()},
 	}, ""
 }
+
+// withCache are the formats of checkpoints that come with scales for a cache of 8
+// bits. TensorRT-LLM takes that from the checkpoint, the runs with vLLM asked for
+// it: more requests were served at once than fit otherwise. Formats with scales
+// by block come without. SGLang kept 16 bits, and of mixtures nothing is known.
+var withCache = []string{"fp8", "nvfp4"}
 
 // quantisation corrects what the table says by what the engines do: gpt-oss has
 // 4-bit experts only, and a checkpoint with 4-bit integers keeps the rest in 16.
