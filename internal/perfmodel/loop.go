@@ -50,7 +50,7 @@ type loop struct {
 	cached   int
 	requests []journey
 	steps    []straight // of decoding, by sequences
-	even     []float64  // of chunks by size: what does not depend on the tokens before
+	chunks   [64]chunk  // of late, by the last bits of their size
 
 	now                      float64
 	step                     int // steps so far
@@ -68,13 +68,19 @@ type journey struct {
 // straight is a time that grows evenly with the length of sequences.
 type straight struct{ at, slope float64 }
 
+// chunk is a part of a prompt, and what of its time does not depend on the part
+// before it.
+type chunk struct {
+	tokens int
+	even   float64
+}
+
 func newLoop(c *cost, l Load, users, requests int) *loop {
 	fresh, cached := l.fresh()
 	beside := c.Engine.BesideDecode(c.MaxBatchedTokens)
 	return &loop{
 		c: c, beside: beside, output: max(1, l.Output), fresh: int(fresh), cached: int(cached),
 		sent: users, requests: make([]journey, requests), steps: make([]straight, users+1),
-		even: make([]float64, beside+1),
 	}
 }
 
@@ -156,13 +162,11 @@ func (p *loop) decode(sequences int, ahead float64) float64 {
 // prefill is the time to compute so many tokens of the first prompt in line.
 func (p *loop) prefill(tokens int) float64 {
 	fresh, before := float64(tokens), float64(p.cached+p.computed)
-	if tokens >= len(p.even) {
-		return p.c.prefill(1, fresh, before)
+	known := &p.chunks[tokens%len(p.chunks)]
+	if known.tokens != tokens {
+		*known = chunk{tokens, p.c.prefill(1, fresh, 0) - p.c.lookaround(fresh, 0)}
 	}
-	if p.even[tokens] == 0 {
-		p.even[tokens] = p.c.prefill(1, fresh, 0) - p.c.lookaround(fresh, 0)
-	}
-	return p.even[tokens] + p.c.lookaround(fresh, before)
+	return known.even + p.c.lookaround(fresh, before)
 }
 
 func mean(values []float64) float64 {

@@ -89,8 +89,16 @@ func (p *Problem) keeps(e *engine, w way, perRank int) bool {
 // depend on it, or the lowest load if it keeps them at none. A guess, if it is
 // not zero, is where to look first.
 func (p *Problem) operate(e *engine, w way, guess int) (served, bool) {
-	within, _ := boundary(guess, e.room(), func(n int) bool { return p.keeps(e, w, n) })
+	within, _ := boundary(guess, e.room(), p.share(), func(n int) bool { return p.keeps(e, w, n) })
 	return p.at(e, w, max(1, within))
+}
+
+// share is how closely loads are looked for around a guess, as one over it.
+func (p *Problem) share() int {
+	if p.plain {
+		return 4
+	}
+	return 16
 }
 
 // aggregated adds a candidate for each engine that does both halves.
@@ -137,7 +145,7 @@ func (p *Problem) whole(e *engine, w way, most, enough int) (Candidate, bool) {
 // easier is the same engine at the lowest load that serves a rate: replicas are
 // whole numbers, so each is asked for less than it could do.
 func (p *Problem) easier(s served, w way, guess int, rate float64) served {
-	_, enough := boundary(guess, s.perRank(), func(n int) bool {
+	_, enough := boundary(guess, s.perRank(), p.share(), func(n int) bool {
 		x, ok := p.at(s.engine, w, n)
 		return !ok || x.requests < rate
 	})

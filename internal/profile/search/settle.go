@@ -42,29 +42,32 @@ func (o *Outcome) whole(c *Candidate) *engine {
 	return o.able[i]
 }
 
-// confirm puts a candidate first that meets the goal for sure, if there is one.
-// Its load is played once; only if that is too much, a lower one is looked for.
+// confirm puts a candidate first that meets the goal for sure, if one is found
+// soon. Without a rate there always is: one user is served as the formula says.
 func (o *Outcome) confirm() {
-	p := &o.Problem
-	for o.lead(); o.Best().Met() && !o.Best().settled; o.lead() {
-		c := &o.Candidates[0]
-		e := o.whole(c)
-		if e == nil {
-			return
-		}
-		n := c.Decode.Concurrency / e.layout.Ranks()
-		if s, ok := p.at(e, played, n); ok && p.keeps(e, played, n) && s.requests*float64(c.Decode.Replicas) >= p.Goal.RequestRate {
+	o.lead()
+	if o.Problem.Goal.RequestRate == 0 {
+		return
+	}
+	for range 2 {
+		if c := &o.Candidates[0]; !c.Met() || c.settled || c.Prefill != nil {
 			return
 		}
 		o.settle(0)
+		if o.Best().Met() {
+			return
+		}
+		o.lead()
 	}
+	o.Candidates = slices.DeleteFunc(o.Candidates, func(c Candidate) bool { return c.Prefill == nil && !c.settled })
+	o.lead()
 }
 
 // boundary finds how far a property reaches that small numbers have: within has
 // it or is zero, beyond has not or is more than most. Without a guess they are
-// neighbours. Around a guess whose steps are dear it is found in few of them, and
-// up to a few percent.
-func boundary(guess, most int, has func(int) bool) (within, beyond int) {
+// neighbours. Around a guess, as has is dear then, it is found in few steps and up
+// to a share of within.
+func boundary(guess, most, share int, has func(int) bool) (within, beyond int) {
 	within, beyond = 0, most+1
 	if guess = min(guess, most); guess > 0 {
 		step := max(1, guess/8)
@@ -81,7 +84,7 @@ func boundary(guess, most int, has func(int) bool) (within, beyond int) {
 	}
 	tolerance := 1
 	if guess > 0 {
-		tolerance = max(1, within/16)
+		tolerance = max(1, within/share)
 	}
 	for beyond-within > tolerance {
 		if n := (within + beyond) / 2; has(n) {
