@@ -92,16 +92,11 @@ func runs(d *appsv1.Deployment, version string) bool {
 	})
 }
 
-// bare makes the objects of all graphs again with a bare client, twice: as they
-// are, and by server-side apply. The operator stands still meanwhile: it would
-// take the twins for its own.
-func (s *stage) bare(ctx context.Context) (posted, patched bareResult, err error) {
-	all, err := s.objects(ctx)
-	if err != nil {
-		return posted, patched, err
-	}
+// bare makes objects again with a bare client, twice: as they are, and by
+// server-side apply. It comes last: the operator stands still from here on, since
+// it would take the twins for its own.
+func (s *stage) bare(ctx context.Context, all []unstructured.Unstructured) (posted, patched bareResult, err error) {
 	s.operator.pause()
-	defer s.operator.resume()
 	// A local cluster has addresses for one set of Services, not for three.
 	if err := s.client.DeleteAllOf(ctx, &corev1.Service{}, client.InNamespace(namespace)); err != nil {
 		return posted, patched, err

@@ -69,8 +69,9 @@ func measure(ctx context.Context, o options, size scale) (result, error) {
 		}
 		r.Phases = append(r.Phases, p)
 	}
-	if r.Posted, r.Patched, err = s.bare(ctx); err != nil {
-		return r, fmt.Errorf("bare client: %w", err)
+	all, err := s.objects(ctx)
+	if err != nil {
+		return r, fmt.Errorf("list what was made: %w", err)
 	}
 	// Without a garbage collector the children of a deleted graph stay, so only
 	// a whole control plane has something to measure.
@@ -80,6 +81,9 @@ func measure(ctx context.Context, o options, size scale) (result, error) {
 			return r, fmt.Errorf("delete: %w", err)
 		}
 		r.Phases = append(r.Phases, p)
+	}
+	if r.Posted, r.Patched, err = s.bare(ctx, all); err != nil {
+		return r, fmt.Errorf("bare client: %w", err)
 	}
 	return r, nil
 }

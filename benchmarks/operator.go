@@ -87,8 +87,7 @@ func (p *process) stop() {
 	<-p.ended
 }
 
-func (p *process) pause()  { _ = p.command.Process.Signal(syscall.SIGSTOP) }
-func (p *process) resume() { _ = p.command.Process.Signal(syscall.SIGCONT) }
+func (p *process) pause() { _ = p.command.Process.Signal(syscall.SIGSTOP) }
 
 // usage is what a process has used since it began.
 type usage struct {
