@@ -27,22 +27,23 @@ func TestClosedLoop(t *testing.T) {
 	const requests = perfmodel.Counted
 	for _, c := range []struct {
 		model         string
-		tp            int
+		parallel      perfmodel.Parallel
 		users         int
 		input, output int
 		// slow stretches time: a user of a busy engine comes back within a step,
 		// which is short for a machine that plays users and engine at once.
 		slow float64
 	}{
-		{"meta-llama/Llama-3.1-8B-Instruct", 1, 1, 3000, 32, 2},
-		{"meta-llama/Llama-3.1-8B-Instruct", 1, 8, 3000, 100, 6},
-		{"meta-llama/Llama-3.1-8B-Instruct", 1, 32, 3000, 100, 6},
-		{"Qwen/Qwen3-32B", 2, 1, 1500, 32, 2},
-		{"Qwen/Qwen3-32B", 2, 8, 1500, 100, 6},
-		{"Qwen/Qwen3-30B-A3B", 2, 8, 2000, 100, 6},
+		{"meta-llama/Llama-3.1-8B-Instruct", perfmodel.Parallel{TP: 1}, 1, 3000, 32, 2},
+		{"meta-llama/Llama-3.1-8B-Instruct", perfmodel.Parallel{TP: 1}, 8, 3000, 100, 6},
+		{"meta-llama/Llama-3.1-8B-Instruct", perfmodel.Parallel{TP: 1}, 32, 3000, 100, 6},
+		{"Qwen/Qwen3-32B", perfmodel.Parallel{TP: 2}, 1, 1500, 32, 2},
+		{"Qwen/Qwen3-32B", perfmodel.Parallel{TP: 2}, 8, 1500, 100, 6},
+		{"Qwen/Qwen3-30B-A3B", perfmodel.Parallel{TP: 2}, 8, 2000, 100, 6},
+		{"Qwen/Qwen3-30B-A3B", perfmodel.Parallel{TP: 1, DP: 2, EP: 2}, 32, 1000, 50, 6},
 	} {
 		g := newGraph(t)
-		stop := g.worker(1, setting.Env{"MOCKER_DRAIN_LINGER": "50ms"}, engineArgs(c.model, c.tp, c.slow)...)
+		stop := g.worker(1, setting.Env{"MOCKER_DRAIN_LINGER": "50ms"}, engineArgs(c.model, c.parallel, c.slow)...)
 		g.await("/v1/models", `"id":"m"`)
 		client := g.load(c.users)
 		got, err := client.Run(t.Context(), load.Shape{ISL: c.input, OSL: c.output, Concurrency: c.users, Requests: requests, Warmups: 1, Seed: 7})
@@ -50,11 +51,11 @@ func TestClosedLoop(t *testing.T) {
 			t.Fatal(err)
 		}
 		stop()
-		want, err := estimator(t, c.model, c.tp).ClosedLoop(perfmodel.Load{Concurrency: c.users, Input: int(math.Round(got.Prompt)), Output: c.output})
+		want, err := estimator(t, c.model, c.parallel).ClosedLoop(perfmodel.Load{Concurrency: c.users, Input: int(math.Round(got.Prompt)), Output: c.output})
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := fmt.Sprintf("%s TP%d, %d users, %.0f+%d tokens", c.model, c.tp, c.users, got.Prompt, c.output)
+		name := fmt.Sprintf("%s %s, %d users, %.0f+%d tokens", c.model, c.parallel, c.users, got.Prompt, c.output)
 		near(t, name+": TTFT", got.TTFT.P50/c.slow, want.FirstToken.Value)
 		near(t, name+": ITL", got.ITL.P50/c.slow, want.PerToken.Value)
 	}
@@ -72,8 +73,8 @@ func TestClosedLoopOfTwoHalves(t *testing.T) {
 		slow          = 4.0
 	)
 	g := newGraph(t)
-	g.worker(1, setting.Env{"MOCKER_DRAIN_LINGER": "50ms"}, append(engineArgs(model, 1, slow), "--is-prefill-worker")...)
-	g.worker(2, setting.Env{"MOCKER_DRAIN_LINGER": "50ms"}, engineArgs(model, 1, slow)...)
+	g.worker(1, setting.Env{"MOCKER_DRAIN_LINGER": "50ms"}, append(engineArgs(model, perfmodel.Parallel{TP: 1}, slow), "--is-prefill-worker")...)
+	g.worker(2, setting.Env{"MOCKER_DRAIN_LINGER": "50ms"}, engineArgs(model, perfmodel.Parallel{TP: 1}, slow)...)
 	g.await("/v1/models", `"id":"m"`)
 	g.await("/health", fmt.Sprintf(generateAt, "prefill", 1))
 	client := g.load(users)
@@ -87,7 +88,7 @@ func TestClosedLoopOfTwoHalves(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e := estimator(t, model, 1)
+	e := estimator(t, model, perfmodel.Parallel{TP: 1})
 	alone, err := e.DecodeOnly(perfmodel.Load{Concurrency: 1, Input: input, Output: output})
 	if err != nil {
 		t.Fatal(err)
@@ -100,15 +101,19 @@ func TestClosedLoopOfTwoHalves(t *testing.T) {
 	near(t, fmt.Sprintf("%s, disaggregated, %d users: ITL", model, users), rest.ITL.P50/slow, many.PerToken.Value)
 }
 
-func engineArgs(model string, tp int, slow float64) []string {
-	return []string{"--model", model, "--served-model-name", "m", "--tensor-parallel-size", strconv.Itoa(tp), "--speedup-ratio", fmt.Sprint(1 / slow)}
+func engineArgs(model string, p perfmodel.Parallel, slow float64) []string {
+	args := []string{"--model", model, "--served-model-name", "m", "--tensor-parallel-size", strconv.Itoa(p.TP), "--speedup-ratio", fmt.Sprint(1 / slow)}
+	if p.DP > 1 {
+		args = append(args, "--data-parallel-size", strconv.Itoa(p.DP), "--enable-expert-parallel")
+	}
+	return args
 }
 
 func (g *graph) load(users int) *load.Client {
 	return &load.Client{HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: users}}, URL: g.url, Model: "m"}
 }
 
-func estimator(t *testing.T, name string, tp int) *perfmodel.Estimator {
+func estimator(t *testing.T, name string, p perfmodel.Parallel) *perfmodel.Estimator {
 	t.Helper()
 	catalog := perfmodel.Default()
 	model, err := catalog.Model(name)
@@ -119,7 +124,7 @@ func estimator(t *testing.T, name string, tp int) *perfmodel.Estimator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := catalog.Estimator(perfmodel.Setup{Model: model, GPU: gpu, Engine: perfmodel.VLLM, Parallel: perfmodel.Parallel{TP: tp}})
+	e, err := catalog.Estimator(perfmodel.Setup{Model: model, GPU: gpu, Engine: perfmodel.VLLM, Parallel: p})
 	if err != nil {
 		t.Fatal(err)
 	}

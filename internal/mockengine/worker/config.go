@@ -254,8 +254,8 @@ const defaultBlocks = 16384
 func (c *Config) sized(r *reader, knobs Knobs) {
 	e := &c.Engine
 	e.Blocks = defaultBlocks
-	e.BesideDecode = perfmodel.Engine(c.Backend).BesideDecode(e.MaxBatchedTokens)
 	c.estimate(r, knobs)
+	e.BesideDecode = perfmodel.Engine(c.Backend).BesideDecode(e.MaxBatchedTokens)
 	e.Blocks = r.int(e.Blocks, "--num-gpu-blocks-override")
 	if knobs.Blocks > 0 {
 		e.Blocks = knobs.Blocks
