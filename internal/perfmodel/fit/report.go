@@ -85,20 +85,34 @@ func WithErrors(constants []perfmodel.Constants, rows, all []Row) []perfmodel.Co
 	for i, k := range out {
 		own := Of(rows, k.Engine, k.Mixture)
 		token, first := Tokens(own, constants), Firsts(own, constants)
+		timed := slices.DeleteFunc(slices.Clone(own), func(r Row) bool { return r.First <= 0 })
 		// Without such rows, half of the estimate either way is as much as is known.
 		unloaded := 0.5
-		quiet := slices.DeleteFunc(Of(all, k.Engine, k.Mixture), func(r Row) bool { return r.Load.Concurrency > idle })
+		quiet := slices.DeleteFunc(Of(all, k.Engine, k.Mixture), func(r Row) bool { return r.Load.Concurrency > idle || r.First <= 0 })
 		round := func(f float64) float64 { return math.Round(f*1000) / 1000 }
 		if len(quiet) >= idleRows {
-			unloaded = Firsts(quiet, constants).P90
+			unloaded = spread(quiet, func(r Row) float64 { return r.PlayFirst(k) / r.First })
 		}
 		out[i].Error = perfmodel.Spread{
-			TokenMedian: round(token.Median), TokenP90: round(token.P90),
-			FirstMedian: round(first.Median), FirstP90: round(first.P90),
+			TokenMedian: round(token.Median), TokenP90: round(spread(own, func(r Row) float64 { return r.PredictToken(k) / r.Token })),
+			FirstMedian: round(first.Median), FirstP90: round(spread(timed, func(r Row) float64 { return r.PlayFirst(k) / r.First })),
 			IdleP90: round(unloaded), Rows: len(own),
 		}
 	}
 	return out
+}
+
+// spread is the band of estimates in which nine of ten measurements lie: so much
+// more, or as many times less. A third is as far off as three times.
+func spread(rows []Row, ratio func(Row) float64) float64 {
+	if len(rows) == 0 {
+		return 0
+	}
+	var off []float64
+	for _, r := range rows {
+		off = append(off, math.Exp(math.Abs(math.Log(ratio(r))))-1)
+	}
+	return quantile(off, 0.9)
 }
 
 // Report is the fit in words and numbers: per engine and group, fitted and
