@@ -34,10 +34,10 @@ func TestClosedLoop(t *testing.T) {
 		// which is short for a machine that plays users and engine at once.
 		slow float64
 	}{
-		{"meta-llama/Llama-3.1-8B-Instruct", perfmodel.Parallel{TP: 1}, 1, 3000, 32, 2},
+		{"meta-llama/Llama-3.1-8B-Instruct", perfmodel.Parallel{TP: 1}, 1, 3000, 100, 2},
 		{"meta-llama/Llama-3.1-8B-Instruct", perfmodel.Parallel{TP: 1}, 8, 3000, 100, 6},
 		{"meta-llama/Llama-3.1-8B-Instruct", perfmodel.Parallel{TP: 1}, 32, 3000, 100, 6},
-		{"Qwen/Qwen3-32B", perfmodel.Parallel{TP: 2}, 1, 1500, 32, 2},
+		{"Qwen/Qwen3-32B", perfmodel.Parallel{TP: 2}, 1, 1500, 64, 2},
 		{"Qwen/Qwen3-32B", perfmodel.Parallel{TP: 2}, 8, 1500, 100, 6},
 		{"Qwen/Qwen3-30B-A3B", perfmodel.Parallel{TP: 2}, 8, 2000, 100, 6},
 		{"Qwen/Qwen3-30B-A3B", perfmodel.Parallel{TP: 1, DP: 2, EP: 2}, 32, 1000, 50, 6},
