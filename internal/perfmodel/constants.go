@@ -60,6 +60,16 @@ type Spread struct {
 	Rows    int     `json:"rows"`
 }
 
+// beside is the share of a prefill by which it makes a step longer. SGLang
+// computes prompts between steps, where nothing overlaps: there Interference is
+// less than 1 because of requests that come together.
+func (k Constants) beside() float64 {
+	if k.Engine == SGLang {
+		return 1
+	}
+	return k.Interference
+}
+
 // generationOf looks up a fixed time; a generation without a figure of its own
 // is taken for the one before it.
 func generationOf(table map[Generation]float64, g Generation) float64 {

@@ -84,7 +84,7 @@ func (e *Estimator) Decode(batch int, context float64) Estimate {
 // whose first before tokens are done, while decoding sequences wait: engines
 // overlap part of it with the step, so it costs less than a prefill on its own.
 func (e *Estimator) Chunk(fresh, before int) Estimate {
-	seconds := e.c.k.Interference * e.c.prefill(1, float64(fresh), float64(before))
+	seconds := e.c.k.beside() * e.c.prefill(1, float64(fresh), float64(before))
 	return estimate(seconds, e.spread().IdleP90)
 }
 

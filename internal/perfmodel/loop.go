@@ -115,7 +115,7 @@ func (p *loop) next() {
 	decoding, began := p.begun-p.ended, p.begun
 	budget, share := p.c.MaxBatchedTokens, 1.0
 	if decoding > 0 {
-		budget, share = p.beside, p.c.k.Interference
+		budget, share = p.beside, p.c.k.beside()
 		p.now += p.decode(decoding, 0)
 	}
 	for began < p.here && budget > 0 {

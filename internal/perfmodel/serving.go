@@ -78,7 +78,7 @@ func (c *cost) round(users, prompt float64, l Load) (first, token float64) {
 	chunks := fresh / float64(c.Engine.BesideDecode(c.MaxBatchedTokens))
 	own := math.Ceil(chunks)
 	steps := max(output+own+1, users*chunks)
-	prompt *= c.k.Interference
+	prompt *= c.k.beside()
 	step := c.step(max(1, users*output/steps), l)
 	// Users that once waited for each other come back one after the other, so
 	// the steps that a prompt waits for are full of others.
