@@ -58,6 +58,7 @@ func run(table, into, extra, list string, checkOnly, folds bool) error {
 		fitted, checked = nil, rows
 	} else {
 		constants = fit.WithErrors(fit.Fit(fitted, fit.Prior()), checked, rows)
+		constants = fit.Widen(constants, fit.CrossValidate(rows, fit.Prior(), fit.Folds[0]))
 	}
 	fmt.Print(fit.Report(fitted, checked, left, constants))
 	if list != "" {

@@ -183,6 +183,11 @@ func TestFoldsJudgeWhatTheFitHasNotSeen(t *testing.T) {
 	if len(held) != 4 || held[0].Without != "" || held[0].Rows != 9 {
 		t.Fatalf("got %+v", held)
 	}
+	// Three of nine rows are off by three, so nine of ten lie as far apart as that.
+	wide := Widen(Prior(), held)
+	if band := wide[0].Error.TokenP90; band < 1 || wide[1].Error.TokenP90 != 0 {
+		t.Errorf("band %.2f of what was left out, %.2f of a kind that has no rows", band, wide[1].Error.TokenP90)
+	}
 	for _, h := range held[1:] {
 		if far := h.Median > 0.4; far != (h.Without == "Qwen3-8B") || h.Rows != 3 {
 			t.Errorf("without %s: median error %.2f of %d rows", h.Without, h.Median, h.Rows)

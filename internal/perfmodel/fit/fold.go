@@ -42,8 +42,9 @@ type Held struct {
 	Kind    string
 	Without string // the value left out; empty for all of them together
 	Summary
-	// Inside is the share of rows within the band that the prior came with.
-	Inside float64
+	// Inside is the share of rows within the band that the prior came with, Band
+	// the one that holds nine of ten.
+	Inside, Band float64
 }
 
 // CrossValidate fits as often as a fold has values, each time without the rows
@@ -84,11 +85,30 @@ func CrossValidate(rows []Row, prior []perfmodel.Constants, fold Fold) []Held {
 	for h, signed := range errs {
 		n := inside[h]
 		h.Summary, h.Inside = summary(signed), float64(n)/float64(len(signed))
+		far := make([]float64, len(signed))
+		for i, e := range signed {
+			far[i] = math.Abs(math.Log1p(e))
+		}
+		h.Band = math.Expm1(quantile(far, 0.9))
 		out = append(out, h)
 	}
 	slices.SortFunc(out, func(a, b Held) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Engine, b.Engine), cmp.Compare(a.Without, b.Without))
 	})
+	return out
+}
+
+// Widen makes bands hold for models that a fit has not seen, too: those of the
+// checked groups may be narrower by luck.
+func Widen(constants []perfmodel.Constants, held []Held) []perfmodel.Constants {
+	out := slices.Clone(constants)
+	for i, k := range out {
+		for _, h := range held {
+			if h.Without == "" && h.Engine == k.Engine && h.Kind == (Group{Mixture: k.Mixture}).Kind() {
+				out[i].Error.TokenP90 = max(k.Error.TokenP90, math.Round(h.Band*1000)/1000)
+			}
+		}
+	}
 	return out
 }
 
