@@ -82,7 +82,7 @@ func (e *Estimator) Decode(batch int, context float64) Estimate {
 
 // Chunk is how much longer a step becomes by computing fresh tokens of a prompt
 // whose first before tokens are done, while decoding sequences wait: engines
-// overlap part of it with the step, so it costs less than a prefill on its own.
+// but SGLang overlap part of it with the step, so it costs less than a prefill.
 func (e *Estimator) Chunk(fresh, before int) Estimate {
 	seconds := e.c.k.beside() * e.c.prefill(1, float64(fresh), float64(before))
 	return estimate(seconds, e.spread().IdleP90)
