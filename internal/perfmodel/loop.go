@@ -15,7 +15,8 @@ func (e *Estimator) ClosedLoop(l Load) (Serving, error) {
 		return Serving{}, &CapacityError{Concurrency: l.Concurrency, Most: most}
 	}
 	users := int(e.c.perRank(l.Concurrency))
-	p := newLoop(&e.c, l, users, users+Counted)
+	ranks := e.c.Parallel.DP
+	p := newLoop(&e.c, l, users, users+(Counted+ranks-1)/ranks)
 	p.run()
 	var first, token, latency []float64
 	for _, r := range p.requests[users:] {

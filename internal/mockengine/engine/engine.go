@@ -96,14 +96,16 @@ func (e *Engine) Submit(request Request) (*Generation, error) {
 	return g, nil
 }
 
-// pick takes the rank with the least to do.
+// pick takes the rank with the least to do; of equal ones that which waits for
+// longest for somebody to follow a request that ended, so that users who take
+// turns stay where they were.
 func (e *Engine) pick(wanted int) *rank {
 	if wanted >= 0 {
 		return e.ranks[wanted]
 	}
 	best := e.ranks[0]
 	for _, r := range e.ranks[1:] {
-		if r.load() < best.load() {
+		if less := r.load() - best.load(); less < 0 || less == 0 && r.vacant.Load() < best.vacant.Load() {
 			best = r
 		}
 	}

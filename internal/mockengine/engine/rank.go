@@ -20,6 +20,7 @@ type rank struct {
 	coming  int // requests that have not arrived yet
 	bell    chan struct{}
 
+	vacant                         atomic.Int64 // since when, in steps' own time
 	running, waiting, activeBlocks atomic.Int64
 	promptTokens, outputTokens     atomic.Int64
 }
@@ -151,7 +152,9 @@ func (r *rank) pause(ctx context.Context, d time.Duration) bool {
 
 func (r *rank) publish() {
 	s := r.scheduler
-	r.running.Store(int64(len(s.batch)))
+	if running := int64(len(s.batch)); running < r.running.Swap(running) {
+		r.vacant.Store(r.until.UnixNano())
+	}
 	r.promptTokens.Store(s.promptTokens)
 	r.outputTokens.Store(s.outputTokens)
 	r.mu.Lock()
