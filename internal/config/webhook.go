@@ -27,7 +27,8 @@ type Webhook struct {
 	Namespace string `json:"namespace,omitempty"`
 	// URL is asked instead of the Service, by an API server outside its network.
 	URL string `json:"url,omitempty"`
-	// FailurePolicy is Fail or Ignore: whether what cannot be judged is refused.
+	// FailurePolicy is Fail or Ignore: whether what no replica could judge is
+	// refused, or stored and judged by the controllers alone.
 	FailurePolicy  string `json:"failurePolicy,omitempty"`
 	TimeoutSeconds int32  `json:"timeoutSeconds,omitempty"`
 	// ExceptNamespaces are never judged, beside those of the system and the
@@ -45,7 +46,7 @@ func defaultWebhook() Webhook {
 		Address: listen("9443"), Register: true,
 		Configuration: "dynamo-operator-validating",
 		Service:       "dynamo-operator-webhook-service", Namespace: ownNamespace(),
-		FailurePolicy: "Fail", TimeoutSeconds: 10,
+		FailurePolicy: "Ignore", TimeoutSeconds: 10,
 		Drain: metav1.Duration{Duration: 5 * time.Second}, Pod: os.Getenv("POD_NAME"),
 	}
 }

@@ -75,14 +75,14 @@ func TestACertificateOfCertManager(t *testing.T) {
 		})
 	}
 	var injected []byte
-	o.eventually("a registration that somebody loosens", func(ctx context.Context) error {
+	o.eventually("a registration that somebody changes", func(ctx context.Context) error {
 		registered, err := o.registration(ctx)
 		if err != nil {
 			return err
 		}
 		for i := range registered.Webhooks {
 			injected = registered.Webhooks[i].ClientConfig.CABundle
-			registered.Webhooks[i].FailurePolicy = new(admissionregistrationv1.Ignore)
+			registered.Webhooks[i].FailurePolicy = new(admissionregistrationv1.Fail)
 		}
 		return o.server.Update(ctx, registered)
 	})
@@ -95,7 +95,7 @@ func TestACertificateOfCertManager(t *testing.T) {
 			if !bytes.Equal(w.ClientConfig.CABundle, injected) {
 				t.Errorf("%s: the authority was taken away", w.Name)
 			}
-			if *w.FailurePolicy != admissionregistrationv1.Fail {
+			if *w.FailurePolicy != admissionregistrationv1.Ignore {
 				return fmt.Errorf("%s: %s", w.Name, *w.FailurePolicy)
 			}
 		}

@@ -33,7 +33,7 @@ var (
 	// measure runs what takes minutes and tells figures: make rotation.
 	measure = flag.Bool("measure", false, "run the measurements, which take minutes")
 	// failurePolicy is what is registered: whether what nobody could judge is
-	// refused.
+	// refused. It is, so that no test passes because nobody was asked.
 	failurePolicy = flag.String("failure-policy", "Fail", "Fail or Ignore")
 	// keepUsage is where make rights wants to know what was done in this run.
 	keepUsage = flag.String("rights", "", "`folder` to leave in what accounts did, for the proof of their rights")
