@@ -16,6 +16,12 @@ func sample(graphs int, create, bare time.Duration, writes, idle int) result {
 	}}
 }
 
+// later is a run whose operator has grown since it created.
+func later(r result, peak int64) result {
+	r.Phases[1].Peak = peak
+	return r
+}
+
 func TestARunOutsideItsRangeFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "range.json")
 	if err := os.WriteFile(path, []byte(`{"ratio": 2, "writesPerGraph": 20, "idleWrites": 0, "peakMiBAt1000": 250, "exponent": 1.1}`), 0o600); err != nil {
@@ -28,6 +34,7 @@ func TestARunOutsideItsRangeFails(t *testing.T) {
 		"within":                   {[]result{sample(100, 15*time.Second, 10*time.Second, 1900, 0)}, ""},
 		"too slow":                 {[]result{sample(100, 21*time.Second, 10*time.Second, 1900, 0)}, "times the bare client"},
 		"too many writes":          {[]result{sample(100, 15*time.Second, 10*time.Second, 2100, 0)}, "writes a graph"},
+		"too large after a while":  {[]result{later(sample(100, 15*time.Second, 10*time.Second, 1900, 0), 300<<20)}, "MiB"},
 		"writes when idle":         {[]result{sample(100, 15*time.Second, 10*time.Second, 1900, 1)}, "while idle"},
 		"grows more than linearly": {[]result{sample(100, time.Second, time.Second, 0, 0), sample(1000, 20*time.Second, 20*time.Second, 0, 0)}, "power"},
 	} {
