@@ -16,6 +16,9 @@ func addComponents(ctx context.Context, p *parts) error {
 	if err := p.index(ctx, required(children)...); err != nil {
 		return err
 	}
+	if err := observe.IndexAccounts(ctx, p.GetFieldIndexer()); err != nil {
+		return err
+	}
 	pods, err := inspector(ctx, p)
 	if err != nil {
 		return err

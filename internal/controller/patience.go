@@ -16,8 +16,8 @@ import (
 // It ends after a while, so that an object whose children never rest is still
 // reported, and so is one in a crowd. The zero value has no patience.
 type Patience struct {
-	// For is how long reports on children under way are put off at most, and a
-	// tenth of how long any report is.
+	// For is how long reports on children under way are put off at most; in a
+	// crowd, sixty times as long.
 	For time.Duration
 	// Pressing reports whether users wait for something to be made or changed.
 	Pressing func() bool
@@ -70,7 +70,7 @@ func (p *Patience) most(what Tidings) time.Duration {
 	case what == Urgent:
 		return 0
 	case p.Pressing != nil && p.Pressing():
-		return 10 * p.For
+		return 60 * p.For
 	case what == UnderWay:
 		return p.For
 	default:

@@ -80,11 +80,27 @@ func (f Facts) PullSecrets(ctx context.Context, namespace string) (snapshot.Pull
 	return known, nil
 }
 
+// forPods is the index of accounts by whether they are meant for pods that name
+// none. Each graph has an account, so looking for a label among all of them would
+// take the longer the more graphs there are.
+const forPods = "metadata.forPods"
+
+// IndexAccounts prepares the informers' stores for Account.
+func IndexAccounts(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &corev1.ServiceAccount{}, forPods, func(object client.Object) []string {
+		return []string{object.GetLabels()[v1alpha1.LabelComponentPod]}
+	})
+	if err != nil {
+		return fmt.Errorf("index accounts by whom they are for: %w", err)
+	}
+	return nil
+}
+
 // Account reads which ServiceAccount of a namespace is meant for pods that name
 // none: the first, by name, with the label for it; empty if there is none.
 func (f Facts) Account(ctx context.Context, namespace string) (string, error) {
 	var accounts corev1.ServiceAccountList
-	err := f.Cached.List(ctx, &accounts, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelComponentPod: "true"})
+	err := f.Cached.List(ctx, &accounts, client.InNamespace(namespace), client.MatchingFields{forPods: "true"})
 	if err != nil {
 		return "", fmt.Errorf("list accounts of %s: %w", namespace, err)
 	}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 )
 
 // id names an object.
@@ -61,7 +63,8 @@ func (s *store) Get(_ context.Context, key client.ObjectKey, into client.Object,
 	return nil
 }
 
-// List knows the selectors that the operator uses: namespace, labels and owner.
+// List knows the selectors that the operator uses: namespace, labels, owner and
+// whom an account is for.
 func (s *store) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
 	kind, err := apiutil.GVKForObject(into, s.scheme)
 	if err != nil {
@@ -80,11 +83,12 @@ func (s *store) List(_ context.Context, into client.ObjectList, options ...clien
 			continue
 		}
 		if o.FieldSelector != nil {
-			owner, exact := o.FieldSelector.RequiresExactMatch("metadata.ownerUID")
-			if !exact {
+			owner, byOwner := o.FieldSelector.RequiresExactMatch("metadata.ownerUID")
+			whom, byUse := o.FieldSelector.RequiresExactMatch("metadata.forPods")
+			switch {
+			case !byOwner && !byUse:
 				return fmt.Errorf("list %s by %s: the store has no such index", kind.Kind, o.FieldSelector)
-			}
-			if !owned(object, types.UID(owner)) {
+			case byOwner && !owned(object, types.UID(owner)), byUse && object.GetLabels()[v1alpha1.LabelComponentPod] != whom:
 				continue
 			}
 		}
