@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"syscall"
 	"time"
@@ -25,7 +26,16 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/version"
 )
 
+// garbage is how much of it may gather before it is collected, in percent of what
+// is in use. Most of that is a copy of the cluster, which hardly changes, so
+// collecting twice as often as Go would costs little and saves a third of the
+// memory. GOGC has the last word.
+const garbage = 50
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
 	err := run(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
 		return
