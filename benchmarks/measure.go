@@ -67,6 +67,7 @@ func measure(ctx context.Context, o options, size scale) (result, error) {
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", phase.name, err)
 		}
+		fmt.Fprintf(os.Stderr, "%d graphs, %s: %.1f s\n", count, phase.name, p.Wall.Seconds()) // a long run shows that it goes on
 		r.Phases = append(r.Phases, p)
 	}
 	all, err := s.objects(ctx)
