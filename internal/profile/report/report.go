@@ -53,7 +53,8 @@ func (r Report) Figures() []Figure {
 
 func (r Report) scatter(title, x, y string, xOf, yOf func(search.Candidate) float64) *plot {
 	p := &plot{title: title, x: x, y: y, logarithmic: true}
-	for i, c := range r.Outcome.Candidates[:min(drawn, len(r.Outcome.Candidates))] {
+	front := r.Outcome.Front()
+	for i, c := range shown(r.Outcome.Candidates, front) {
 		m := mark{x: xOf(c), y: yOf(c), colour: colourAggregated, label: describe(c), muted: !c.Met()}
 		if c.Mode == config.Disaggregated {
 			m.colour = colourDisaggregated
@@ -66,12 +67,23 @@ func (r Report) scatter(title, x, y string, xOf, yOf func(search.Candidate) floa
 	}
 	// The candidates come best first; what is drawn last is seen.
 	slices.Reverse(p.marks)
-	for _, c := range r.Outcome.Front() {
+	for _, c := range front {
 		p.front = append(p.front, mark{x: xOf(c), y: yOf(c)})
 	}
 	slices.SortFunc(p.front, func(a, b mark) int { return cmp.Compare(a.x, b.x) })
 	p.front = staircase(p.front, y == "time between tokens, ms")
 	return p
+}
+
+// shown are the best candidates, and those that the line of the front goes through.
+func shown(ranked, front []search.Candidate) []search.Candidate {
+	all := slices.Clone(ranked[:min(drawn, len(ranked))])
+	for _, c := range front {
+		if !slices.ContainsFunc(all, func(other search.Candidate) bool { return other.Name == c.Name }) {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // staircase keeps the marks of a front that are on the edge of this view: the

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -104,5 +105,16 @@ func TestTicksAreRoundAndWithin(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestWhatTheFrontGoesThroughIsDrawn(t *testing.T) {
+	var ranked []search.Candidate
+	for i := range drawn + 2 {
+		ranked = append(ranked, search.Candidate{Name: fmt.Sprint(i)})
+	}
+	all := shown(ranked, []search.Candidate{ranked[0], ranked[drawn+1]})
+	if len(all) != drawn+1 || all[drawn].Name != ranked[drawn+1].Name {
+		t.Errorf("%d marks, the last of %s", len(all), all[len(all)-1].Name)
 	}
 }
