@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 )
 
 func conditions(kind string, status metav1.ConditionStatus, since time.Time) []metav1.Condition {
@@ -92,7 +93,7 @@ func TestIntent(t *testing.T) {
 	}{
 		"a status wakes nobody": {func(d *v1alpha1.DynamoGraphDeployment) { d.Status.State = "pending" }, false},
 		"our own note wakes nobody": {func(d *v1alpha1.DynamoGraphDeployment) {
-			metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.AnnotationWorkloadProvider, "grove")
+			d.Annotations = workload.Record(nil, workload.ProviderGrove)
 		}, false},
 		"an annotation of a user is an intent": {func(d *v1alpha1.DynamoGraphDeployment) {
 			metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.AnnotationKaiQueue, "q")

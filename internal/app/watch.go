@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 )
 
 // watched is a controller that can be given more to watch while it runs.
@@ -118,10 +118,12 @@ func intent() predicate.Predicate {
 	}}
 }
 
-// noted are an object's annotations but for the provider, which is ours to write.
-// It is put back by the next pass if somebody takes it away.
+// noted are an object's annotations but for our record of the provider. It is put
+// back by the next pass if somebody takes it away.
 func noted(object client.Object) map[string]string {
 	annotations := maps.Clone(object.GetAnnotations())
-	delete(annotations, v1alpha1.AnnotationWorkloadProvider)
+	for ours := range workload.Record(nil, "") {
+		delete(annotations, ours)
+	}
 	return annotations
 }
