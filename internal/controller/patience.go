@@ -14,7 +14,8 @@ import (
 // just being made or changed, because what they were before is not worth a
 // status, and on all others while something that users asked for stands in line.
 // It ends after a while, so that an object whose children never rest is still
-// reported, and so is one in a crowd. The zero value has no patience.
+// reported. In a crowd those whose time has come are let through one by one, so
+// that they do not take what the crowd waits for. The zero value has no patience.
 type Patience struct {
 	// For is how long reports on children under way are put off at most; in a
 	// crowd, sixty times as long.
@@ -24,7 +25,13 @@ type Patience struct {
 
 	mu    sync.Mutex
 	since map[types.UID]time.Time
+	// passed is when the last one was let through a crowd.
+	passed time.Time
 }
+
+// perPatience is how many reports a crowd lets through in the time that one is
+// usually put off for: a few in a hundred of what an API server can take.
+const perPatience = 5
 
 // Tidings say how much a report on an object matters now.
 type Tidings int
@@ -44,7 +51,7 @@ func (p *Patience) PutOff(uid types.UID, what Tidings, now time.Time) (reconcile
 	if p == nil || p.For == 0 {
 		return reconcile.Result{}, false
 	}
-	most := p.most(what)
+	most, crowd := p.most(what)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	since, waiting := p.since[uid]
@@ -52,7 +59,10 @@ func (p *Patience) PutOff(uid types.UID, what Tidings, now time.Time) (reconcile
 		since = now
 	}
 	waited := now.Sub(since)
-	if waited >= most {
+	if waited >= most && (!crowd || now.Sub(p.passed) >= p.For/perPatience) {
+		if crowd {
+			p.passed = now
+		}
 		delete(p.since, uid)
 		return reconcile.Result{}, false
 	}
@@ -61,19 +71,23 @@ func (p *Patience) PutOff(uid types.UID, what Tidings, now time.Time) (reconcile
 	}
 	p.since[uid] = since
 	// Each look costs something too, so they become rarer.
-	return reconcile.Result{RequeueAfter: min(max(p.For, waited), most-waited), Priority: new(queue.News)}, true
+	again := max(p.For, waited)
+	if waited < most {
+		again = min(again, most-waited)
+	}
+	return reconcile.Result{RequeueAfter: again, Priority: new(queue.News)}, true
 }
 
-// most is how long a report is put off.
-func (p *Patience) most(what Tidings) time.Duration {
+// most is how long a report is put off, and whether because of a crowd.
+func (p *Patience) most(what Tidings) (most time.Duration, crowd bool) {
 	switch {
 	case what == Urgent:
-		return 0
+		return 0, false
 	case p.Pressing != nil && p.Pressing():
-		return 60 * p.For
+		return 60 * p.For, true
 	case what == UnderWay:
-		return p.For
+		return p.For, false
 	default:
-		return 0
+		return 0, false
 	}
 }
