@@ -92,24 +92,6 @@ func runs(d *appsv1.Deployment, version string) bool {
 	})
 }
 
-// bare makes objects again with a bare client, twice: as they are, and by
-// server-side apply. It comes last: the operator stands still from here on, since
-// it would take the twins for its own.
-func (s *stage) bare(ctx context.Context, all []unstructured.Unstructured) (posted, patched bareResult, err error) {
-	s.operator.pause()
-	// A local cluster has addresses for one set of Services, not for three.
-	if err := s.client.DeleteAllOf(ctx, &corev1.Service{}, client.InNamespace(namespace)); err != nil {
-		return posted, patched, err
-	}
-	if posted, err = s.again(ctx, "posted", all, s.post); err != nil {
-		return posted, patched, fmt.Errorf("post: %w", err)
-	}
-	if patched, err = s.again(ctx, "patched", all, s.patch); err != nil {
-		return posted, patched, fmt.Errorf("server-side apply: %w", err)
-	}
-	return posted, patched, nil
-}
-
 // objects are the graphs and what they own.
 func (s *stage) objects(ctx context.Context) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
@@ -128,40 +110,54 @@ func (s *stage) objects(ctx context.Context) ([]unstructured.Unstructured, error
 	return all, nil
 }
 
-// again writes objects into a namespace of their own, where nobody owns them.
-func (s *stage) again(ctx context.Context, twin string, all []unstructured.Unstructured, write func(context.Context, *unstructured.Unstructured) error) (bareResult, error) {
-	if err := s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: twin}}); err != nil {
+// limit is what a bare client needs to write objects to a fresh cluster of the
+// same kind, where no operator is: no more can be asked of one.
+func limit(ctx context.Context, bin string, size scale, all []unstructured.Unstructured, write write) (bareResult, error) {
+	s, err := setUp(ctx, bin, size.controllers)
+	if err != nil {
 		return bareResult{}, err
+	}
+	defer s.tearDown()
+	if err := s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elsewhere}}); err != nil {
+		return bareResult{}, err
+	}
+	for _, first := range firstOfEachKind(all) {
+		if err := write(ctx, s.client, copyTo(elsewhere, &first)); err != nil {
+			return bareResult{}, fmt.Errorf("warm up: %w", err)
+		}
 	}
 	var twins []*unstructured.Unstructured
 	for i := range all {
-		twins = append(twins, copyTo(twin, &all[i]))
+		twins = append(twins, copyTo(namespace, &all[i]))
 	}
 	before, err := s.serverCPU(ctx)
 	if err != nil {
 		return bareResult{}, err
 	}
 	begin := time.Now()
-	if err := each(ctx, len(twins), func(ctx context.Context, i int) error { return write(ctx, twins[i]) }); err != nil {
+	if err := each(ctx, len(twins), func(ctx context.Context, i int) error { return write(ctx, s.client, twins[i]) }); err != nil {
 		return bareResult{}, err
 	}
 	took := time.Since(begin)
 	after, err := s.serverCPU(ctx)
-	if err != nil {
-		return bareResult{}, err
-	}
-	return bareResult{Objects: len(twins), Wall: took, Server: after - before},
-		s.client.DeleteAllOf(ctx, &corev1.Service{}, client.InNamespace(twin))
+	return bareResult{Objects: len(twins), Wall: took, Server: after - before}, err
 }
 
-// post and patch are the two ways to make an object. The operator patches, so
-// that fields of others stay theirs.
-func (s *stage) post(ctx context.Context, object *unstructured.Unstructured) error {
-	return s.client.Create(ctx, object)
+func firstOfEachKind(all []unstructured.Unstructured) []unstructured.Unstructured {
+	return slices.CompactFunc(slices.Clone(all), func(a, b unstructured.Unstructured) bool { return a.GetKind() == b.GetKind() })
 }
 
-func (s *stage) patch(ctx context.Context, object *unstructured.Unstructured) error {
-	return s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("bare-client"), client.ForceOwnership)
+// write is a way to make an object.
+type write func(context.Context, client.Client, *unstructured.Unstructured) error
+
+// post and patch are the two ways. The operator patches, so that fields of
+// others stay theirs.
+func post(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
+	return c.Create(ctx, object)
+}
+
+func patch(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
+	return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("bare-client"), client.ForceOwnership)
 }
 
 // copyTo is an object as somebody would write it into another namespace.

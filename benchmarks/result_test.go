@@ -11,7 +11,7 @@ import (
 
 func sample(graphs int, create, bare time.Duration, writes, idle int) result {
 	return result{scale: scale{graphs: graphs}, Posted: bareResult{Objects: 10 * graphs, Wall: bare}, Phases: []phaseResult{
-		{Name: "create", Wall: create, Peak: 100 << 20, Requests: requests{"patch": writes, "list": 7}},
+		{Name: "create", Wall: create, CPU: time.Duration(graphs) * time.Millisecond, Peak: 100 << 20, Requests: requests{"patch": writes, "list": 7}},
 		{Name: "idle", Requests: requests{"patch status": idle}},
 	}}
 }
@@ -24,7 +24,7 @@ func later(r result, peak int64) result {
 
 func TestARunOutsideItsRangeFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "range.json")
-	if err := os.WriteFile(path, []byte(`{"ratio": 2, "writesPerGraph": 20, "idleWrites": 0, "peakMiBAt1000": 250, "exponent": 1.1}`), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(`{"ratio": 2, "writesPerGraph": 20, "idleWrites": 0, "peakMiBAt1000": 250, "exponent": 1.1, "seen": {"200": [1.3, 1.1]}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -36,7 +36,10 @@ func TestARunOutsideItsRangeFails(t *testing.T) {
 		"too many writes":          {[]result{sample(100, 15*time.Second, 10*time.Second, 2100, 0)}, "writes a graph"},
 		"too large after a while":  {[]result{later(sample(100, 15*time.Second, 10*time.Second, 1900, 0), 300<<20)}, "MiB"},
 		"writes when idle":         {[]result{sample(100, 15*time.Second, 10*time.Second, 1900, 1)}, "while idle"},
-		"grows more than linearly": {[]result{sample(100, time.Second, time.Second, 0, 0), sample(1000, 20*time.Second, 20*time.Second, 0, 0)}, "power"},
+		"much slower than before":  {[]result{sample(200, 15*time.Second, 10*time.Second, 1900, 0)}, "at most 1.44"},
+		"grows more than linearly": {[]result{sample(100, time.Second, time.Second, 1000, 0), sample(1000, 20*time.Second, 10*time.Second, 10000, 0)}, "time grows"},
+		"grows as the API server":  {[]result{sample(100, time.Second, time.Second, 1000, 0), sample(1000, 20*time.Second, 20*time.Second, 10000, 0)}, ""},
+		"does more than linearly":  {[]result{sample(100, time.Second, time.Second, 1000, 0), sample(1000, 20*time.Second, 20*time.Second, 20000, 0)}, "the operator does"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := check(path, c.results)
