@@ -10,11 +10,15 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller/scalingadapter"
+	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 
-func addAdapters(_ context.Context, p *parts) error {
+func addAdapters(ctx context.Context, p *parts) error {
+	if err := observe.IndexAdapters(ctx, p.GetFieldIndexer()); err != nil {
+		return err
+	}
 	kind := &v1alpha1.DynamoGraphDeploymentScalingAdapter{}
-	ofGraph := handler.EnqueueRequestsFromMapFunc(scalingadapter.OfGraph(p.GetClient()))
+	ofGraph := handler.EnqueueRequestsFromMapFunc(observe.AdaptersOf(p.GetClient()))
 	reconciler := reconcile.AsReconciler(p.GetClient(), &scalingadapter.Reconciler{Client: p.GetClient(), Clock: clock.RealClock{}})
 	err := p.controllerOf(kind).
 		Watches(&v1alpha1.DynamoGraphDeployment{}, p.gathered(kind, ofGraph)).

@@ -43,21 +43,3 @@ func (r *Reconciler) Reconcile(ctx context.Context, a *v1alpha1.DynamoGraphDeplo
 	now := status.Adapter(a, dgd, metav1.NewTime(r.Clock.Now()))
 	return controller.Report(ctx, r.Client, a, &a.Status, now, nil)
 }
-
-// OfGraph names the adapters that a graph concerns: one could stand for any of
-// its services, whoever made it.
-func OfGraph(reader client.Reader) func(context.Context, client.Object) []reconcile.Request {
-	return func(ctx context.Context, graph client.Object) []reconcile.Request {
-		var list v1alpha1.DynamoGraphDeploymentScalingAdapterList
-		if err := reader.List(ctx, &list, client.InNamespace(graph.GetNamespace())); err != nil {
-			return nil // the informer is not synced yet; its first list wakes every adapter
-		}
-		var requests []reconcile.Request
-		for _, a := range list.Items {
-			if a.Spec.DGDRef.Name == graph.GetName() {
-				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&a)})
-			}
-		}
-		return requests
-	}
-}
