@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
@@ -50,19 +51,48 @@ func (p *parts) guarded(kind client.Object, recorder events.EventRecorder, r rec
 // gathered has objects of a kind wait a moment when something around them
 // changed, so that changes which come together cost one pass.
 func (p *parts) gathered(kind client.Object, h handler.EventHandler) handler.EventHandler {
-	return queue.Gather(h, p.config.Controller.Gather.Duration, p.causesOf(kind))
+	return queue.Gather(h, p.config.Controller.Gather.Duration, queue.News, p.causesOf(kind))
 }
 
 // leisurely has objects wait longer for changes that only tell more about what
 // they already say.
 func (p *parts) leisurely(kind client.Object, h handler.EventHandler) handler.EventHandler {
-	return queue.Gather(h, 10*p.config.Controller.Gather.Duration, p.causesOf(kind))
+	return queue.Gather(h, 10*p.config.Controller.Gather.Duration, queue.News, p.causesOf(kind))
 }
 
 // paced wakes objects of a kind for changes of their children, the sooner the
 // more there is to it.
 func (p *parts) paced(kind client.Object, h handler.EventHandler) handler.EventHandler {
-	return queue.Pick(turned, p.gathered(kind, h), p.leisurely(kind, h))
+	soon, late := p.gathered(kind, h), p.leisurely(kind, h)
+	first := queue.Gather(h, p.config.Controller.Gather.Duration, queue.Alarm, p.causesOf(kind))
+	return queue.Pick(soon, func(e event.UpdateEvent) handler.EventHandler {
+		switch {
+		case fell(e):
+			return first
+		case turned(e):
+			return soon
+		default:
+			return late
+		}
+	})
+}
+
+// fell reports whether a child that nobody changed lost what was available.
+func fell(e event.UpdateEvent) bool {
+	if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() {
+		return false
+	}
+	switch was := e.ObjectOld.(type) {
+	case *v1alpha1.DynamoComponentDeployment:
+		is := e.ObjectNew.(*v1alpha1.DynamoComponentDeployment)
+		return controller.Fell(was.Status.Conditions, is.Status.Conditions, v1alpha1.ConditionAvailable)
+	case *appsv1.Deployment:
+		return e.ObjectNew.(*appsv1.Deployment).Status.AvailableReplicas < was.Status.AvailableReplicas
+	case *lwsv1.LeaderWorkerSet:
+		return e.ObjectNew.(*lwsv1.LeaderWorkerSet).Status.ReadyReplicas < was.Status.ReadyReplicas
+	default:
+		return false
+	}
 }
 
 // turned reports whether a child became ready, stopped being it or was changed

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
@@ -44,6 +45,41 @@ func TestTurned(t *testing.T) {
 		t.Run(rule, func(t *testing.T) {
 			if got := turned(event.UpdateEvent{ObjectOld: c.was, ObjectNew: c.is}); got != c.want {
 				t.Errorf("turned = %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestFell(t *testing.T) {
+	component := func(generation int64, available metav1.ConditionStatus) client.Object {
+		dcd := &v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{Generation: generation}}
+		dcd.Status.Conditions = conditions(v1alpha1.ConditionAvailable, available, time.Time{})
+		return dcd
+	}
+	deployment := func(generation int64, available int32) client.Object {
+		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: generation}, Status: appsv1.DeploymentStatus{AvailableReplicas: available}}
+	}
+	groups := func(ready int32) client.Object {
+		return &lwsv1.LeaderWorkerSet{Status: lwsv1.LeaderWorkerSetStatus{ReadyReplicas: ready}}
+	}
+	cases := map[string]struct {
+		was, is client.Object
+		want    bool
+	}{
+		"a component that stops being available":        {component(1, "True"), component(1, "False"), true},
+		"one that somebody changes":                     {component(1, "True"), component(2, "False"), false},
+		"one that has never been available":             {component(1, "False"), component(1, "Unknown"), false},
+		"one that comes back":                           {component(1, "False"), component(1, "True"), false},
+		"a Deployment that loses a pod":                 {deployment(1, 2), deployment(1, 1), true},
+		"a Deployment that is made smaller":             {deployment(1, 2), deployment(2, 1), false},
+		"a Deployment that gains one":                   {deployment(1, 1), deployment(1, 2), false},
+		"a group that is not ready any more":            {groups(2), groups(1), true},
+		"a kind of which we do not know what is a fall": {&corev1.Service{}, &corev1.Service{}, false},
+	}
+	for rule, c := range cases {
+		t.Run(rule, func(t *testing.T) {
+			if got := fell(event.UpdateEvent{ObjectOld: c.was, ObjectNew: c.is}); got != c.want {
+				t.Errorf("fell = %v, want %v", got, c.want)
 			}
 		})
 	}

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -44,6 +46,12 @@ const (
 	// Urgent is what has to be known at once, such as an error.
 	Urgent
 )
+
+// Fell reports whether a condition that was true is not true any more: somebody
+// may have to be woken for it.
+func Fell(was, now []metav1.Condition, condition string) bool {
+	return meta.IsStatusConditionTrue(was, condition) && !meta.IsStatusConditionTrue(now, condition)
+}
 
 // PutOff reports whether this pass over an object ends without a report, to come
 // again later. Nil has no patience.

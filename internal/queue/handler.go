@@ -16,16 +16,21 @@ import (
 // before it is reported on, and before what is looked at for no reason.
 const News = handler.LowPriority / 10
 
+// Alarm is the place of an object that something is wrong with which ran before:
+// ahead of all, since somebody may have to be woken.
+const Alarm = -News
+
 // Gather has whom a handler wakes wait a moment, so that several changes that
 // come together cost one pass. The first change sets the time; later ones do
-// not put it off.
-func Gather(h handler.EventHandler, wait time.Duration, causes *Causes) handler.EventHandler {
-	return gathering{h, wait, causes}
+// not put it off. Then they stand at a place in line.
+func Gather(h handler.EventHandler, wait time.Duration, place int, causes *Causes) handler.EventHandler {
+	return gathering{h, wait, place, causes}
 }
 
 type gathering struct {
 	handler.EventHandler
 	wait   time.Duration
+	place  int
 	causes *Causes
 }
 
@@ -50,7 +55,7 @@ func (g gathering) later(q workqueue.TypedRateLimitingInterface[reconcile.Reques
 	if !ok {
 		return q
 	}
-	return later{inner, g.wait, func(items []reconcile.Request) {
+	return later{inner, g.wait, g.place, func(items []reconcile.Request) {
 		if g.causes != nil {
 			g.causes.note(because(verb, object), items)
 		}
@@ -61,6 +66,7 @@ func (g gathering) later(q workqueue.TypedRateLimitingInterface[reconcile.Reques
 type later struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 	wait   time.Duration
+	place  int
 	joined func([]reconcile.Request)
 }
 
@@ -73,25 +79,21 @@ func (q later) AddWithOpts(o priorityqueue.AddOpts, items ...reconcile.Request) 
 		o.After = q.wait
 	}
 	if o.Priority == nil {
-		o.Priority = new(News)
+		o.Priority = &q.place
 	}
 	q.joined(items)
 	q.PriorityQueue.AddWithOpts(o, items...)
 }
 
-// Pick sends updates that matter at once to one handler and the others, which
-// only add colour, to another; what is made or deleted always matters.
-func Pick(matters func(event.UpdateEvent) bool, soon, late handler.EventHandler) handler.EventHandler {
+// Pick sends each update to the handler that is chosen for it, and what is made
+// or deleted to the usual one.
+func Pick(usual handler.EventHandler, choose func(event.UpdateEvent) handler.EventHandler) handler.EventHandler {
 	return handler.Funcs{
-		CreateFunc:  soon.Create,
-		DeleteFunc:  soon.Delete,
-		GenericFunc: soon.Generic,
+		CreateFunc:  usual.Create,
+		DeleteFunc:  usual.Delete,
+		GenericFunc: usual.Generic,
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			if matters(e) {
-				soon.Update(ctx, e, q)
-				return
-			}
-			late.Update(ctx, e, q)
+			choose(e).Update(ctx, e, q)
 		},
 	}
 }

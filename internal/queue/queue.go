@@ -87,7 +87,8 @@ type line struct {
 	// busy counts the objects that workers have in hand.
 	busy atomic.Int64
 	// asked is whether the last that a worker took stood there because of what a
-	// user did. Those come first, so that all others stand behind them.
+	// user did, or of an alarm. Those come first, so that all others stand behind
+	// them.
 	asked atomic.Bool
 }
 

@@ -139,7 +139,7 @@ func (r *recorded) AddWithOpts(o priorityqueue.AddOpts, _ ...reconcile.Request) 
 func TestChangesOfChildrenAreGathered(t *testing.T) {
 	q := &recorded{}
 	causes := &Causes{}
-	h := Gather(&handler.EnqueueRequestForObject{}, time.Minute, causes)
+	h := Gather(&handler.EnqueueRequestForObject{}, time.Minute, Alarm, causes)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", ResourceVersion: "1"}}
 	h.Create(t.Context(), event.CreateEvent{Object: pod}, q)
 	h.Update(t.Context(), event.UpdateEvent{ObjectOld: pod, ObjectNew: pod}, q)
@@ -151,6 +151,9 @@ func TestChangesOfChildrenAreGathered(t *testing.T) {
 	for _, o := range q.joined {
 		if o.After != time.Minute {
 			t.Errorf("joined after %s", o.After)
+		}
+		if o.Priority == nil || *o.Priority != Alarm && *o.Priority != handler.LowPriority {
+			t.Errorf("joined at %v", o.Priority)
 		}
 	}
 	want := []string{"Pod a created", "Pod a updated", "Pod a deleted", "Pod a noticed"}
@@ -165,8 +168,13 @@ func TestChangesOfChildrenAreGathered(t *testing.T) {
 func TestUpdatesThatOnlyAddColourWaitLonger(t *testing.T) {
 	q := &recorded{}
 	object := &handler.EnqueueRequestForObject{}
-	matters := func(e event.UpdateEvent) bool { return e.ObjectNew.GetGeneration() != e.ObjectOld.GetGeneration() }
-	h := Pick(matters, Gather(object, time.Second, nil), Gather(object, time.Minute, nil))
+	soon, late := Gather(object, time.Second, News, nil), Gather(object, time.Minute, News, nil)
+	h := Pick(soon, func(e event.UpdateEvent) handler.EventHandler {
+		if e.ObjectNew.GetGeneration() != e.ObjectOld.GetGeneration() {
+			return soon
+		}
+		return late
+	})
 	was := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1", Generation: 1}}
 	is := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "2", Generation: 2}}
 	h.Create(t.Context(), event.CreateEvent{Object: was}, q)

@@ -111,15 +111,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 		return reconcile.Result{}, nil
 	}
 	err = errors.Join(unrendered, err)
-	if result, off := r.Patience.PutOff(dcd.UID, tidings(snap, err), r.Clock.Now()); off {
+	progress := render.Progress(g, snap, platform)
+	if result, off := r.Patience.PutOff(dcd.UID, tidings(dcd, r.status(dcd, progress, err), snap, err), r.Clock.Now()); off {
 		return result, nil
 	}
-	return r.report(ctx, dcd, render.Progress(g, snap, platform), err)
+	return r.report(ctx, dcd, progress, err)
 }
 
-func tidings(s snapshot.Snapshot, err error) controller.Tidings {
+func tidings(dcd *v1alpha1.DynamoComponentDeployment, now v1alpha1.DynamoComponentDeploymentStatus, s snapshot.Snapshot, err error) controller.Tidings {
 	switch {
 	case err != nil:
+		return controller.Urgent
+	case dcd.Status.ObservedGeneration == dcd.Generation && controller.Fell(dcd.Status.Conditions, now.Conditions, v1alpha1.ConditionAvailable):
 		return controller.Urgent
 	case len(s.Written) > 0:
 		return controller.UnderWay
@@ -191,11 +194,14 @@ func sets(s snapshot.Snapshot) []string {
 	return names
 }
 
+func (r *Reconciler) status(dcd *v1alpha1.DynamoComponentDeployment, p workload.Progress, err error) v1alpha1.DynamoComponentDeploymentStatus {
+	return status.Component(dcd, p, err, metav1.NewTime(r.Clock.Now()))
+}
+
 // report tells what was seen before the writes; the watch on the children
 // brings the next truth, and the clock that nothing has moved.
 func (r *Reconciler) report(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment, p workload.Progress, err error) (reconcile.Result, error) {
-	now := status.Component(dcd, p, err, metav1.NewTime(r.Clock.Now()))
-	result, err := controller.Report(ctx, r.Client, dcd, &dcd.Status, now, err)
+	result, err := controller.Report(ctx, r.Client, dcd, &dcd.Status, r.status(dcd, p, err), err)
 	if err == nil && result.IsZero() && !p.Due.IsZero() {
 		result.RequeueAfter = max(time.Second, p.Due.Sub(r.Clock.Now()))
 	}

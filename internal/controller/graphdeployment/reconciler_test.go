@@ -23,6 +23,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
@@ -158,5 +159,37 @@ func TestAGraphIsTakenDownWhereItRunsBeforeItIsMadeElsewhere(t *testing.T) {
 	expect(v1alpha1.ReasonServicesNotReady)
 	if len(s.writes) > 0 {
 		t.Errorf("a pass with nothing to do wrote %v", s.writes)
+	}
+}
+
+func TestTidings(t *testing.T) {
+	ready := func(is metav1.ConditionStatus) []metav1.Condition {
+		return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: is}}
+	}
+	component := func(generation, told int64) *v1alpha1.DynamoComponentDeployment {
+		return &v1alpha1.DynamoComponentDeployment{
+			ObjectMeta: metav1.ObjectMeta{Generation: generation},
+			Status:     v1alpha1.DynamoComponentDeploymentStatus{ObservedGeneration: told},
+		}
+	}
+	for rule, c := range map[string]struct {
+		told     int64
+		was, now metav1.ConditionStatus
+		seen     world
+		err      error
+		want     controller.Tidings
+	}{
+		"a graph that fails though nobody changed it is an alarm": {1, "True", "False", world{}, nil, controller.Urgent},
+		"one that was changed is on its way":                      {0, "True", "False", world{Snapshot: snapshot.Snapshot{Owned: []graph.Object{component(2, 1)}}}, nil, controller.UnderWay},
+		"one that was never ready has nothing to lose":            {1, "False", "False", world{}, nil, controller.Settled},
+		"an error is told at once":                                {1, "True", "True", world{}, apierrors.NewTimeoutError("slow", 1), controller.Urgent},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
+			dgd.Status.ObservedGeneration, dgd.Status.Conditions = c.told, ready(c.was)
+			if got := c.seen.tidings(dgd, v1alpha1.DynamoGraphDeploymentStatus{Conditions: ready(c.now)}, c.err); got != c.want {
+				t.Errorf("tidings = %v, want %v", got, c.want)
+			}
+		})
 	}
 }

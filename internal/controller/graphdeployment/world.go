@@ -91,11 +91,14 @@ type world struct {
 }
 
 // tidings weighs a status: how far a restart is must be written down before the
-// next pass, and children have settled when nothing was written in this pass and
-// every component has said something about what it was last told.
+// next pass, a graph that nobody changed and that fails is somebody's alarm, and
+// children have settled when nothing was written in this pass and every component
+// has said something about what it was last told.
 func (w world) tidings(dgd *v1alpha1.DynamoGraphDeployment, now v1alpha1.DynamoGraphDeploymentStatus, err error) controller.Tidings {
 	switch {
 	case err != nil || !equality.Semantic.DeepEqual(now.Restart, dgd.Status.Restart):
+		return controller.Urgent
+	case dgd.Status.ObservedGeneration == dgd.Generation && controller.Fell(dgd.Status.Conditions, now.Conditions, v1alpha1.ConditionReady):
 		return controller.Urgent
 	case len(w.Written) > 0 || slices.ContainsFunc(w.Owned, func(o graph.Object) bool {
 		dcd, ok := o.(*v1alpha1.DynamoComponentDeployment)
