@@ -36,7 +36,10 @@ func TestProgramsDoNotContainKubernetes(t *testing.T) {
 // The linter sees to clocks and loggers; what a package reaches through others is
 // seen only here.
 func TestPurePackagesReachNoClient(t *testing.T) {
-	pure := []string{"graph", "model", "fault", "snapshot", "validation", "workload/...", "render/...", "status", "commandline", "backend", "rollout", "cause", "request", "foreign", "manifest", "definition", "profile/bundle", "profile/report", "profile/result", "profile/search"}
+	pure := []string{
+		"graph", "model", "fault", "snapshot", "validation", "workload/...", "render/...", "status", "commandline", "backend", "rollout", "cause",
+		"request", "foreign", "manifest", "definition", "perfmodel", "profile/bundle", "profile/report", "profile/result", "profile/search",
+	}
 	forbidden := []string{"k8s.io/client-go/", "sigs.k8s.io/controller-runtime", module + "/internal/observe", module + "/internal/apply"}
 	for _, name := range pure {
 		for _, dep := range dependencies(t, "./internal/"+name) {
