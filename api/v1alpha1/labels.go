@@ -98,6 +98,9 @@ const (
 	// AnnotationMaxSurge and AnnotationMaxUnavailable tune a rolling update.
 	AnnotationMaxSurge       = "nvidia.com/deployment-rolling-update-max-surge"
 	AnnotationMaxUnavailable = "nvidia.com/deployment-rolling-update-max-unavailable"
+	// AnnotationMinReadySeconds is how long a new pod of a Deployment must stay
+	// ready before it counts and an old one goes for it.
+	AnnotationMinReadySeconds = "nvidia.com/deployment-min-ready-seconds"
 )
 
 // Annotations on services that other operators of this API honoured. They have

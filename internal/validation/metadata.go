@@ -2,6 +2,7 @@ package validation
 
 import (
 	"regexp"
+	"strconv"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -37,6 +38,11 @@ func strategy(annotations map[string]string, at *field.Path) field.ErrorList {
 	for _, key := range []string{v1alpha1.AnnotationMaxSurge, v1alpha1.AnnotationMaxUnavailable} {
 		if value, set := annotations[key]; set && value != "" && !share.MatchString(value) {
 			errs = append(errs, field.Invalid(at.Key(key), value, "is neither a number such as 1 nor a share such as 25%"))
+		}
+	}
+	if value := annotations[v1alpha1.AnnotationMinReadySeconds]; value != "" {
+		if _, err := strconv.ParseUint(value, 10, 16); err != nil {
+			errs = append(errs, field.Invalid(at.Key(v1alpha1.AnnotationMinReadySeconds), value, "is no number of seconds such as 30, or too large a one"))
 		}
 	}
 	return errs

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cause"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 )
@@ -175,6 +176,37 @@ func TestARolloutThatCannotProgress(t *testing.T) {
 				namespace, said.Reason, told.Seconds(), said.Message, len(failed), len(asked))
 		})
 	}
+}
+
+// What is ready and dies a moment later must not have taken an old engine's place.
+func TestAnEngineThatDiesOnceItIsReady(t *testing.T) {
+	w := newWorld(t, "crash-later", 8*time.Minute)
+	w.apply(strings.Replace(disaggregated, "subComponentType: decode\n",
+		"subComponentType: decode\n      annotations: {"+v1alpha1.AnnotationMinReadySeconds+`: "30"}`+"\n", 1))
+	w.answers()
+	before := w.pods(w.ctx)
+	old := w.old(before)
+
+	w.patch(`{"decode":{"envs":[{"name":"MOCKER_CRASH_AFTER","value":"10s"}]}}`)
+	newcomer := func(ctx context.Context, is func(corev1.Pod) bool) error {
+		for _, pod := range w.pods(ctx) {
+			if !slices.ContainsFunc(before, func(b corev1.Pod) bool { return b.UID == pod.UID }) && is(pod) {
+				return nil
+			}
+		}
+		return errors.New("it is not")
+	}
+	w.eventually("the new engine to be ready", func(ctx context.Context) error { return newcomer(ctx, isReady) })
+	w.eventually("the new engine to die twice", func(ctx context.Context) error {
+		return newcomer(ctx, func(pod corev1.Pod) bool {
+			return len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].RestartCount >= 2
+		})
+	})
+	err := old(w.pods(w.ctx))
+	if err != nil {
+		t.Error(err)
+	}
+	summary.Line(t, "an engine that was ready and died twice: old pods replaced by it: %v", err != nil)
 }
 
 // old remembers pods and tells later whether each of them is still there, ready

@@ -56,6 +56,7 @@ func TestEveryBadInputIsAnErrorOfAField(t *testing.T) {
 		"a variable without a name":                  {graphOf(`{services: {a: {envs: [{name: "", value: x}]}}}`), "spec.services[a].envs[0].name"},
 		"a deployment config that is no JSON":        {graphOf(`{services: {a: {envs: [{name: DYN_DEPLOYMENT_CONFIG, value: "{"}]}}}`), "spec.services[a].envs[DYN_DEPLOYMENT_CONFIG]"},
 		"a deployment config with a bad quantity":    {graphOf(`{services: {a: {envs: [{name: DYN_DEPLOYMENT_CONFIG, value: '{"a":{"ServiceArgs":{"resources":{"cpu":"x"}}}}'}]}}}`), "spec.services[a].envs[DYN_DEPLOYMENT_CONFIG].requests.cpu"},
+		"a time to stay ready that is no number":     {graphOf(`{services: {a: {annotations: {nvidia.com/deployment-min-ready-seconds: 30s}}}}`), "spec.services[a].annotations[nvidia.com/deployment-min-ready-seconds]"},
 		"a surge that is no number":                  {graphOf(`{services: {a: {annotations: {nvidia.com/deployment-rolling-update-max-surge: some}}}}`), "spec.services[a].annotations[nvidia.com/deployment-rolling-update-max-surge]"},
 		"TensorRT-LLM on nodes without GPUs":         {worker(`multinode: {}, extraPodSpec: {mainContainer: {args: [python3 -m dynamo.trtllm]}}`), "spec.services[w].resources.limits.gpu"},
 		"nodes with nothing to run":                  {worker(`multinode: {}`), "spec.services[w].extraPodSpec.mainContainer.args"},

@@ -136,6 +136,7 @@ var switches = []string{
 	v1alpha1.AnnotationDeploymentStrategy,
 	v1alpha1.AnnotationMaxSurge,
 	v1alpha1.AnnotationMaxUnavailable,
+	v1alpha1.AnnotationMinReadySeconds,
 }
 
 // join unites maps, later ones winning; nil when there is nothing.

@@ -2,8 +2,10 @@
 package deployment
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -41,6 +43,7 @@ func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, erro
 
 func deployment(c graph.Component, template corev1.PodTemplateSpec, deadline time.Duration) *appsv1.Deployment {
 	annotations := c.ObjectAnnotations()
+	least := minReady(annotations)
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: c.ObjectName, Namespace: c.Namespace, Labels: c.ObjectLabels(), Annotations: annotations,
@@ -51,18 +54,37 @@ func deployment(c graph.Component, template corev1.PodTemplateSpec, deadline tim
 			Strategy: strategy(annotations),
 			Template: template,
 
-			ProgressDeadlineSeconds: seconds(deadline),
+			MinReadySeconds:         int32(least / time.Second),
+			ProgressDeadlineSeconds: seconds(deadline, least),
 		},
 	}
 }
 
+// theirs is the API server's own deadline for progress.
+const theirs = 10 * time.Minute
+
 // seconds says a deadline only where it is not the server's own, so that objects
-// stay as they are for those who do not ask for another.
-func seconds(deadline time.Duration) *int32 {
-	if deadline == 0 || deadline == 10*time.Minute {
+// stay as they are for those who do not ask for another. It is longer than a pod
+// has to stay ready, or no rollout could keep it.
+func seconds(deadline, least time.Duration) *int32 {
+	deadline = cmp.Or(deadline, theirs)
+	if deadline <= least {
+		deadline += least
+	}
+	if deadline == theirs {
 		return nil
 	}
 	return new(int32(deadline / time.Second))
+}
+
+// minReady is how long a pod must stay ready to count. What is no number was
+// refused by validation.
+func minReady(annotations map[string]string) time.Duration {
+	n, err := strconv.ParseUint(annotations[v1alpha1.AnnotationMinReadySeconds], 10, 16)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(n) * time.Second
 }
 
 // strategy reads how the user wants pods replaced. Recreate is for clusters

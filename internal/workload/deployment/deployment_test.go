@@ -24,6 +24,32 @@ func TestADeadlineIsSaidWhereItIsNotTheServersOwn(t *testing.T) {
 	}
 }
 
+func TestAPodStaysReadyBeforeItCounts(t *testing.T) {
+	for rule, c := range map[string]struct {
+		asked           string
+		deadline        time.Duration
+		least           int32
+		deadlineSeconds *int32
+	}{
+		"not unless asked":                       {"", 0, 0, nil},
+		"as long as asked":                       {"30", 0, 30, nil},
+		"and the deadline is longer than that":   {"900", 10 * time.Minute, 900, new(int32(1500))},
+		"a deadline that is long enough is kept": {"30", time.Hour, 30, new(int32(3600))},
+		"what is no number is not asked":         {"soon", 0, 0, nil},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			component := graph.Component{Annotations: map[string]string{v1alpha1.AnnotationMinReadySeconds: c.asked}}
+			spec := deployment(component, corev1.PodTemplateSpec{}, c.deadline).Spec
+			if spec.MinReadySeconds != c.least {
+				t.Errorf("%d s", spec.MinReadySeconds)
+			}
+			if diff := cmp.Diff(c.deadlineSeconds, spec.ProgressDeadlineSeconds); diff != "" {
+				t.Error("deadline: -want +got", diff)
+			}
+		})
+	}
+}
+
 func TestProgress(t *testing.T) {
 	c := graph.Component{ObjectName: "chat-decode", Replicas: 2}
 	ready := appsv1.DeploymentStatus{ObservedGeneration: 3, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2}
