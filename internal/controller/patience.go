@@ -78,8 +78,9 @@ func (p *Patience) PutOff(uid types.UID, what Tidings, now time.Time) (reconcile
 		p.since = map[types.UID]time.Time{}
 	}
 	p.since[uid] = since
-	// Each look costs something too, so they become rarer.
-	again := max(p.For, waited)
+	// Each look costs something too, so they become rarer, but not so rare that
+	// the end of a crowd is missed for long.
+	again := min(max(p.For, waited), most)
 	if waited < most {
 		again = min(again, most-waited)
 	}
