@@ -183,7 +183,7 @@ func TestPatience(t *testing.T) {
 		{"a crowd", true, UnderWay, now, time.Second},
 		{"does not hold reports up for ever", true, UnderWay, now.Add(time.Minute), 0},
 		{"the next one in the crowd", true, UnderWay, now, time.Second},
-		{"waits until the last that came through is a while ago", true, UnderWay, now.Add(time.Minute + 100*time.Millisecond), time.Minute},
+		{"waits until the last that came through is a while ago", true, UnderWay, now.Add(time.Minute + 100*time.Millisecond), time.Minute + 100*time.Millisecond},
 		{"and then comes through", true, UnderWay, now.Add(time.Minute + 200*time.Millisecond), 0},
 	} {
 		pressing = step.pressing

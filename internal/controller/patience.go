@@ -35,6 +35,11 @@ type Patience struct {
 // usually put off for: a few in a hundred of what an API server can take.
 const perPatience = 5
 
+// rarest is how many times as long as a report waits there is at most between two
+// looks at an object. With thousands of them, a look at each every minute was a
+// quarter of what the operator did.
+const rarest = 5
+
 // Tidings say how much a report on an object matters now.
 type Tidings int
 
@@ -80,7 +85,7 @@ func (p *Patience) PutOff(uid types.UID, what Tidings, now time.Time) (reconcile
 	p.since[uid] = since
 	// Each look costs something too, so they become rarer, but not so rare that
 	// the end of a crowd is missed for long.
-	again := min(max(p.For, waited), most)
+	again := min(max(p.For, waited), rarest*most)
 	if waited < most {
 		again = min(again, most-waited)
 	}
