@@ -118,9 +118,6 @@ func limit(ctx context.Context, bin string, size scale, all []unstructured.Unstr
 		return bareResult{}, err
 	}
 	defer s.tearDown()
-	if err := s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elsewhere}}); err != nil {
-		return bareResult{}, err
-	}
 	for _, first := range firstOfEachKind(all) {
 		if err := write(ctx, s.client, copyTo(elsewhere, &first)); err != nil {
 			return bareResult{}, fmt.Errorf("warm up: %w", err)

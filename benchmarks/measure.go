@@ -172,8 +172,10 @@ func setUp(ctx context.Context, bin string, controllers bool) (*stage, error) {
 	if err := c.InstallAPI(ctx); err != nil {
 		return nil, errors.Join(err, c.Down(ctx))
 	}
-	if err := s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-		return nil, errors.Join(err, c.Down(ctx))
+	for _, name := range []string{namespace, elsewhere} {
+		if err := s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return nil, errors.Join(err, c.Down(ctx))
+		}
 	}
 	return s, nil
 }
@@ -181,9 +183,6 @@ func setUp(ctx context.Context, bin string, controllers bool) (*stage, error) {
 // warmUp has one graph made elsewhere: an API server reads its schemas when they
 // are first needed, which is nobody's work in particular.
 func (s *stage) warmUp(ctx context.Context) error {
-	if err := s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elsewhere}}); err != nil {
-		return err
-	}
 	first := newGraph(0, "1")
 	first.Namespace = elsewhere
 	if err := s.client.Create(ctx, first); err != nil {

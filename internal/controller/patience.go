@@ -36,8 +36,7 @@ type Patience struct {
 const perPatience = 5
 
 // rarest is how many times as long as a report waits there is at most between two
-// looks at an object. With thousands of them, a look at each every minute was a
-// quarter of what the operator did.
+// looks at an object: one at each of thousands every minute adds up.
 const rarest = 5
 
 // Tidings say how much a report on an object matters now.
