@@ -31,7 +31,7 @@ func (p *parts) controllerOf(kind client.Object) *ctrl.Builder {
 		WithOptions(ctrlcontroller.Options{
 			MaxConcurrentReconciles: p.config.Controller.WorkersOf(nameOf(kind)),
 			RateLimiter:             queue.Backoff(backoff.BaseDelay.Duration, backoff.MaxDelay.Duration),
-			NewQueue:                p.lines.New,
+			NewQueue:                p.lines.Level(level[nameOf(kind)]),
 		})
 }
 
@@ -151,3 +151,6 @@ var wellBeing = map[string]string{
 	v1alpha1.KindDynamoModel:                         v1alpha1.ConditionEndpointsReady,
 	v1alpha1.KindDynamoGraphDeploymentRequest:        v1alpha1.ConditionValidation,
 }
+
+// level is how far below what a user writes the objects of a kind are.
+var level = map[string]int{v1alpha1.KindDynamoComponentDeployment: 1}

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -19,8 +20,7 @@ import (
 // reported. In a crowd those whose time has come are let through one by one, so
 // that they do not take what the crowd waits for. The zero value has no patience.
 type Patience struct {
-	// For is how long reports on children under way are put off at most; in a
-	// crowd, sixty times as long.
+	// For is how long reports on children under way are put off at most.
 	For time.Duration
 	// Pressing reports whether users wait for something to be made or changed.
 	Pressing func() bool
@@ -29,14 +29,18 @@ type Patience struct {
 	since map[types.UID]time.Time
 	// passed is when the last one was let through a crowd.
 	passed time.Time
+	swept  time.Time
 }
+
+// crowded is how many times as long reports are put off in a crowd.
+const crowded = 60
 
 // perPatience is how many reports a crowd lets through in the time that one is
 // usually put off for: a few in a hundred of what an API server can take.
 const perPatience = 5
 
-// rarest is how many times as long as a report waits there is at most between two
-// looks at an object: one at each of thousands every minute adds up.
+// rarest is how many times as long as a report waits in a crowd there is at most
+// between two looks at an object: one at each of thousands every minute adds up.
 const rarest = 5
 
 // Tidings say how much a report on an object matters now.
@@ -82,13 +86,25 @@ func (p *Patience) PutOff(uid types.UID, what Tidings, now time.Time) (reconcile
 		p.since = map[types.UID]time.Time{}
 	}
 	p.since[uid] = since
-	// Each look costs something too, so they become rarer, but not so rare that
-	// the end of a crowd is missed for long.
-	again := min(max(p.For, waited), rarest*most)
-	if waited < most {
-		again = min(again, most-waited)
+	p.sweep(now)
+	place, again := queue.News, most-waited
+	if crowd {
+		place = queue.Lull
 	}
-	return reconcile.Result{RequeueAfter: again, Priority: new(queue.News)}, true
+	if again <= 0 { // each look costs something too, so they become rarer
+		again = min(waited, rarest*most)
+	}
+	return reconcile.Result{RequeueAfter: again, Priority: &place}, true
+}
+
+// sweep forgets, every now and then, those that were deleted while they waited.
+func (p *Patience) sweep(now time.Time) {
+	old := 2 * rarest * crowded * p.For
+	if now.Sub(p.swept) < old {
+		return
+	}
+	p.swept = now
+	maps.DeleteFunc(p.since, func(_ types.UID, since time.Time) bool { return now.Sub(since) > old })
 }
 
 // most is how long a report is put off, and whether because of a crowd.
@@ -97,7 +113,7 @@ func (p *Patience) most(what Tidings) (most time.Duration, crowd bool) {
 	case what == Urgent:
 		return 0, false
 	case p.Pressing != nil && p.Pressing():
-		return 60 * p.For, true
+		return crowded * p.For, true
 	case what == UnderWay:
 		return p.For, false
 	default:

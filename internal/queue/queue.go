@@ -5,6 +5,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -23,16 +24,20 @@ type Lines struct {
 	closed atomic.Bool
 }
 
-// New makes the queue of one controller.
-func (l *Lines) New(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-	made := &line{
-		PriorityQueue: priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter }),
-		closed:        &l.closed,
+// Level returns what makes the queue of one controller. Owners are at a lower
+// level than what they own.
+func (l *Lines) Level(level int) func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+		made := &line{
+			PriorityQueue: priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter }),
+			lines:         l,
+			level:         level,
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.all = append(l.all, made)
+		return made
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all = append(l.all, made)
-	return made
 }
 
 // Backoff doubles the wait of an object with each failure in a row.
@@ -70,6 +75,19 @@ func (l *Lines) Pressing() bool {
 	return slices.ContainsFunc(l.all, func(q *line) bool { return q.asked.Load() && q.Len() > 0 })
 }
 
+// lull calls some of those who wait for a lull, if there is one: first those who
+// are owned, since what is told of an owner is made of what is told of them.
+func (l *Lines) lull() {
+	l.mu.Lock()
+	waiting := slices.DeleteFunc(slices.Clone(l.all), func(q *line) bool { return q.room.empty() })
+	l.mu.Unlock()
+	if len(waiting) == 0 || l.Pressing() {
+		return
+	}
+	next := slices.MaxFunc(waiting, func(a, b *line) int { return cmp.Compare(a.level, b.level) })
+	next.AddWithOpts(priorityqueue.AddOpts{Priority: new(News)}, next.room.call(called)...)
+}
+
 func (l *Lines) left() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,7 +101,10 @@ func (l *Lines) left() int {
 // line is one controller's queue; it can be closed to newcomers.
 type line struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
-	closed *atomic.Bool
+	lines *Lines
+	level int
+	// room is where those wait who come when there is a lull.
+	room room
 	// busy counts the objects that workers have in hand.
 	busy atomic.Int64
 	// asked is whether the last that a worker took stood there because of what a
@@ -105,9 +126,13 @@ func (q *line) AddRateLimited(item reconcile.Request) {
 }
 
 func (q *line) AddWithOpts(o priorityqueue.AddOpts, items ...reconcile.Request) {
-	if !q.closed.Load() {
-		q.PriorityQueue.AddWithOpts(o, items...)
+	if q.lines.closed.Load() {
+		return
 	}
+	if o.Priority != nil && *o.Priority == Lull {
+		q.room.enter(items...)
+	}
+	q.PriorityQueue.AddWithOpts(o, items...)
 }
 
 func (q *line) Get() (item reconcile.Request, shutdown bool) {
@@ -120,6 +145,7 @@ func (q *line) GetWithPriority() (item reconcile.Request, priority int, shutdown
 	if !shutdown {
 		q.busy.Add(1)
 		q.asked.Store(priority > News)
+		q.room.leave(item)
 	}
 	return item, priority, shutdown
 }
@@ -127,4 +153,5 @@ func (q *line) GetWithPriority() (item reconcile.Request, priority int, shutdown
 func (q *line) Done(item reconcile.Request) {
 	q.PriorityQueue.Done(item)
 	q.busy.Add(-1)
+	q.lines.lull()
 }

@@ -21,7 +21,7 @@ func request(name string) reconcile.Request {
 
 func newLine(t *testing.T, lines *Lines) *line {
 	t.Helper()
-	q := lines.New(t.Name(), Backoff(time.Millisecond, time.Second)).(*line)
+	q := lines.Level(len(lines.all))(t.Name(), Backoff(time.Millisecond, time.Second)).(*line)
 	t.Cleanup(q.ShutDown)
 	return q
 }
@@ -124,6 +124,63 @@ func TestWhatUsersAskedForIsPressingWhileItStandsInLine(t *testing.T) {
 	look("what a user did is under way, and more stands behind it", true)
 	take(t, asked)
 	look("the last of them is in hand", false)
+}
+
+func TestThoseWhoWaitForALullComeOnceNothingThatUsersAskedForStandsInLine(t *testing.T) {
+	lines := &Lines{}
+	asked, told := newLine(t, lines), newLine(t, lines)
+	look := func(rule string, want int) {
+		t.Helper()
+		if got := told.Len(); got != want {
+			t.Errorf("%s: %d stand in line, want %d", rule, got, want)
+		}
+	}
+	for _, name := range []string{"a", "b"} {
+		asked.Add(request(name))
+	}
+	first := take(t, asked)
+	for _, name := range []string{"1", "2", "3", "4", "5"} {
+		told.AddWithOpts(priorityqueue.AddOpts{After: time.Hour, Priority: new(Lull)}, request(name))
+	}
+	told.Add(request("5"))
+	told.Done(take(t, told))
+	asked.Done(first)
+	look("more stands behind what a user did", 0)
+	asked.Done(take(t, asked))
+	look("the last of it is done, so the first come", called)
+	for _, want := range []string{"1", "2"} {
+		if got := take(t, told).Name; got != want {
+			t.Errorf("%s came, want %s", got, want)
+		}
+	}
+	told.AddWithOpts(priorityqueue.AddOpts{After: time.Hour, Priority: new(Lull)}, request("1"))
+	told.Done(request("1"))
+	look("each calls others", called)
+	told.Done(request("2"))
+	look("one that waited longer comes first, one that was there for another reason does not", 3)
+	var last string
+	for range 3 {
+		last = take(t, told).Name
+	}
+	if last != "1" || !told.room.empty() {
+		t.Errorf("%s came last; %v are left", last, told.room.in)
+	}
+}
+
+func TestOwnersWaitUntilWhatTheyOwnHasBeenCalled(t *testing.T) {
+	lines := &Lines{}
+	owners, owned := newLine(t, lines), newLine(t, lines)
+	for _, q := range []*line{owners, owned} {
+		q.AddWithOpts(priorityqueue.AddOpts{After: time.Hour, Priority: new(Lull)}, request("a"))
+	}
+	owners.Done(request("something"))
+	if owners.Len() != 0 || owned.Len() != 1 {
+		t.Errorf("%d owners and %d owned stand in line, want 0 and 1", owners.Len(), owned.Len())
+	}
+	owned.Done(take(t, owned))
+	if owners.Len() != 1 {
+		t.Error("the owner was not called")
+	}
 }
 
 // recorded is a queue that remembers how somebody joined it.
