@@ -101,15 +101,16 @@ func operate(ctx context.Context, o options, size scale) (result, []unstructured
 	if err != nil {
 		return r, nil, fmt.Errorf("list what was made: %w", err)
 	}
-	// Without a garbage collector the children of a deleted graph stay, so only
-	// a whole control plane has something to measure.
-	if size.controllers {
-		p, err := s.phase(ctx, "delete", func(ctx context.Context) error { return s.delete(ctx) })
-		if err != nil {
-			return r, nil, fmt.Errorf("delete: %w", err)
+	p, err := s.phase(ctx, "delete", func(ctx context.Context) error {
+		if size.controllers {
+			return s.delete(ctx)
 		}
-		r.Phases = append(r.Phases, p)
+		return s.collect(ctx, all)
+	})
+	if err != nil {
+		return r, nil, fmt.Errorf("delete: %w", err)
 	}
+	r.Phases = append(r.Phases, p)
 	return r, all, nil
 }
 
@@ -244,6 +245,20 @@ func (s *stage) delete(ctx context.Context) error {
 	if err := s.client.DeleteAllOf(ctx, &v1alpha1.DynamoGraphDeployment{}, client.InNamespace(namespace)); err != nil {
 		return err
 	}
+	return s.gone(ctx)
+}
+
+// collect deletes graphs and then what they own, as the garbage collector of a
+// whole control plane would.
+func (s *stage) collect(ctx context.Context, all []unstructured.Unstructured) error {
+	err := each(ctx, len(all), func(ctx context.Context, i int) error { return s.client.Delete(ctx, &all[i]) })
+	if err != nil {
+		return err
+	}
+	return s.gone(ctx)
+}
+
+func (s *stage) gone(ctx context.Context) error {
 	return s.until(ctx, "nothing to be left", func(ctx context.Context) error {
 		for _, kind := range childKinds {
 			n, err := s.count(ctx, namespace, kind)

@@ -18,8 +18,9 @@ func writePage(folder string, results []result) error {
 plane. The limit is a bare client that makes the same objects in the same run on another fresh
 control plane, with as many requests under way as the operator may have. Requests are counted by
 the API server's audit log; renewing a lease is left out. A graph is created when all its children
-exist; one graph is made before, so that a cold API server is not what is measured. Of runs of up
-to 100 graphs, which take seconds, the middle one of three is shown.
+exist; one graph is made before, so that a cold API server is not what is measured. Where there is
+no controller manager, the benchmark deletes what deleted graphs own, as a garbage collector does.
+Of runs of up to 100 graphs, which take seconds, the middle one of three is shown.
 
 No client's time is in proportion to the number of graphs: whenever the API server of Kubernetes
 1.37 gives a Service an address, it goes through all addresses in use, twice, to count them. With

@@ -35,7 +35,7 @@ func TestARunOutsideItsRangeFails(t *testing.T) {
 		"too slow":                 {[]result{sample(100, 21*time.Second, 10*time.Second, 1900, 0)}, "times the bare client"},
 		"too many writes":          {[]result{sample(100, 15*time.Second, 10*time.Second, 2100, 0)}, "writes a graph"},
 		"too large after a while":  {[]result{later(sample(100, 15*time.Second, 10*time.Second, 1900, 0), 300<<20)}, "MiB"},
-		"writes when idle":         {[]result{sample(100, 15*time.Second, 10*time.Second, 1900, 1)}, "while idle"},
+		"writes when idle":         {[]result{sample(100, 15*time.Second, 10*time.Second, 1900, 1)}, "phase idle"},
 		"much slower than before":  {[]result{sample(200, 15*time.Second, 10*time.Second, 1900, 0)}, "at most 1.44"},
 		"grows more than linearly": {[]result{sample(100, time.Second, time.Second, 1000, 0), sample(1000, 20*time.Second, 10*time.Second, 10000, 0)}, "time grows"},
 		"grows as the API server":  {[]result{sample(100, time.Second, time.Second, 1000, 0), sample(1000, 20*time.Second, 20*time.Second, 10000, 0)}, ""},
@@ -55,5 +55,18 @@ func TestQuantileIsOfThePhaseAlone(t *testing.T) {
 	after := map[float64]float64{0.1: 90, 1: 200, math.Inf(1): 200}
 	if got := quantile(before, after, 0.5); got != 1 {
 		t.Errorf("the median is at most %v", got)
+	}
+}
+
+func TestWhatTheOperatorTakesLongerForIsTold(t *testing.T) {
+	const told = "Of the 9.0 s more that the operator takes, about 2.0 s are the price of that, 6.0 s the price of further writes, and 1.0 s are left"
+	r := sample(100, 19*time.Second, 10*time.Second, 1400, 0)
+	r.Patched = bareResult{Objects: 1000, Wall: 12 * time.Second}
+	if got := r.comparison(); !strings.Contains(got, told) {
+		t.Errorf("%q does not hold %q", got, told)
+	}
+	r.Phases[0].Wall = 11 * time.Second
+	if got := r.comparison(); strings.Contains(got, "Of the") {
+		t.Errorf("shares that cannot be: %q", got)
 	}
 }
