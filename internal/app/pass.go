@@ -31,7 +31,7 @@ func (p *parts) controllerOf(kind client.Object) *ctrl.Builder {
 		WithOptions(ctrlcontroller.Options{
 			MaxConcurrentReconciles: p.config.Controller.WorkersOf(nameOf(kind)),
 			RateLimiter:             queue.Backoff(backoff.BaseDelay.Duration, backoff.MaxDelay.Duration),
-			NewQueue:                p.lines.Level(level[nameOf(kind)]),
+			NewQueue:                p.lines.At(depth[nameOf(kind)]),
 		})
 }
 
@@ -152,5 +152,5 @@ var wellBeing = map[string]string{
 	v1alpha1.KindDynamoGraphDeploymentRequest:        v1alpha1.ConditionValidation,
 }
 
-// level is how far below what a user writes the objects of a kind are.
-var level = map[string]int{v1alpha1.KindDynamoComponentDeployment: 1}
+// depth is how many owners the objects of a kind usually have above them.
+var depth = map[string]int{v1alpha1.KindDynamoComponentDeployment: 1}

@@ -29,7 +29,8 @@ type Patience struct {
 	since map[types.UID]time.Time
 	// passed is when the last one was let through a crowd.
 	passed time.Time
-	swept  time.Time
+	// swept is when those that are gone were last forgotten.
+	swept time.Time
 }
 
 // crowded is how many times as long reports are put off in a crowd.

@@ -24,14 +24,14 @@ type Lines struct {
 	closed atomic.Bool
 }
 
-// Level returns what makes the queue of one controller. Owners are at a lower
-// level than what they own.
-func (l *Lines) Level(level int) func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+// At returns what makes the queue of one controller. The depth of its objects is
+// how many owners are above them.
+func (l *Lines) At(depth int) func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 		made := &line{
 			PriorityQueue: priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter }),
 			lines:         l,
-			level:         level,
+			depth:         depth,
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -84,7 +84,7 @@ func (l *Lines) lull() {
 	if len(waiting) == 0 || l.Pressing() {
 		return
 	}
-	next := slices.MaxFunc(waiting, func(a, b *line) int { return cmp.Compare(a.level, b.level) })
+	next := slices.MaxFunc(waiting, func(a, b *line) int { return cmp.Compare(a.depth, b.depth) })
 	next.AddWithOpts(priorityqueue.AddOpts{Priority: new(News)}, next.room.call(called)...)
 }
 
@@ -102,7 +102,7 @@ func (l *Lines) left() int {
 type line struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 	lines *Lines
-	level int
+	depth int
 	// room is where those wait who come when there is a lull.
 	room room
 	// busy counts the objects that workers have in hand.

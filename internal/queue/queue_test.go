@@ -21,7 +21,7 @@ func request(name string) reconcile.Request {
 
 func newLine(t *testing.T, lines *Lines) *line {
 	t.Helper()
-	q := lines.Level(len(lines.all))(t.Name(), Backoff(time.Millisecond, time.Second)).(*line)
+	q := lines.At(len(lines.all))(t.Name(), Backoff(time.Millisecond, time.Second)).(*line)
 	t.Cleanup(q.ShutDown)
 	return q
 }

@@ -270,7 +270,7 @@ func TestTheAuditLogHoldsNoReadsOfPeople(t *testing.T) {
 	}
 	// The log is written behind the answers. A write that came after the read is
 	// in it when the read would be.
-	after := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "after-the-read"}}
+	after := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "after-the-read-in-" + ns}}
 	if _, err := client.CoreV1().ConfigMaps(ns).Create(t.Context(), after, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
