@@ -41,8 +41,11 @@ func addRequests(ctx context.Context, p *parts) error {
 		b = b.Watches(c.Object, ownerHandler(p, kind), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
 	}
 	err = b.Complete(p.guarded(kind, recorder, reconcile.AsReconciler(p.GetClient(), &request.Reconciler{
-		Client:    p.GetClient(),
-		World:     observe.Requests{Facts: p.facts, Kept: kept, ClusterWide: p.config.Requests().Scope.ClusterWide, Children: observe.New(p.GetClient(), children...)},
+		Client: p.GetClient(),
+		World: observe.Requests{
+			Facts: p.facts, Kept: kept, ClusterWide: p.config.ClusterWide(), Children: observe.New(p.GetClient(), children...),
+			Reviews: p.GetClient(), Policy: p.config.Tenancy.RequestPolicy,
+		},
 		Applier:   p.applier,
 		Events:    recorder,
 		Clock:     clock.RealClock{},

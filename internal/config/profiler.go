@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/render/pod"
 	"github.com/dynamo-operator/dynamo-operator/internal/request"
-	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 )
 
 // Profiler is how requests for graphs are answered.
@@ -42,7 +42,7 @@ func (p Profiler) validate(at *field.Path) field.ErrorList {
 func (c Config) Requests() request.Policy {
 	return request.Policy{
 		Image: c.Profiler.Image, Deadline: c.Profiler.Deadline.Duration,
-		Scope: validation.Scope{ClusterWide: c.ClusterWide()},
+		Scope: c.Rules(), Accounts: []string{pod.PlannerAccount, pod.PickerAccount},
 	}
 }
 

@@ -3,8 +3,10 @@ package config
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/validation"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 )
 
 // Scope is which namespaces the operator looks after.
@@ -18,17 +20,42 @@ type Scope struct {
 // ClusterWide reports whether the operator looks after the whole cluster.
 func (s Scope) ClusterWide() bool { return len(s.Namespaces) == 0 }
 
+// systemNamespaces are the cluster's own: nothing of ours may stand in the way of
+// mending it, nor run there.
+var systemNamespaces = []string{"kube-node-lease", "kube-public", "kube-system"}
+
+// Excluded are the namespaces that are left alone, by webhooks and controllers
+// alike, unless the operator is there for them.
+func (c Config) Excluded() []string {
+	all := slices.Concat(systemNamespaces, c.ExcludedNamespaces, c.Webhook.ExceptNamespaces)
+	all = slices.DeleteFunc(all, func(name string) bool { return slices.Contains(c.Namespaces, name) })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // Covers reports whether a namespace is ours to look after.
-func (s Scope) Covers(namespace string) bool {
-	return !slices.Contains(s.ExcludedNamespaces, namespace) &&
-		(s.ClusterWide() || slices.Contains(s.Namespaces, namespace))
+func (c Config) Covers(namespace string) bool {
+	return !slices.Contains(c.Excluded(), namespace) &&
+		(c.ClusterWide() || slices.Contains(c.Namespaces, namespace))
+}
+
+// Rules is what the rules for objects depend on. Requests of other namespaces get
+// nothing in the operator's own, whoever consents: what runs there could take the
+// operator's token.
+func (c Config) Rules() validation.Scope {
+	reserved := slices.Concat(systemNamespaces, c.Excluded())
+	if c.Webhook.Namespace != "" {
+		reserved = append(reserved, c.Webhook.Namespace)
+	}
+	slices.Sort(reserved)
+	return validation.Scope{ClusterWide: c.ClusterWide(), Reserved: slices.Compact(reserved)}
 }
 
 func (s Scope) validate() field.ErrorList {
 	var errs field.ErrorList
 	for key, names := range map[string][]string{"namespaces": s.Namespaces, "excludedNamespaces": s.ExcludedNamespaces} {
 		for i, name := range names {
-			for _, problem := range validation.ValidateNamespaceName(name, false) {
+			for _, problem := range apivalidation.ValidateNamespaceName(name, false) {
 				errs = append(errs, field.Invalid(field.NewPath(key).Index(i), name, problem))
 			}
 		}

@@ -19,6 +19,10 @@ type Tenancy struct {
 	// Discovery is how often an operator for single namespaces, which may not
 	// watch definitions, looks for optional APIs.
 	Discovery metav1.Duration `json:"discovery,omitzero"`
+	// RequestPolicy names the ValidatingAdmissionPolicy that judges who makes
+	// requests, and its binding. While it is not in force, requests get nothing in
+	// other namespaces.
+	RequestPolicy string `json:"requestPolicy,omitempty"`
 }
 
 func defaultTenancy() Tenancy {
@@ -27,6 +31,8 @@ func defaultTenancy() Tenancy {
 		Duration:  metav1.Duration{Duration: 30 * time.Second},
 		Renew:     metav1.Duration{Duration: 10 * time.Second},
 		Discovery: metav1.Duration{Duration: 30 * time.Second},
+
+		RequestPolicy: "dynamo-operator-request-namespace",
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
+	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/definition"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	rules "github.com/dynamo-operator/dynamo-operator/internal/validation"
@@ -58,7 +59,7 @@ func Judge(d input.Document) (Verdict, error) {
 	}
 	v.Object = object
 	// Whether the operator manages a whole cluster is not known here.
-	verdict := rules.Create(object, rules.Scope{ClusterWide: true})
+	verdict := rules.Create(object, config.Default().Rules())
 	v.Problems, v.Warnings = unite(v.Problems, verdict.Problems), verdict.Warnings
 	return v, nil
 }
