@@ -18,7 +18,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/certificate"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 )
 
 // The webhook's certificate is in a Secret beside the operator.
@@ -49,7 +48,7 @@ func addAdmission(ctx context.Context, mgr manager.Manager, cfg config.Config) (
 		Address:     cfg.Webhook.Address,
 		Certificate: keeper.Certificate,
 		HTTP2:       cfg.Server.HTTP2,
-		Scope:       validation.Scope{ClusterWide: cfg.ClusterWide()},
+		Scope:       cfg.Rules(),
 		Operator:    self,
 		Drain:       cfg.Webhook.Drain.Duration,
 		Clock:       clock.RealClock{},

@@ -8,7 +8,6 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/request"
-	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 )
 
 // Profiler is how requests for graphs are answered.
@@ -42,7 +41,7 @@ func (p Profiler) validate(at *field.Path) field.ErrorList {
 func (c Config) Requests() request.Policy {
 	return request.Policy{
 		Image: c.Profiler.Image, Deadline: c.Profiler.Deadline.Duration,
-		Scope: validation.Scope{ClusterWide: c.ClusterWide()},
+		Scope: c.Rules(),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 )
 
 // HasGraph reports whether the request has its graph written down.
@@ -35,7 +36,7 @@ func GraphKey(r *v1alpha1.DynamoGraphDeploymentRequest, spec v1alpha1.DynamoGrap
 }
 
 // deploy follows the generated graph.
-func deploy(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight) Step {
+func deploy(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy) Step {
 	step := Step{State: v1alpha1.RequestStateReady, Discard: s.Leftover, Results: r.Status.ProfilingResults, Deployment: r.Status.Deployment}
 	spec := r.Spec
 	if s.Record != nil {
@@ -48,13 +49,15 @@ func deploy(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight) Step {
 		step.follow(r, s.Graph)
 	case spec.AutoApply:
 		step.State = v1alpha1.RequestStateDeploying
-		step.create(r)
+		step.create(r, p)
 	}
 	return step
 }
 
-// create wants the graph that the status shows.
-func (s *Step) create(r *v1alpha1.DynamoGraphDeploymentRequest) {
+// create wants the graph that the status shows. The operator is its author, and may
+// make Ingresses everywhere; whoever asked for the graph may not, so that it has
+// none but those that the configuration allows.
+func (s *Step) create(r *v1alpha1.DynamoGraphDeploymentRequest, p Policy) {
 	dgd := &v1alpha1.DynamoGraphDeployment{}
 	if err := json.Unmarshal(r.Status.GeneratedDeployment.Raw, dgd); err != nil {
 		*s = s.fail(Finding{Type: v1alpha1.ConditionSpecGenerated, Reason: v1alpha1.ReasonSpecGenerationFailed, Message: err.Error()})
@@ -68,6 +71,10 @@ func (s *Step) create(r *v1alpha1.DynamoGraphDeploymentRequest) {
 		}
 		g := Generated{Graph: dgd}
 		g.adapt(r, spec)
+	}
+	if err := validation.Fault(validation.GraphIngress(dgd, p.Scope.Ingress, false)); err != nil {
+		*s = s.fail(Finding{Type: v1alpha1.ConditionDeploymentReady, Reason: v1alpha1.ReasonIngressNotAllowed, Message: err.Error()})
+		return
 	}
 	s.Generated, s.Wants = &Generated{Graph: dgd}, Graph
 }

@@ -135,7 +135,7 @@ func Next(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy, now time.
 	case r.Status.State == v1alpha1.RequestStateFailed:
 		return Step{State: v1alpha1.RequestStateFailed, Accepted: true, Discard: s.Leftover}
 	case HasGraph(r):
-		return s.accept(r, deploy(r, s))
+		return s.accept(r, deploy(r, s, p))
 	case s.Record == nil:
 		return begin(r, s, p)
 	default:
