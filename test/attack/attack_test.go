@@ -241,6 +241,22 @@ func (s *scene) tenant(ns string, roles ...string) client.WithWatch {
 	return s.as(account)
 }
 
+// everywhere is a tenant who has a role in every namespace.
+func (s *scene) everywhere(ns, role string) client.WithWatch {
+	s.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "mallory-"}}
+	s.create(account)
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "mallory-"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{subjectOf(account)},
+	}
+	s.create(binding)
+	s.Cleanup(func() { s.Client.Delete(context.Background(), binding) })
+	s.may(account, authorizationv1.ResourceAttributes{Group: "nvidia.com", Resource: "dynamographdeployments", Verb: "create"})
+	return s.as(account)
+}
+
 // as is a client with nothing but an account's token. Where rights are what holds
 // the attack, the bare world gives the account all of them.
 func (s *scene) as(account *corev1.ServiceAccount) client.WithWatch {
@@ -255,7 +271,20 @@ func (s *scene) as(account *corev1.ServiceAccount) client.WithWatch {
 		s.Cleanup(func() { s.Client.Delete(context.Background(), binding) })
 		s.may(account, authorizationv1.ResourceAttributes{Group: "*", Resource: "*", Verb: "*"})
 	}
-	request := &authenticationv1.TokenRequest{}
+	return s.withToken(account, nil)
+}
+
+// asPod is a client with the token that a pod finds in its file system: it is the
+// account's, and tells whose pod it is.
+func (s *scene) asPod(pod corev1.Pod) client.WithWatch {
+	s.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: meta(pod.Namespace, pod.Spec.ServiceAccountName)}
+	return s.withToken(account, &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID})
+}
+
+func (s *scene) withToken(account *corev1.ServiceAccount, bound *authenticationv1.BoundObjectReference) client.WithWatch {
+	s.Helper()
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: bound}}
 	if err := s.Client.SubResource("token").Create(s.ctx, account, request); err != nil {
 		s.Fatal(err)
 	}
