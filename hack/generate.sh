@@ -2,7 +2,7 @@
 # Generates everything that is derived from Go: deep copies, the API reference
 # and the CustomResourceDefinitions from the types, the latter for kustomize, the
 # chart and the binaries; the operator's role from the markers beside the code
-# that needs it, and from it the chart's; the dashboards from their tables; and the
+# that needs it, and from it the chart's; the chart's policies from Kustomize's; the dashboards from their tables; and the
 # chart's README from its values.
 #
 #   hack/generate.sh           write the files
@@ -31,6 +31,8 @@ generate() {
   [[ "$root" == "$PWD" ]] || cp "$root"/config/rbac/*.yaml "$raw"
   go run ./hack/chartrules "$raw" "$root/charts/platform/files/rules"
   rm -r "$raw"
+  mkdir -p "$root/charts/platform/files/policies"
+  cp config/tenancy/{adapter,ingress,workermetadata}.yaml "$root/charts/platform/files/policies"
   go run ./hack/dashboards "$root/charts/platform/files/dashboards"
   "$helm_docs" --chart-search-root=charts/platform --sort-values-order=file --dry-run \
     --log-level=warning >"$root/charts/platform/README.md"

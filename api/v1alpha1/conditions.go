@@ -70,6 +70,9 @@ const (
 	// ReasonImmutableField means a change was asked for that the child cannot
 	// take, and that it holds what cannot be made again.
 	ReasonImmutableField = "ImmutableField"
+	// ReasonIngressNotAllowed means that an Ingress or VirtualService is asked for
+	// that neither the operator's configuration nor an enforced policy allows.
+	ReasonIngressNotAllowed = "IngressNotAllowed"
 	// ReasonNotManaged means no operator looks after this namespace.
 	ReasonNotManaged = "NotManaged"
 	// ReasonNamespaceOperator means an operator of its own looks after this

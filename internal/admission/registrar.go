@@ -18,8 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,verbs=create,roleName=dynamo-operator-manager-cluster
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=dynamo-operator-validating,verbs=get;patch;delete,roleName=dynamo-operator-manager-cluster
+// The registration is made by an apply, which names what it makes: so that the
+// right to create can be limited to that name.
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=dynamo-operator-validating,verbs=create;get;patch;delete,roleName=dynamo-operator-manager-cluster
 
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=dynamo-operator-manager-cluster,verbs=get,roleName=dynamo-operator-manager-cluster
 

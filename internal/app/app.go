@@ -22,7 +22,8 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/version"
 )
 
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update,namespace=dynamo-system,roleName=dynamo-operator-leader-election
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create,namespace=dynamo-system,roleName=dynamo-operator-leader-election
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=dynamo.nvidia.com,verbs=get;update,namespace=dynamo-system,roleName=dynamo-operator-leader-election
 // +kubebuilder:rbac:groups="",resources=events,verbs=create,namespace=dynamo-system,roleName=dynamo-operator-leader-election
 
 // Run is the operator. It returns when ctx ends or something cannot go on.

@@ -40,6 +40,7 @@ func addComponents(ctx context.Context, p *parts) error {
 		Clock:    clock.RealClock{},
 		Patience: p.patience(),
 		Platform: p.config.Platform(),
+		Routes:   p.routes(),
 	}))
 	if err != nil {
 		return err

@@ -24,6 +24,8 @@ var controllers = []func(context.Context, *parts) error{
 	addAdapters,
 	addModels,
 	addRequests,
+	addAccounts,
+	addPolicies,
 	addGuests,
 	addInventory,
 	addTenancy,
@@ -45,6 +47,8 @@ type parts struct {
 	// appear.
 	watched []*watched
 	indexed map[reflect.Type]bool
+	// enforced is made for the first who asks for policies.
+	enforced *policies
 }
 
 func (p *parts) addControllers(ctx context.Context) (err error) {

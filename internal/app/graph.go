@@ -41,6 +41,7 @@ func addGraphs(ctx context.Context, p *parts) error {
 		Clock:    clock.RealClock{},
 		Patience: p.patience(),
 		Platform: p.config.Platform(),
+		Routes:   p.routes(),
 	}))
 	if err != nil {
 		return err

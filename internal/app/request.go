@@ -18,6 +18,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller/request"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
@@ -44,7 +45,7 @@ func addRequests(ctx context.Context, p *parts) error {
 		Client: p.GetClient(),
 		World: observe.Requests{
 			Facts: p.facts, Kept: kept, ClusterWide: p.config.ClusterWide(), Children: observe.New(p.GetClient(), children...),
-			Reviews: p.GetClient(), Policy: p.config.Tenancy.RequestPolicy,
+			Reviews: p.GetClient(), Policy: p.config.Tenancy.PolicyName(config.PolicyRequestNamespace),
 		},
 		Applier:   p.applier,
 		Events:    recorder,

@@ -102,3 +102,17 @@ func (a *Applier) setFinalizers(ctx context.Context, object graph.Object, finali
 	a.tell(Change{Updated, id.kind, id.key})
 	return nil
 }
+
+// Discard deletes the very object that was seen, which no owner holds.
+func (a *Applier) Discard(ctx context.Context, object graph.Object) error {
+	id, err := a.identify(object)
+	if err != nil {
+		return err
+	}
+	p := &pass{Applier: a, owner: object}
+	deleted, err := p.delete(ctx, object, id)
+	if deleted {
+		a.tell(Change{Deleted, id.kind, id.key})
+	}
+	return err
+}

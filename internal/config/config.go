@@ -107,6 +107,7 @@ func (c Config) Validate() error {
 	}
 	errs = append(errs, c.Scope.validate()...)
 	errs = append(errs, c.Discovery.validate(field.NewPath("discovery"))...)
+	errs = append(errs, c.Ingress.validate(field.NewPath("ingress"))...)
 	errs = append(errs, c.Rollout.validate(field.NewPath("rollout"))...)
 	errs = append(errs, c.Profiler.validate(field.NewPath("profiler"))...)
 	errs = append(errs, c.Network.validate(field.NewPath("network"))...)
@@ -116,7 +117,7 @@ func (c Config) Validate() error {
 	errs = append(errs, c.Shutdown.validate(field.NewPath("shutdown"))...)
 	errs = append(errs, c.Webhook.validate(field.NewPath("webhook"))...)
 	errs = append(errs, c.Certificate.validate(field.NewPath("certificate"))...)
-	errs = append(errs, c.Tenancy.validate(field.NewPath("tenancy"))...)
+	errs = append(errs, c.Tenancy.validate(c.ClusterWide(), field.NewPath("tenancy"))...)
 	errs = append(errs, c.Log.validate(field.NewPath("log"))...)
 	errs = append(errs, c.Tracing.validate(field.NewPath("tracing"))...)
 	return errs.ToAggregate()

@@ -1,14 +1,17 @@
 package config
 
 import (
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/render/pod"
+	rules "github.com/dynamo-operator/dynamo-operator/internal/validation"
 )
 
 // Discovery is how the components of a graph find each other unless the graph
@@ -46,6 +49,56 @@ type Ingress struct {
 	HostSuffix string `json:"hostSuffix,omitempty"`
 	// Gateway is an Istio gateway.
 	Gateway string `json:"gateway,omitempty"`
+	// Allowed limits what users write into Ingresses and VirtualServices.
+	Allowed `json:",inline"`
+}
+
+// Allowed are lists of what users may write; an empty one sets no limit of its
+// own. Where the policies that authorize them are not enforced, only what is
+// listed is made.
+type Allowed struct {
+	// Hosts are names, or suffixes that begin with a dot.
+	Hosts []string `json:"allowedHosts,omitempty"`
+	// Classes are those of ingress controllers.
+	Classes []string `json:"allowedClasses,omitempty"`
+	// Gateways are namespace/name, or mesh.
+	Gateways []string `json:"allowedGateways,omitempty"`
+	// Annotations are prefixes of the keys of annotations and labels.
+	Annotations []string `json:"allowedAnnotations,omitempty"`
+}
+
+func (i Ingress) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for n, host := range i.Hosts {
+		for _, problem := range validation.IsDNS1123Subdomain(strings.TrimPrefix(strings.TrimPrefix(host, "*"), ".")) {
+			errs = append(errs, field.Invalid(at.Child("allowedHosts").Index(n), host, problem))
+		}
+	}
+	for n, gateway := range i.Gateways {
+		if namespace, name, split := strings.Cut(gateway, "/"); gateway != "mesh" && (!split || namespace == "" || name == "") {
+			errs = append(errs, field.Invalid(at.Child("allowedGateways").Index(n), gateway, "must be namespace/name, or mesh"))
+		}
+	}
+	for key, list := range map[string][]string{"allowedClasses": i.Classes, "allowedAnnotations": i.Annotations} {
+		for n, entry := range list {
+			if entry == "" {
+				errs = append(errs, field.Required(at.Child(key).Index(n), "an empty entry would allow everything"))
+			}
+		}
+	}
+	return errs
+}
+
+func (i Ingress) defaults() graph.IngressDefaults {
+	return graph.IngressDefaults{Class: i.Class, TLSSecret: i.TLSSecret, HostSuffix: i.HostSuffix, Gateway: i.Gateway}
+}
+
+// Rules is what the configuration says to the rules of validation.
+func (c Config) Rules() rules.Scope {
+	return rules.Scope{ClusterWide: c.ClusterWide(), Reserved: c.reserved(), Ingress: rules.IngressRules{
+		Hosts: c.Ingress.Hosts, Classes: c.Ingress.Classes, Gateways: c.Ingress.Gateways,
+		Metadata: c.Ingress.Annotations, Defaults: c.Ingress.defaults(),
+	}}
 }
 
 // Roles are ClusterRoles of the installation that accounts of a namespace are
@@ -94,10 +147,7 @@ func (c Config) Platform() render.Platform {
 	return render.Platform{
 		Defaults: graph.Defaults{
 			Discovery: c.Discovery.Backend,
-			Ingress: graph.IngressDefaults{
-				Class: c.Ingress.Class, TLSSecret: c.Ingress.TLSSecret,
-				HostSuffix: c.Ingress.HostSuffix, Gateway: c.Ingress.Gateway,
-			},
+			Ingress:   c.Ingress.defaults(),
 		},
 		Pod: pod.Platform{
 			NATS: c.Endpoints.NATS, Etcd: c.Endpoints.Etcd,

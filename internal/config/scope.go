@@ -3,10 +3,8 @@ package config
 import (
 	"slices"
 
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 )
 
 // Scope is which namespaces the operator looks after.
@@ -39,23 +37,22 @@ func (c Config) Covers(namespace string) bool {
 		(c.ClusterWide() || slices.Contains(c.Namespaces, namespace))
 }
 
-// Rules is what the rules for objects depend on. Requests of other namespaces get
-// nothing in the operator's own, whoever consents: what runs there could take the
-// operator's token.
-func (c Config) Rules() validation.Scope {
+// reserved are where requests of other namespaces get nothing, whoever consents.
+// The operator's own namespace is among them: what runs there could take its token.
+func (c Config) reserved() []string {
 	reserved := slices.Concat(systemNamespaces, c.Excluded())
 	if c.Webhook.Namespace != "" {
 		reserved = append(reserved, c.Webhook.Namespace)
 	}
 	slices.Sort(reserved)
-	return validation.Scope{ClusterWide: c.ClusterWide(), Reserved: slices.Compact(reserved)}
+	return slices.Compact(reserved)
 }
 
 func (s Scope) validate() field.ErrorList {
 	var errs field.ErrorList
 	for key, names := range map[string][]string{"namespaces": s.Namespaces, "excludedNamespaces": s.ExcludedNamespaces} {
 		for i, name := range names {
-			for _, problem := range apivalidation.ValidateNamespaceName(name, false) {
+			for _, problem := range validation.ValidateNamespaceName(name, false) {
 				errs = append(errs, field.Invalid(field.NewPath(key).Index(i), name, problem))
 			}
 		}

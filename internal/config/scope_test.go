@@ -22,7 +22,9 @@ func TestOneListOfNamespacesIsLeftAlone(t *testing.T) {
 			[]string{"a", "ops"}, []string{"kube-system"},
 		},
 		"those that are configured, under either key": {
-			func(c *Config) { c.ExcludedNamespaces, c.Webhook.ExceptNamespaces = []string{"lab"}, []string{"dev", "lab"} },
+			func(c *Config) {
+				c.ExcludedNamespaces, c.Webhook.ExceptNamespaces = []string{"lab"}, []string{"dev", "lab"}
+			},
 			[]string{"dev", "kube-node-lease", "kube-public", "kube-system", "lab"}, []string{"dev", "kube-node-lease", "kube-public", "kube-system", "lab", "ops"},
 			[]string{"a"}, []string{"dev", "lab"},
 		},
@@ -69,7 +71,7 @@ func TestThePolicyRefusesWhatTheOperatorDoes(t *testing.T) {
 	if !strings.Contains(string(text), want) {
 		t.Errorf("the policy does not have %s", want)
 	}
-	if !strings.Contains(string(text), "name: "+c.Tenancy.RequestPolicy+"\n") {
-		t.Errorf("there is no policy %s", c.Tenancy.RequestPolicy)
+	if !strings.Contains(string(text), "name: "+c.Tenancy.PolicyName(PolicyRequestNamespace)+"\n") {
+		t.Errorf("there is no policy %s", c.Tenancy.PolicyName(PolicyRequestNamespace))
 	}
 }

@@ -19,11 +19,34 @@ type Tenancy struct {
 	// Discovery is how often an operator for single namespaces, which may not
 	// watch definitions, looks for optional APIs.
 	Discovery metav1.Duration `json:"discovery,omitzero"`
-	// RequestPolicy names the ValidatingAdmissionPolicy that judges who makes
-	// requests, and its binding. While it is not in force, requests get nothing in
-	// other namespaces.
-	RequestPolicy string `json:"requestPolicy,omitempty"`
+	// PolicyPrefix is what the names of the installation's
+	// ValidatingAdmissionPolicies begin with, and those of their bindings.
+	PolicyPrefix string `json:"policyPrefix,omitempty"`
+	// AssumePolicies is said to an operator for single namespaces, which may not
+	// read them: they are enforced, by the installation of another.
+	AssumePolicies bool `json:"assumePolicies,omitempty"`
 }
+
+// Policy is a ValidatingAdmissionPolicy that comes with the installation of an
+// operator for the whole cluster.
+type Policy string
+
+const (
+	PolicyNamespaceScope   Policy = "namespace-scope"
+	PolicyRequestNamespace Policy = "request-namespace"
+	PolicyGraphIngress     Policy = "graph-ingress"
+	PolicyComponentIngress Policy = "component-ingress"
+	PolicyScalingAdapter   Policy = "scaling-adapter"
+	PolicyWorkerMetadata   Policy = "worker-metadata"
+)
+
+// Policies are all of them.
+var Policies = []Policy{
+	PolicyNamespaceScope, PolicyRequestNamespace, PolicyGraphIngress, PolicyComponentIngress, PolicyScalingAdapter, PolicyWorkerMetadata,
+}
+
+// PolicyName is the name of a policy and of its binding.
+func (t Tenancy) PolicyName(p Policy) string { return t.PolicyPrefix + "-" + string(p) }
 
 func defaultTenancy() Tenancy {
 	return Tenancy{
@@ -32,12 +55,18 @@ func defaultTenancy() Tenancy {
 		Renew:     metav1.Duration{Duration: 10 * time.Second},
 		Discovery: metav1.Duration{Duration: 30 * time.Second},
 
-		RequestPolicy: "dynamo-operator-request-namespace",
+		PolicyPrefix: "dynamo-operator",
 	}
 }
 
-func (t Tenancy) validate(at *field.Path) field.ErrorList {
+func (t Tenancy) validate(clusterWide bool, at *field.Path) field.ErrorList {
 	errs := atLeast(at.Child("renew"), t.Renew, time.Second)
+	if t.AssumePolicies && clusterWide {
+		errs = append(errs, field.Forbidden(at.Child("assumePolicies"), "an operator for the whole cluster reads the policies itself"))
+	}
+	if t.PolicyPrefix == "" {
+		errs = append(errs, field.Required(at.Child("policyPrefix"), "policies have names"))
+	}
 	errs = append(errs, atLeast(at.Child("discovery"), t.Discovery, time.Second)...)
 	return append(errs, atLeast(at.Child("duration"), t.Duration, 2*t.Renew.Duration)...)
 }

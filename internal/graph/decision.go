@@ -2,6 +2,7 @@ package graph
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 )
@@ -37,4 +38,15 @@ func (g *Graph) Scaled(replicas map[string]int32) *Graph {
 		scaled.Components[i] = c
 	}
 	return &scaled
+}
+
+// WithoutIngress is the graph when none of its components is to be reached from
+// outside.
+func (g *Graph) WithoutIngress() *Graph {
+	closed := *g
+	closed.Components = slices.Clone(g.Components)
+	for i := range closed.Components {
+		closed.Components[i].Ingress = nil
+	}
+	return &closed
 }

@@ -47,8 +47,8 @@ func DefaultIngress(graph string, d IngressDefaults) *v1alpha1.IngressSpec {
 	return i
 }
 
-// readIngress is nil for a component that is not reached from outside.
-func readIngress(i *v1alpha1.IngressSpec) *Ingress {
+// ReadIngress is nil for a component that is not reached from outside.
+func ReadIngress(i *v1alpha1.IngressSpec) *Ingress {
 	if i == nil || !i.Enabled {
 		return nil
 	}

@@ -182,7 +182,7 @@ func component(s v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, d Def
 		SharedMemory: readSharedMemory(s.SharedMemory),
 		Liveness:     s.LivenessProbe,
 		Readiness:    s.ReadinessProbe,
-		Ingress:      readIngress(s.Ingress),
+		Ingress:      ReadIngress(s.Ingress),
 		Picker:       readPicker(s.EPPConfig),
 	}
 	if s.Multinode != nil {

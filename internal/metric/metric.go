@@ -19,6 +19,7 @@ type Metrics struct {
 	gaveUp   *prometheus.CounterVec
 	writes   *prometheus.CounterVec
 	ready    *prometheus.HistogramVec
+	policies *prometheus.GaugeVec
 
 	// counted are the places that have series.
 	mu      sync.Mutex
@@ -55,8 +56,12 @@ func New(registry prometheus.Registerer) (*Metrics, error) {
 			Help:    "Time from a graph's creation, or from when it stopped being ready, to all its services being ready.",
 			Buckets: []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600},
 		}, []string{"namespace"}),
+		policies: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: prefix + "policy_enforced",
+			Help: "1 if a ValidatingAdmissionPolicy of the installation is there and bound, 0 if it is not.",
+		}, []string{"policy"}),
 	}
-	for _, c := range []prometheus.Collector{m.duration, m.passes, m.errors, m.gaveUp, m.writes, m.ready} {
+	for _, c := range []prometheus.Collector{m.duration, m.passes, m.errors, m.gaveUp, m.writes, m.ready, m.policies} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -81,6 +86,15 @@ func (m *Metrics) Pass(kind, namespace string, result Result, took time.Duration
 	if err != nil {
 		m.errors.WithLabelValues(kind, namespace, ErrorType(err)).Inc()
 	}
+}
+
+// Policy records whether a ValidatingAdmissionPolicy is enforced.
+func (m *Metrics) Policy(name string, enforced bool) {
+	value := 0.0
+	if enforced {
+		value = 1
+	}
+	m.policies.WithLabelValues(name).Set(value)
 }
 
 // GaveUp counts an object that is left alone until it changes.

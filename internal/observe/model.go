@@ -16,12 +16,17 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/guard"
 	"github.com/dynamo-operator/dynamo-operator/internal/model"
 )
 
 // baseModelHash indexes EndpointSlices and models by the base model, so that a
 // pass over one model costs what that model has.
 const baseModelHash = "baseModelHash"
+
+// PodAddress has only pods of the model's own namespace called: a slice is written
+// by whoever may write slices, and could name any address.
+const PodAddress guard.Guard = "pod-address"
 
 // Models reads what surrounds a model.
 type Models struct {
@@ -151,10 +156,9 @@ func follower(p *corev1.Pod) bool {
 	return p.Labels[v1alpha1.LabelGroupRole] == v1alpha1.RoleWorker || strings.HasSuffix(p.Labels["grove.io/podclique"], "-wkr")
 }
 
-// has is true for an address that is really the pod's. A slice is written by
-// whoever may write slices and could name any.
+// has is true for an address that is really the pod's.
 func has(p *corev1.Pod, address netip.Addr) bool {
-	return slices.ContainsFunc(p.Status.PodIPs, func(ip corev1.PodIP) bool { return ip.IP == address.String() }) ||
+	return PodAddress.Off() || slices.ContainsFunc(p.Status.PodIPs, func(ip corev1.PodIP) bool { return ip.IP == address.String() }) ||
 		p.Status.PodIP == address.String()
 }
 

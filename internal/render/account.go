@@ -5,8 +5,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/render/pod"
+	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 )
 
 // Roles are the ClusterRoles that accounts of a namespace are bound to. They
@@ -33,7 +35,7 @@ func account(namespace, name, role string) []graph.Wanted {
 	return []graph.Wanted{
 		loose(&corev1.ServiceAccount{ObjectMeta: rbacMeta(namespace, name, name)}),
 		loose(&rbacv1.RoleBinding{
-			ObjectMeta: rbacMeta(namespace, name+"-binding", name),
+			ObjectMeta: rbacMeta(namespace, bindingOf(name), name),
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: namespace}},
 		}),
@@ -48,3 +50,40 @@ func rbacMeta(namespace, name, account string) metav1.ObjectMeta {
 		"app.kubernetes.io/name":       account,
 	}}
 }
+
+// SharedAccount is a ServiceAccount that graphs of a namespace share, and the
+// RoleBinding that gives it its rights.
+type SharedAccount struct{ Account, Binding string }
+
+// SharedAccounts are those that the operator makes.
+func SharedAccounts(r Roles) []SharedAccount {
+	var shared []SharedAccount
+	if r.Planner != "" {
+		shared = append(shared, SharedAccount{pod.PlannerAccount, bindingOf(pod.PlannerAccount)})
+	}
+	if r.Picker != "" {
+		shared = append(shared, SharedAccount{pod.PickerAccount, bindingOf(pod.PickerAccount)})
+	}
+	return shared
+}
+
+// Needed reports whether somebody in a namespace needs the account.
+func (s SharedAccount) Needed(by snapshot.AccountUsers) bool {
+	if s.Account == pod.PickerAccount {
+		return by.Runs(v1alpha1.ComponentTypeEPP)
+	}
+	return by.Any()
+}
+
+// Made reports whether an object is one that the operator made for the account:
+// others have the name too, and keep it.
+func (s SharedAccount) Made(object graph.Object) bool {
+	for key, value := range rbacMeta(object.GetNamespace(), object.GetName(), s.Account).Labels {
+		if object.GetLabels()[key] != value {
+			return false
+		}
+	}
+	return object.GetName() == s.Account || object.GetName() == s.Binding
+}
+
+func bindingOf(account string) string { return account + "-binding" }

@@ -137,15 +137,19 @@ func (s Step) wait(kind string, f *fault.Fault) Step {
 	return s
 }
 
-// intrudes finds a service that would run under an account of the target which
-// neither consents nor is one that the operator makes.
-func (p Policy) intrudes(dgd *v1alpha1.DynamoGraphDeployment, consenting string) error {
+// intrudes finds a service of a graph from another namespace that would run under
+// an account of the target which neither consents nor is one that the operator
+// makes.
+func (p Policy) intrudes(dgd *v1alpha1.DynamoGraphDeployment, from, consenting string) error {
+	if dgd.Namespace == from || GuardAccount.Off() {
+		return nil
+	}
 	for name, service := range dgd.Spec.SortedServices() {
 		if service == nil || service.ExtraPodSpec == nil || service.ExtraPodSpec.PodSpec == nil {
 			continue
 		}
 		for _, account := range []string{service.ExtraPodSpec.ServiceAccountName, service.ExtraPodSpec.DeprecatedServiceAccount} {
-			if account != "" && account != consenting && !slices.Contains(p.Accounts, account) && !GuardAccount.Off() {
+			if account != "" && account != consenting && !slices.Contains(p.Accounts, account) {
 				return fmt.Errorf("service %s names ServiceAccount %s of namespace %s; a graph from another namespace runs as %s, which allows it, or as an account that the operator makes",
 					name, account, dgd.Namespace, consenting)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 )
 
 // HasGraph reports whether the request has its graph written down.
@@ -48,23 +49,20 @@ func deploy(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy) Step {
 		step.follow(r, s.Graph)
 	case spec.AutoApply:
 		step.State = v1alpha1.RequestStateDeploying
-		account, denied := p.permit(r, spec, s.Consent, graphRights)
-		if denied != nil {
-			return step.wait(v1alpha1.ConditionDeploymentReady, denied)
-		}
-		step.create(r, spec)
-		if step.Wants == Graph && step.Generated.Graph.Namespace != r.Namespace {
-			if err := p.intrudes(step.Generated.Graph, account); err != nil {
-				return step.fail(Finding{Type: v1alpha1.ConditionDeploymentReady, Reason: v1alpha1.ReasonDeploymentRefused, Message: err.Error()})
-			}
-		}
+		step.create(r, spec, s.Consent, p)
 	}
 	return step
 }
 
-// create wants the graph that the status shows, where the request was accepted
-// for.
-func (s *Step) create(r *v1alpha1.DynamoGraphDeploymentRequest, spec v1alpha1.DynamoGraphDeploymentRequestSpec) {
+// create wants the graph that the status shows, where the request was accepted for.
+// The operator is its author, and may make graphs and Ingresses everywhere; so what
+// it names is limited to what others consent to and the configuration allows.
+func (s *Step) create(r *v1alpha1.DynamoGraphDeploymentRequest, spec v1alpha1.DynamoGraphDeploymentRequestSpec, c *Consent, p Policy) {
+	account, denied := p.permit(r, spec, c, graphRights)
+	if denied != nil {
+		*s = s.wait(v1alpha1.ConditionDeploymentReady, denied)
+		return
+	}
 	dgd := &v1alpha1.DynamoGraphDeployment{}
 	if err := json.Unmarshal(r.Status.GeneratedDeployment.Raw, dgd); err != nil {
 		*s = s.fail(Finding{Type: v1alpha1.ConditionSpecGenerated, Reason: v1alpha1.ReasonSpecGenerationFailed, Message: err.Error()})
@@ -77,6 +75,14 @@ func (s *Step) create(r *v1alpha1.DynamoGraphDeploymentRequest, spec v1alpha1.Dy
 	}
 	key := GraphKey(r, spec)
 	dgd.Namespace, dgd.Name = key.Namespace, key.Name
+	if err := validation.Fault(validation.GraphIngress(dgd, p.Scope.Ingress, false)); err != nil {
+		*s = s.fail(Finding{Type: v1alpha1.ConditionDeploymentReady, Reason: v1alpha1.ReasonIngressNotAllowed, Message: err.Error()})
+		return
+	}
+	if err := p.intrudes(dgd, r.Namespace, account); err != nil {
+		*s = s.fail(Finding{Type: v1alpha1.ConditionDeploymentReady, Reason: v1alpha1.ReasonDeploymentRefused, Message: err.Error()})
+		return
+	}
 	s.Generated, s.Wants = &Generated{Graph: dgd}, Graph
 }
 

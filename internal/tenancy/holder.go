@@ -15,7 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update;delete,roleName=dynamo-operator-namespace-scope
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create,roleName=dynamo-operator-namespace-scope
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=dynamo-operator-namespace-scope,verbs=get;update;delete,roleName=dynamo-operator-namespace-scope
 // +kubebuilder:rbac:groups=nvidia.com,resources=namespacescopes,verbs=hold,roleName=dynamo-operator-namespace-scope
 
 // Holder keeps the Leases of an operator for single namespaces, from its leader.

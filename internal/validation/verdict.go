@@ -14,6 +14,8 @@ type Scope struct {
 	ClusterWide bool
 	// Reserved are namespaces in which nothing is made for requests of others.
 	Reserved []string
+	// Ingress is what users may be reached by.
+	Ingress IngressRules
 }
 
 // Verdict is what is wrong with an object, and what of it is unusual.
@@ -22,13 +24,14 @@ type Verdict struct {
 	Warnings []string
 }
 
-// Create judges an object that is new, or that nobody judged when it was.
+// Create judges an object that is new, or that nobody judged when it was. Whether
+// its author may do what it asks for is the API server's to say.
 func Create(object graph.Object, scope Scope) Verdict {
 	switch o := object.(type) {
 	case *v1alpha1.DynamoGraphDeployment:
-		return Verdict{GraphDeployment(o), GraphDeploymentWarnings(o)}
+		return Verdict{sorted(append(GraphDeployment(o), GraphIngress(o, scope.Ingress, true)...)), GraphDeploymentWarnings(o)}
 	case *v1alpha1.DynamoComponentDeployment:
-		return Verdict{ComponentDeployment(o), ComponentDeploymentWarnings(o)}
+		return Verdict{sorted(append(ComponentDeployment(o), ComponentIngress(o, scope.Ingress, true)...)), ComponentDeploymentWarnings(o)}
 	case *v1alpha1.DynamoModel:
 		return Verdict{Problems: Model(o)}
 	case *v1alpha1.DynamoGraphDeploymentRequest:

@@ -69,5 +69,15 @@ control-plane: controller-manager
 {{- define "dynamo.rules" -}}
 {{- $root := index . 0 -}}
 {{- $op := index $root.Values "dynamo-operator" -}}
-{{- $root.Files.Get (printf "files/rules/%s.yaml" (index . 1)) | replace "- dynamo-operator-" (printf "- %s-" (include "dynamo.fullname" $root)) | replace "webhook-server-cert" $op.webhook.certificateSecret.name -}}
+{{- $full := include "dynamo.fullname" $root -}}
+{{- /* The Lease of a namespace has one name for all operators. */ -}}
+{{- $lease := ternary "- dynamo-operator-namespace-scope" (printf "- %s-namespace-scope" $full) (eq (index . 1) "namespace-scope") -}}
+{{- $root.Files.Get (printf "files/rules/%s.yaml" (index . 1)) | replace "- dynamo-operator-" (printf "- %s-" $full) | replace (printf "- %s-namespace-scope" $full) $lease | replace "- webhook-server-cert" (printf "- %s" $op.webhook.certificateSecret.name) | replace "- mpi-run-ssh-secret" (printf "- %s" $op.dynamo.mpiRun.secretName) | replace "- dynamo.nvidia.com" (printf "- %s" (default "dynamo.nvidia.com" $op.controllerManager.leaderElection.id)) -}}
+{{- end -}}
+
+{{/* The definitions of the API, by which the right to write them is limited. */}}
+{{- define "dynamo.definitions" -}}
+{{- range list "dynamocomponentdeployments" "dynamographdeploymentrequests" "dynamographdeployments" "dynamographdeploymentscalingadapters" "dynamomodels" "dynamoworkermetadatas" }}
+- {{ . }}.nvidia.com
+{{- end -}}
 {{- end -}}

@@ -19,6 +19,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 )
 
@@ -37,6 +38,7 @@ var orchestrators = []string{auto, byDeployment, byLWS, byGrove}
 type planner struct {
 	orchestrator string
 	platform     render.Platform
+	rules        validation.Scope
 	kinds        *runtime.Scheme
 	objects      []map[string]any
 }
@@ -45,7 +47,7 @@ func newPlanner(orchestrator string, cfg config.Config) (*planner, error) {
 	if !slices.Contains(orchestrators, orchestrator) {
 		return nil, fmt.Errorf("orchestrator %q: one of %s", orchestrator, strings.Join(orchestrators, ", "))
 	}
-	p := &planner{orchestrator: orchestrator, platform: cfg.Platform(), kinds: scheme.New()}
+	p := &planner{orchestrator: orchestrator, platform: cfg.Platform(), rules: cfg.Rules(), kinds: scheme.New()}
 	spans := orchestrator != byDeployment
 	p.platform.Capabilities = snapshot.Capabilities{
 		snapshot.APILeaderWorkerSet: spans, snapshot.APIVolcano: spans,
@@ -56,7 +58,7 @@ func newPlanner(orchestrator string, cfg config.Config) (*planner, error) {
 }
 
 func (p *planner) document(d input.Document, notes io.Writer) error {
-	v, err := validate.Judge(d)
+	v, err := validate.Judge(d, p.rules)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
+	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/casebook"
 )
 
@@ -30,7 +31,7 @@ func TestCasebook(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v, err := Judge(input.Document{Source: c.Rule, Unstructured: object})
+			v, err := Judge(input.Document{Source: c.Rule, Unstructured: object}, config.Default().Rules())
 			if err != nil {
 				t.Fatal(err)
 			}

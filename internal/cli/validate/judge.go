@@ -14,7 +14,6 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
-	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/definition"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	rules "github.com/dynamo-operator/dynamo-operator/internal/validation"
@@ -36,7 +35,7 @@ func Ours(d input.Document) bool {
 }
 
 // Judge reads a document of our API by its definition, then by the rules.
-func Judge(d input.Document) (Verdict, error) {
+func Judge(d input.Document, scope rules.Scope) (Verdict, error) {
 	if d.GetAPIVersion() != v1alpha1.SchemeGroupVersion.String() {
 		return refuse(field.NotSupported(field.NewPath("apiVersion"), d.GetAPIVersion(), []string{v1alpha1.SchemeGroupVersion.String()})), nil
 	}
@@ -58,8 +57,7 @@ func Judge(d input.Document) (Verdict, error) {
 		return v, nil
 	}
 	v.Object = object
-	// Whether the operator manages a whole cluster is not known here.
-	verdict := rules.Create(object, config.Default().Rules())
+	verdict := rules.Create(object, scope)
 	v.Problems, v.Warnings = unite(v.Problems, verdict.Problems), verdict.Warnings
 	return v, nil
 }

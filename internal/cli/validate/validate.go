@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
+	"github.com/dynamo-operator/dynamo-operator/internal/config"
+	rules "github.com/dynamo-operator/dynamo-operator/internal/validation"
 )
 
 const help = `Check manifests of nvidia.com/v1alpha1 without a cluster.
@@ -19,11 +21,14 @@ is something that is admitted and does not do what a reader would expect; it
 does not fail the command. Documents of other APIs are passed over.
 
 What only a cluster knows is not checked: whether claims, Secrets, queues and
-optional APIs exist, and what may change on an object that is there already.`
+optional APIs exist, what you may do there, and what may change on an object that
+is there already. The limits of one operator are checked if its configuration is
+given with --config.`
 
 // Command is the verb.
 func Command() *cobra.Command {
 	var files []string
+	var configuration string
 	command := &cobra.Command{
 		Use:     "validate -f FILE",
 		Short:   "Check manifests without a cluster, all problems at once",
@@ -31,21 +36,26 @@ func Command() *cobra.Command {
 		Example: "  kubectl dynamo validate -f graph.yaml\n  helm template chart | kubectl dynamo validate -f -",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := config.Load(configuration)
+			if err != nil {
+				return err
+			}
 			documents, err := input.Read(files, cmd.InOrStdin())
 			if err != nil {
 				return err
 			}
-			return run(documents, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return run(documents, cfg.Rules(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	command.Flags().StringArrayVarP(&files, "filename", "f", nil, "file or folder to read, - for standard input; may be repeated")
+	command.Flags().StringVar(&configuration, "config", "", "the operator's configuration file; its defaults if left out")
 	if err := command.MarkFlagRequired("filename"); err != nil {
 		panic(err) // the flag is defined above
 	}
 	return command
 }
 
-func run(documents []input.Document, out, notes io.Writer) error {
+func run(documents []input.Document, scope rules.Scope, out, notes io.Writer) error {
 	problems, checked := 0, 0
 	for _, d := range documents {
 		if !Ours(d) {
@@ -53,7 +63,7 @@ func run(documents []input.Document, out, notes io.Writer) error {
 			continue
 		}
 		checked++
-		v, err := Judge(d)
+		v, err := Judge(d, scope)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
+	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/test/corpus"
 )
 
@@ -20,7 +21,7 @@ func judge(t *testing.T, text string) (out, notes string, err error) {
 		return "", "", err
 	}
 	var stdout, stderr bytes.Buffer
-	err = run(documents, &stdout, &stderr)
+	err = run(documents, config.Default().Rules(), &stdout, &stderr)
 	return stdout.String(), stderr.String(), err
 }
 
@@ -135,7 +136,7 @@ graph.yaml: document 2: DynamoGraphDeployment chat: error: spec.services[b].repl
 func TestPublishedManifestsHaveNoProblem(t *testing.T) {
 	for _, d := range corpus.OfGroup(t, "nvidia.com") {
 		t.Run(d.Name(), func(t *testing.T) {
-			v, err := Judge(input.Document{Source: d.File, Unstructured: d.Object})
+			v, err := Judge(input.Document{Source: d.File, Unstructured: d.Object}, config.Default().Rules())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -74,6 +74,8 @@ type Reconciler struct {
 	// Patience puts reports off while children are just being made.
 	Patience *controller.Patience
 	Platform render.Platform
+	// Routes judges what components are reached by.
+	Routes controller.Routes
 }
 
 // Reconcile makes one pass over a component.
@@ -95,7 +97,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 	if err := r.Farewell.Promise(ctx, dcd, trees(g)); err != nil {
 		return r.report(ctx, dcd, workload.Progress{}, err)
 	}
+	refused := r.Routes.OfComponent(ctx, dcd)
+	if refused != nil {
+		g = g.WithoutIngress()
+	}
 	wanted, unrendered := render.Component(g, platform)
+	unrendered = errors.Join(unrendered, refused)
 	wanted = lws.Turns(wanted, snap)
 	prunable := snap.Owned
 	if unrendered != nil {

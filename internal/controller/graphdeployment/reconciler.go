@@ -37,6 +37,8 @@ type Reconciler struct {
 	// Patience puts reports off while children are just being made.
 	Patience *controller.Patience
 	Platform render.Platform
+	// Routes judges what the services of graphs are reached by.
+	Routes controller.Routes
 }
 
 // Reconcile makes one pass over a graph.
@@ -61,7 +63,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	if err := r.World.admitted(ctx, seen); err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
-	wanted, unrendered := render.Graph(dgd, g.WithMarks(seen.restart.Marks), seen.provider, seen.platform)
+	shown, refused := r.reachable(ctx, dgd, g.WithMarks(seen.restart.Marks), seen.provider)
+	wanted, unrendered := render.Graph(dgd, shown, seen.provider, seen.platform)
+	unrendered = errors.Join(unrendered, refused)
 	wanted, err = r.World.withSSHKey(ctx, g, r.Platform.Pod.SSHSecret, wanted)
 	if err != nil {
 		return r.report(ctx, dgd, g, seen, err)
@@ -78,6 +82,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 		return reconcile.Result{}, nil
 	}
 	return r.report(ctx, dgd, g, seen, errors.Join(unrendered, err, mirrored, r.rescale(ctx, dgd, g, seen)))
+}
+
+// reachable is a graph without its Ingresses where those are not allowed, and why.
+// Where there are components, each is judged by its own controller.
+func (r *Reconciler) reachable(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.Provider) (*graph.Graph, error) {
+	if by != workload.ProviderGrove {
+		return g, nil
+	}
+	if err := r.Routes.OfGraph(ctx, dgd); err != nil {
+		return g.WithoutIngress(), err
+	}
+	return g, nil
 }
 
 // sync writes the children. A graph that moves to another provider is taken down
