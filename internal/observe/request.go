@@ -3,7 +3,6 @@ package observe
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -109,7 +108,7 @@ func (q Requests) output(ctx context.Context, s *request.Sight, r *v1alpha1.Dyna
 		if err != nil {
 			return err
 		}
-		s.Drifted = output == nil || input == nil || attempt(input) != current || !maps.Equal(input.Data, s.Record.Data())
+		s.Drifted = output == nil || input == nil || attempt(input) != current || input.Data[request.KeyConfig] != s.Record.Config
 	}
 	if request.Finished(s.Job) && !request.HasGraph(r) {
 		output, err = q.configMap(ctx, q.Direct, r.Namespace, graph.ProfilingOutput(r.Name))

@@ -337,6 +337,19 @@ func TestNobodyElseSpeaksForARequest(t *testing.T) {
 			t.Error("a graph is in victim")
 		}
 	})
+	t.Run("what is written beside the configuration holds nothing up", func(t *testing.T) {
+		w := newWorld(t)
+		if _, err := w.r.Reconcile(t.Context(), w.request()); err != nil {
+			t.Fatal(err)
+		}
+		input := &corev1.ConfigMap{}
+		w.read(input, "dgdr-input-goal")
+		input.Data["spec.json"] = evil
+		if err := w.Update(t.Context(), input); err != nil {
+			t.Fatal(err)
+		}
+		w.expect("edited", "Pending", "Profiling")
+	})
 	t.Run("an edited output becomes no graph", func(t *testing.T) {
 		w := newWorld(t)
 		w.expect("accepted", "Pending", "Profiling")
