@@ -57,7 +57,7 @@ var _ = add(
 			ns := s.namespace(nil)
 			s.create(graphOf(ns, "g", scaled))
 			s.ready(ns, "g")
-			mallory := s.tenant(ns, s.role(allOf("nvidia.com", "dynamographdeploymentscalingadapters")))
+			mallory := s.tenant(ns, "admin")
 			if err := mallory.Create(s.ctx, adapter(ns, "rogue", "g", "a")); err != nil {
 				s.Fatal(err)
 			}
@@ -77,7 +77,7 @@ var _ = add(
 		name: "an adapter made beforehand in the place of the operator's scales a service", heldBy: []barrier{code(apply.Ownership)},
 		try: func(s *scene) outcome {
 			ns := s.namespace(nil)
-			mallory := s.tenant(ns, s.role(allOf("nvidia.com", "dynamographdeploymentscalingadapters")))
+			mallory := s.tenant(ns, "admin")
 			if err := mallory.Create(s.ctx, adapter(ns, "g-b", "g", "b")); err != nil {
 				s.Fatal(err)
 			}
