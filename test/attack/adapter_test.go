@@ -22,9 +22,6 @@ func adapter(ns, name, graph, service string) *v1alpha1.DynamoGraphDeploymentSca
 	return a
 }
 
-// adapterPolicy has adapters made by those who could scale the graph alone.
-const adapterPolicy = "dynamo-operator-scaling-adapter"
-
 // onlyAdapters is somebody who may write adapters, and no graphs.
 func onlyAdapters(s *scene, ns string) client.WithWatch {
 	return s.tenant(ns, s.role(allOf("nvidia.com", "dynamographdeploymentscalingadapters")))
@@ -61,15 +58,6 @@ func (s *scene) inactive(ns, name string) func(context.Context) error {
 }
 
 var _ = add(
-	attack{
-		name: "somebody who may not change a graph makes an adapter for it", heldBy: []barrier{policy(adapterPolicy)},
-		try: func(s *scene) outcome {
-			ns := s.namespace(nil)
-			s.create(graphOf(ns, "g", scaled))
-			s.ready(ns, "g")
-			return s.refused(onlyAdapters(s, ns).Create(s.ctx, adapter(ns, "rogue", "g", "a")))
-		},
-	},
 	attack{
 		name: "an adapter made beforehand in the place of the operator's scales a service", heldBy: []barrier{policy(adapterPolicy), code(apply.Ownership)},
 		try: func(s *scene) outcome {
