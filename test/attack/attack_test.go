@@ -84,6 +84,7 @@ const (
 	inPolicy   = "policy"       // a ValidatingAdmissionPolicy
 	inRights   = "RBAC"         // the tenant's role does not have the right
 	inPods     = "Pod Security" // the level that a namespace enforces
+	inSchema   = "schema"       // a rule of a kind's definition
 	inPlatform = "Kubernetes"   // what the API server does for everybody
 	inDesign   = "design"       // there is nothing that would do it
 )
@@ -100,6 +101,7 @@ func (a attack) by(kind string) bool {
 var (
 	rights      = barrier{kind: inRights}
 	podSecurity = barrier{kind: inPods}
+	schema      = barrier{kind: inSchema}
 )
 
 // removable tells whether the attack can be made without its guards.
