@@ -177,6 +177,21 @@ const (
 	ReasonInputNotFound = "InputNotFound"
 	// ReasonHardwareNotFound means no node tells of its GPUs.
 	ReasonHardwareNotFound = "HardwareNotFound"
+	// ReasonNamespaceReserved means the graph would go to a namespace in which
+	// the operator makes nothing for requests of others.
+	ReasonNamespaceReserved = "NamespaceReserved"
+	// ReasonNamespaceNotGranted means no ServiceAccount of the graph's namespace
+	// allows requests from that of the request.
+	ReasonNamespaceNotGranted = "NamespaceNotGranted"
+	// ReasonGrantInsufficient means the ServiceAccount that allows them may not
+	// do itself what the request asks for.
+	ReasonGrantInsufficient = "GrantInsufficient"
+	// ReasonPolicyNotInForce means the admission policy that judges who asks for
+	// graphs elsewhere is missing or does not deny.
+	ReasonPolicyNotInForce = "PolicyNotInForce"
+	// ReasonOutputNotProven means that what the profiler left was changed, or
+	// that nothing proves it was not.
+	ReasonOutputNotProven = "OutputNotProven"
 	// ReasonProfilerWaiting means the profiler's pod cannot start yet.
 	ReasonProfilerWaiting = "ProfilerWaiting"
 	// Ways in which a profiler ends without a word of its own.

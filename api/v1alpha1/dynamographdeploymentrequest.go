@@ -167,6 +167,13 @@ type DynamoGraphDeploymentRequestStatus struct {
 	// +optional
 	Backend BackendFramework `json:"backend,omitempty"`
 
+	// accepted is what the request goes by since its work began. Nothing else
+	// decides what is made, and where: not the spec as it is now, and no object
+	// that users can write.
+	//
+	// +optional
+	Accepted *AcceptedRequest `json:"accepted,omitempty"`
+
 	// profilingResults names the object that holds the results, as
 	// configmap/<name>.
 	//
@@ -192,6 +199,31 @@ type DynamoGraphDeploymentRequestStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// AcceptedRequest is a request as it was when its work began.
+type AcceptedRequest struct {
+	// generation of the spec that was accepted.
+	//
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+
+	// spec that was accepted.
+	//
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Spec *runtime.RawExtension `json:"spec,omitempty"`
+
+	// profilerConfig is what the profiler is told.
+	//
+	// +optional
+	ProfilerConfig string `json:"profilerConfig,omitempty"`
+
+	// outputDigests are the SHA-256 sums of what the profiler left, by ConfigMap
+	// and key. They come from the status of its pod.
+	//
+	// +optional
+	OutputDigests map[string]string `json:"outputDigests,omitempty"`
 }
 
 // RequestState is how far a request has come.

@@ -72,6 +72,11 @@ const (
 // 30m or 2h; the operator's configuration says how long it is without.
 const AnnotationProfilingDeadline = "dgdr.nvidia.com/profiling-deadline"
 
+// AnnotationAllowRequestsFrom on a ServiceAccount lists, separated by commas, the
+// other namespaces whose requests may have graphs made beside it. They are made
+// only as far as that account could make them itself.
+const AnnotationAllowRequestsFrom = "nvidia.com/allow-graph-requests-from"
+
 // Annotations a user puts on a DynamoGraphDeployment or in the annotations of a
 // component's spec.
 const (

@@ -77,7 +77,7 @@ func registration(cfg config.Config, self string) admission.Registration {
 		Name:           cfg.Webhook.Configuration,
 		Service:        types.NamespacedName{Namespace: cfg.Webhook.Namespace, Name: cfg.Webhook.Service},
 		URL:            cfg.Webhook.URL,
-		Except:         cfg.Webhook.Except(),
+		Except:         cfg.Excluded(),
 		FailurePolicy:  admissionregistrationv1.FailurePolicyType(cfg.Webhook.FailurePolicy),
 		TimeoutSeconds: cfg.Webhook.TimeoutSeconds,
 		Operator:       self,

@@ -18,6 +18,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller/request"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
@@ -41,8 +42,11 @@ func addRequests(ctx context.Context, p *parts) error {
 		b = b.Watches(c.Object, ownerHandler(p, kind), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
 	}
 	err = b.Complete(p.guarded(kind, recorder, reconcile.AsReconciler(p.GetClient(), &request.Reconciler{
-		Client:    p.GetClient(),
-		World:     observe.Requests{Facts: p.facts, Kept: kept, ClusterWide: p.config.Requests().Scope.ClusterWide, Children: observe.New(p.GetClient(), children...)},
+		Client: p.GetClient(),
+		World: observe.Requests{
+			Facts: p.facts, Kept: kept, ClusterWide: p.config.ClusterWide(), Children: observe.New(p.GetClient(), children...),
+			Reviews: p.GetClient(), Policy: p.config.Tenancy.PolicyName(config.PolicyRequestNamespace),
+		},
 		Applier:   p.applier,
 		Events:    recorder,
 		Clock:     clock.RealClock{},

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/render/pod"
 	"github.com/dynamo-operator/dynamo-operator/internal/request"
 )
 
@@ -41,7 +42,7 @@ func (p Profiler) validate(at *field.Path) field.ErrorList {
 func (c Config) Requests() request.Policy {
 	return request.Policy{
 		Image: c.Profiler.Image, Deadline: c.Profiler.Deadline.Duration,
-		Scope: c.Rules(),
+		Scope: c.Rules(), Accounts: []string{pod.PlannerAccount, pod.PickerAccount},
 	}
 }
 

@@ -18,10 +18,34 @@ type Scope struct {
 // ClusterWide reports whether the operator looks after the whole cluster.
 func (s Scope) ClusterWide() bool { return len(s.Namespaces) == 0 }
 
+// systemNamespaces are the cluster's own: nothing of ours may stand in the way of
+// mending it, nor run there.
+var systemNamespaces = []string{"kube-node-lease", "kube-public", "kube-system"}
+
+// Excluded are the namespaces that are left alone, by webhooks and controllers
+// alike, unless the operator is there for them.
+func (c Config) Excluded() []string {
+	all := slices.Concat(systemNamespaces, c.ExcludedNamespaces, c.Webhook.ExceptNamespaces)
+	all = slices.DeleteFunc(all, func(name string) bool { return slices.Contains(c.Namespaces, name) })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // Covers reports whether a namespace is ours to look after.
-func (s Scope) Covers(namespace string) bool {
-	return !slices.Contains(s.ExcludedNamespaces, namespace) &&
-		(s.ClusterWide() || slices.Contains(s.Namespaces, namespace))
+func (c Config) Covers(namespace string) bool {
+	return !slices.Contains(c.Excluded(), namespace) &&
+		(c.ClusterWide() || slices.Contains(c.Namespaces, namespace))
+}
+
+// reserved are where requests of other namespaces get nothing, whoever consents.
+// The operator's own namespace is among them: what runs there could take its token.
+func (c Config) reserved() []string {
+	reserved := slices.Concat(systemNamespaces, c.Excluded())
+	if c.Webhook.Namespace != "" {
+		reserved = append(reserved, c.Webhook.Namespace)
+	}
+	slices.Sort(reserved)
+	return slices.Compact(reserved)
 }
 
 func (s Scope) validate() field.ErrorList {

@@ -31,8 +31,7 @@ type Webhook struct {
 	// refused, or stored and judged by the controllers alone.
 	FailurePolicy  string `json:"failurePolicy,omitempty"`
 	TimeoutSeconds int32  `json:"timeoutSeconds,omitempty"`
-	// ExceptNamespaces are never judged, beside those of the system and the
-	// operator's own.
+	// ExceptNamespaces are left alone like those in excludedNamespaces.
 	ExceptNamespaces []string `json:"exceptNamespaces,omitempty"`
 	// Drain is how long a replica that ends goes on answering, until nobody is
 	// sent to it any more.
@@ -77,10 +76,4 @@ func (w Webhook) validate(at *field.Path) field.ErrorList {
 		errs = append(errs, field.Required(at.Child("configuration"), "a registration has a name and leads to a service"))
 	}
 	return errs
-}
-
-// Except are all namespaces that are never judged: nothing of ours may stand in
-// the way of mending the system or the operator itself.
-func (w Webhook) Except() []string {
-	return append([]string{"kube-node-lease", "kube-public", "kube-system", w.Namespace}, w.ExceptNamespaces...)
 }

@@ -21,11 +21,11 @@ import (
 //	transient --> back-off
 //	waiting   --> a watch wakes us, or a time that the fault names
 //	invalid   --> nothing until the user edits the object
-func Report[S any](ctx context.Context, c client.Client, object client.Object, status *S, now S, err error) (reconcile.Result, error) {
+func Report[S any](ctx context.Context, c client.Client, object client.Object, status *S, now S, err error, options ...client.MergeFromOption) (reconcile.Result, error) {
 	if !equality.Semantic.DeepEqual(*status, now) {
 		before := object.DeepCopyObject().(client.Object)
 		*status = now
-		patchErr := client.IgnoreNotFound(c.Status().Patch(ctx, object, client.MergeFrom(before), client.FieldValidation(metav1.FieldValidationIgnore)))
+		patchErr := client.IgnoreNotFound(c.Status().Patch(ctx, object, client.MergeFromWithOptions(before, options...), client.FieldValidation(metav1.FieldValidationIgnore)))
 		if patchErr != nil {
 			return reconcile.Result{}, fmt.Errorf("patch status: %w", patchErr)
 		}

@@ -9,8 +9,8 @@ import (
 // ProfilingJob names the Job that profiles for a request.
 func ProfilingJob(request string) string { return shorten("profile-" + request) }
 
-// ProfilingInput names the ConfigMap that keeps what a request's profiler was
-// asked.
+// ProfilingInput names the ConfigMap that a request's profiler reads its
+// configuration from.
 func ProfilingInput(request string) string {
 	return suffixed("dgdr-input-"+request, "", maxName)
 }

@@ -11,8 +11,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 )
 
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=dynamo-operator-request-namespace,verbs=get,roleName=dynamo-operator-manager-cluster
-
 // Policies reads whether admission policies are in force, each with the binding
 // of its own name. The reader should ask the API server: a policy that was
 // unbound a moment ago judges nobody.

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -28,6 +29,10 @@ type Requests struct {
 	ClusterWide bool
 	// Children reads Jobs, and graphs that a profiler tries out.
 	Children *Observer
+	// Reviews asks what the accounts may do that allow requests from elsewhere.
+	Reviews Reviewer
+	// Policy names the admission policy that judges who asks for graphs elsewhere.
+	Policy string
 }
 
 // Around reads what is around a request. What is neither watched nor needed in
@@ -38,19 +43,12 @@ func (q Requests) Around(ctx context.Context, r *v1alpha1.DynamoGraphDeploymentR
 	if err != nil {
 		return s, err
 	}
-	input, err := q.kept(ctx, r, graph.ProfilingInput(r.Name))
-	if err != nil {
+	if s.Record, err = request.Recorded(r); err != nil {
 		return s, err
 	}
 	current := request.Attempt(r)
-	if input != nil && (r.Status.State != v1alpha1.RequestStateInitial || attempt(input) == current) {
-		if s.Record, err = request.ReadRecord(attempt(input), input.Data); err != nil {
-			return s, err
-		}
-		current, input = s.Record.Attempt, nil
-	}
-	if input != nil {
-		s.Leftover = append(s.Leftover, input)
+	if s.Record != nil {
+		current = s.Record.Attempt
 	}
 	q.jobs(&s, r, owned, current)
 	if err := q.output(ctx, &s, r, current); err != nil {
@@ -64,6 +62,10 @@ func (q Requests) Around(ctx context.Context, r *v1alpha1.DynamoGraphDeploymentR
 	default:
 		err = q.progress(ctx, &s, r)
 	}
+	if err != nil || !request.Asks(r, s) {
+		return s, err
+	}
+	s.Consent, err = q.consent(ctx, r.Namespace, request.Target(r, s))
 	return s, err
 }
 
@@ -101,6 +103,13 @@ func (q Requests) output(ctx context.Context, s *request.Sight, r *v1alpha1.Dyna
 	if output != nil && attempt(output) != current && attempt(output) != "" {
 		s.Leftover = append(s.Leftover, output)
 		return nil
+	}
+	if s.Record != nil && !request.Finished(s.Job) {
+		input, err := q.kept(ctx, r, graph.ProfilingInput(r.Name))
+		if err != nil {
+			return err
+		}
+		s.Drifted = output == nil || input == nil || attempt(input) != current || !maps.Equal(input.Data, s.Record.Data())
 	}
 	if request.Finished(s.Job) && !request.HasGraph(r) {
 		output, err = q.configMap(ctx, q.Direct, r.Namespace, graph.ProfilingOutput(r.Name))
@@ -223,10 +232,11 @@ func (q Requests) nodes(ctx context.Context) ([]request.Node, error) {
 
 const labelGPUProduct = "nvidia.com/gpu.product"
 
-// kept reads a ConfigMap of the request; one of somebody else is none.
+// kept reads a ConfigMap that the request controls. Labels do not make it the
+// request's: anybody can write those.
 func (q Requests) kept(ctx context.Context, r *v1alpha1.DynamoGraphDeploymentRequest, name string) (*corev1.ConfigMap, error) {
 	found, err := q.configMap(ctx, q.Kept, r.Namespace, name)
-	if found != nil && (!metav1.IsControlledBy(found, r) && (metav1.GetControllerOf(found) != nil || !graph.OfRequest(found, r))) {
+	if found != nil && !metav1.IsControlledBy(found, r) {
 		found = nil
 	}
 	return found, err

@@ -23,14 +23,16 @@ const (
 	volumeCache  = "model-cache"
 )
 
-// directProfiler runs the profiler of ours: it reads a file and writes its
-// result itself. An exit status tells whether trying again can help.
+// directProfiler runs the profiler of ours: it reads a file, which has to be the
+// one that was accepted, and writes its result itself. An exit status tells
+// whether trying again can help.
 func directProfiler(r *v1alpha1.DynamoGraphDeploymentRequest, step request.Step, job *batchv1.Job) {
 	profiler := corev1.Container{
 		Name: request.ProfilerContainer, Image: step.Record.Spec.ProfilingConfig.ProfilerImage,
 		Args: []string{
-			"run", "--config", request.InputPath, "--request", r.Name, "--namespace", r.Namespace,
+			"run", "--config", request.InputPath, "--config-sha256", result.Sum(step.Record.Config), "--request", r.Name, "--namespace", r.Namespace,
 			"--result", graph.ProfilingOutput(r.Name), "--output", request.OutputPath,
+			"--termination-log", corev1.TerminationMessagePathDefault,
 		},
 		Env:                      []corev1.EnvVar{hubToken()},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
@@ -80,6 +82,7 @@ func foreignProfiler(r *v1alpha1.DynamoGraphDeploymentRequest, step request.Step
 		Args: []string{
 			"collect", "--from", request.OutputPath, "--container", request.ProfilerContainer,
 			"--pod", "$(POD_NAME)", "--namespace", r.Namespace, "--result", graph.ProfilingOutput(r.Name),
+			"--termination-log", corev1.TerminationMessagePathDefault,
 		},
 		Env: []corev1.EnvVar{{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{
 			FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"},

@@ -47,8 +47,8 @@ func Request(r *v1alpha1.DynamoGraphDeploymentRequest, step request.Step, p Prof
 	return wanted
 }
 
-// profilingInputs are what has to be there before a Job is: the record of what
-// was asked, a place for the answer, and an account.
+// profilingInputs are what has to be there before a Job is: the profiler's
+// configuration, a place for the answer, and an account.
 func profilingInputs(r *v1alpha1.DynamoGraphDeploymentRequest, step request.Step, p Profiling) []graph.Wanted {
 	wanted := []graph.Wanted{
 		{Object: &corev1.ConfigMap{ObjectMeta: profilingMeta(r, step, graph.ProfilingInput(r.Name)), Data: step.Record.Data()}},

@@ -20,13 +20,14 @@ func diagnose(s Sight) Finding {
 	if condition.Reason == batchv1.JobReasonDeadlineExceeded {
 		return late(s)
 	}
-	if r, err := result.ParseResult(s.Output[result.KeyResult]); err == nil && r.State == result.Failed {
-		return failed(string(r.Reason), r.Message)
-	}
 	for _, pod := range newest(s.Pods) {
 		if f, found := fate(pod); found {
 			return f
 		}
+	}
+	// Who may write ConfigMaps may have written this one; it makes nothing.
+	if r, err := result.ParseResult(s.Output[result.KeyResult]); err == nil && r.State == result.Failed && r.Reason.Known() {
+		return failed(string(r.Reason), r.Message)
 	}
 	return failed(v1alpha1.ReasonProfilingFailed, cmp.Or(condition.Message, "the profiler failed and left no word"))
 }
@@ -78,7 +79,7 @@ func fate(pod corev1.Pod) (Finding, bool) {
 		if end.Reason == "OOMKilled" {
 			return failed(v1alpha1.ReasonProfilerOOM, "the profiler was killed for want of memory; give it more in spec.profilingConfig.resources"), true
 		}
-		if r, err := result.ParseResult(end.Message); err == nil && r.State == result.Failed {
+		if r, err := result.ParseResult(end.Message); err == nil && r.State == result.Failed && r.Reason.Known() {
 			return failed(string(r.Reason), r.Message), true
 		}
 		message := fmt.Sprintf("container %s ended with exit code %d", c.Name, end.ExitCode)

@@ -28,21 +28,37 @@ type Generated struct {
 }
 
 // generate turns the output of a Job that succeeded into the graph.
-func generate(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, step Step) Step {
-	found, targets, err := read(s)
+func generate(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy, step Step) Step {
+	s, receipt, err := prove(r, s)
+	if err != nil {
+		return step.fail(Finding{
+			Type: v1alpha1.ConditionSpecGenerated, Reason: v1alpha1.ReasonOutputNotProven,
+			Message: err.Error() + "; nothing is made from it. Change the request, or make it again, to have it profiled anew",
+		})
+	}
+	step.Receipt = receipt
+	found, targets, err := read(r, s)
+	if err == nil {
+		found.adapt(r, s.Record.Spec)
+		err = p.valid(found.Graph)
+	}
 	if err != nil {
 		if f, own := err.(refusal); own { //nolint:errorlint // made by read, never wrapped
 			return step.fail(Finding(f))
 		}
 		return step.fail(Finding{Type: v1alpha1.ConditionSpecGenerated, Reason: v1alpha1.ReasonSpecGenerationFailed, Message: err.Error()})
 	}
-	found.adapt(r, s.Record.Spec)
+	step.say(Finding{v1alpha1.ConditionProfiling, v1alpha1.ReasonProfilingCompleted, "", true})
+	if len(found.Extras) > 0 {
+		if _, denied := p.permit(r, s.Record.Spec, s.Consent, extraRights); denied != nil {
+			return step.wait(v1alpha1.ConditionSpecGenerated, denied)
+		}
+	}
 	step.Generated, step.Wants = &found, Extras
 	step.State = v1alpha1.RequestStateReady
 	if s.Record.Spec.AutoApply {
 		step.State = v1alpha1.RequestStateDeploying
 	}
-	step.say(Finding{v1alpha1.ConditionProfiling, v1alpha1.ReasonProfilingCompleted, "", true})
 	step.say(Finding{v1alpha1.ConditionSpecGenerated, v1alpha1.ReasonSpecGenerated, targets.chosen, true})
 	if targets.Type != "" {
 		step.say(targets.Finding)
@@ -62,7 +78,7 @@ type targets struct {
 }
 
 // read finds the graph that the request wants in the output.
-func read(s Sight) (Generated, targets, error) {
+func read(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight) (Generated, targets, error) {
 	mock := s.Record.Spec.UseMocker
 	text, direct := s.Output[result.KeyResult]
 	if !direct {
@@ -95,7 +111,11 @@ func read(s Sight) (Generated, targets, error) {
 	if err != nil {
 		return Generated{}, targets{}, fmt.Errorf("read the graph of %s: %w", result.KeyResult, err)
 	}
-	if s.ProfileData != nil {
+	elsewhere := GraphKey(r, s.Record.Spec).Namespace != r.Namespace
+	if elsewhere && res.ProfileData != "" && s.ProfileData == nil {
+		return Generated{}, targets{}, fmt.Errorf("ConfigMap %s, which the graph mounts, is gone", res.ProfileData)
+	}
+	if elsewhere && s.ProfileData != nil {
 		g.Extras = append(g.Extras, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: s.ProfileData.Name}, Data: s.ProfileData.Data})
 	}
 	return g, judged(res), nil

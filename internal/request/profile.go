@@ -19,12 +19,15 @@ func profile(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy, now ti
 		if r.Status.State == v1alpha1.RequestStateProfiling {
 			step.State = r.Status.State // somebody deleted the Job; it is made again
 		}
+		if s.Drifted {
+			step.Wants = Inputs
+		}
 		return step
 	}
 	step.State, step.Wants = v1alpha1.RequestStateProfiling, Nothing
 	step.Results = "configmap/" + graph.ProfilingOutput(r.Name)
 	if has(s.Job, batchv1.JobComplete) {
-		return generate(r, s, step)
+		return generate(r, s, p, step)
 	}
 	if has(s.Job, batchv1.JobFailed) {
 		return step.fail(diagnose(s))
@@ -34,6 +37,9 @@ func profile(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy, now ti
 		step = step.fail(late(s))
 		step.Discard = append(step.Discard, s.Job) // nobody else ended it
 		return step
+	}
+	if s.Drifted {
+		step.Wants = Inputs // a pod that starts later finds what was accepted
 	}
 	step.say(running(s))
 	step.After = left

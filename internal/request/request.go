@@ -8,9 +8,11 @@
 //	         |  an edit                     |
 //	         +--------- Failed <------------+
 //
-// What a request asks is written down when its work begins. An edit after that
-// is told and changes nothing; undoing it is forgiven. An edit of a request that
-// failed begins anew.
+// What a request asks is written into its status when its work begins, because
+// nobody but the operator writes there. An edit of the spec after that is told and
+// changes nothing; undoing it is forgiven. An edit of a request that failed begins
+// anew. ConfigMaps, which users can write, are given to the profiler and read for
+// its result; they decide nothing that the status does not prove.
 package request
 
 import (
@@ -24,10 +26,12 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
 	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 )
 
@@ -39,12 +43,18 @@ type Policy struct {
 	Deadline time.Duration
 	// Scope is which namespaces the operator manages.
 	Scope validation.Scope
+	// Accounts are the ServiceAccounts that the operator makes for pods in the
+	// namespaces of graphs.
+	Accounts []string
 }
 
 // Sight is what was seen around a request.
 type Sight struct {
-	// Record is what was written down when the work began; nil before.
+	// Record is what the status holds since the work began; nil before.
 	Record *Record
+	// Drifted is true if the ConfigMaps of the profiler are missing, somebody
+	// else's, or changed.
+	Drifted bool
 	// Job profiles. Pods are its pods, read only while it does not run well.
 	Job  *batchv1.Job
 	Pods []corev1.Pod
@@ -63,6 +73,8 @@ type Sight struct {
 	// ProfileData holds the ConfigMap that the generated graphs mount, if it has
 	// to follow them into another namespace.
 	ProfileData *corev1.ConfigMap
+	// Consent is read when something is to be made in another namespace.
+	Consent *Consent
 }
 
 // Record is what a request asked when its work began.
@@ -72,13 +84,13 @@ type Record struct {
 	Spec    v1alpha1.DynamoGraphDeploymentRequestSpec
 	// Config is the profiler's configuration, complete.
 	Config string
+	// Receipt proves what the profiler left; nil until it has.
+	Receipt result.Receipt
 }
 
-// Keys of the ConfigMap that keeps a Record.
-const (
-	KeySpec   = "spec.json"
-	KeyConfig = "config.yaml"
-)
+// KeyConfig is the key of the ConfigMap that a profiler finds its configuration
+// under.
+const KeyConfig = "config.yaml"
 
 // Wants is which of its objects a request wants to exist now.
 type Wants int
@@ -86,7 +98,7 @@ type Wants int
 // The work goes through these in order.
 const (
 	Nothing Wants = iota
-	// Inputs are the record, a place for the output, and an account.
+	// Inputs are the configuration, a place for the output, and an account.
 	Inputs
 	// Job is all of that and the Job.
 	Job
@@ -110,9 +122,12 @@ type Step struct {
 	Accepted bool
 	// Anew forgets what was said about an attempt before.
 	Anew bool
-	// Record is what the work goes by.
+	// Record is what the work goes by, Begins that it goes by it from now on.
 	Record Record
-	Wants  Wants
+	Begins bool
+	// Receipt is what proves the output from now on.
+	Receipt result.Receipt
+	Wants   Wants
 	// Discard are objects that are of no use any more.
 	Discard []graph.Object
 	// Generated is the graph that was found, with what goes with it.
@@ -170,11 +185,18 @@ func begin(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy) Step {
 	}
 	pending := Step{State: v1alpha1.RequestStatePending, Accepted: true, Discard: s.Leftover}
 	if r.Status.State == v1alpha1.RequestStateProfiling {
-		pending.State = v1alpha1.RequestStateProfiling // its record was lost, or another operator began it
+		pending.State = v1alpha1.RequestStateProfiling // another operator began it
 	}
 	config, err := configOf(r, s.Nodes, p)
 	if len(s.Absent) > 0 {
 		err = fault.New(fault.Waiting, v1alpha1.ReasonInputNotFound, "waiting for %s", list(s.Absent))
+	}
+	var rights []Right
+	if r.Spec.AutoApply {
+		rights = graphRights
+	}
+	if _, denied := p.permit(r, r.Spec, s.Consent, rights); denied != nil && err == nil {
+		err = denied
 	}
 	if f, known := fault.From(err); known {
 		pending.Findings = []Finding{{Type: v1alpha1.ConditionValidation, Reason: f.Reason, Message: f.Message}}
@@ -182,7 +204,7 @@ func begin(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy) Step {
 		return pending
 	}
 	pending.Findings = []Finding{{v1alpha1.ConditionValidation, v1alpha1.ReasonValidationPassed, "", true}}
-	pending.Record = Record{Attempt: Attempt(r), Spec: r.Spec, Config: config}
+	pending.Record, pending.Begins = Record{Attempt: Attempt(r), Spec: r.Spec, Config: config}, true
 	pending.Wants = Inputs
 	return pending
 }
@@ -198,23 +220,32 @@ func Attempt(r *v1alpha1.DynamoGraphDeploymentRequest) string {
 	return strconv.FormatInt(r.Generation, 10)
 }
 
-// ReadRecord reads a Record back from the ConfigMap that keeps it.
-func ReadRecord(attempt string, data map[string]string) (*Record, error) {
-	record := &Record{Attempt: attempt, Config: data[KeyConfig]}
-	if err := json.Unmarshal([]byte(data[KeySpec]), &record.Spec); err != nil {
-		return nil, fmt.Errorf("read the record of a request: %w", err)
+// Recorded reads the Record from the status of a request; nil if there is none.
+func Recorded(r *v1alpha1.DynamoGraphDeploymentRequest) (*Record, error) {
+	accepted := r.Status.Accepted
+	if accepted == nil || accepted.Spec == nil {
+		return nil, nil
+	}
+	record := &Record{
+		Attempt: strconv.FormatInt(accepted.Generation, 10), Config: accepted.ProfilerConfig, Receipt: accepted.OutputDigests,
+	}
+	if err := json.Unmarshal(accepted.Spec.Raw, &record.Spec); err != nil {
+		return nil, fmt.Errorf("read status.accepted.spec: %w", err)
 	}
 	return record, nil
 }
 
-// Data is the Record as a ConfigMap keeps it.
-func (r Record) Data() map[string]string {
+// Accepted is the Record of a request as its status holds it.
+func (r Record) Accepted(generation int64) *v1alpha1.AcceptedRequest {
 	spec, err := json.Marshal(r.Spec)
 	if err != nil {
 		panic(err) // it was read from JSON
 	}
-	return map[string]string{KeySpec: string(spec), KeyConfig: r.Config}
+	return &v1alpha1.AcceptedRequest{Generation: generation, Spec: &runtime.RawExtension{Raw: spec}, ProfilerConfig: r.Config}
 }
+
+// Data is what a profiler finds in the ConfigMap that is mounted for it.
+func (r Record) Data() map[string]string { return map[string]string{KeyConfig: r.Config} }
 
 // Equal reports whether two specs ask the same. Free-form parts are compared by
 // what they say, not by how they are written.

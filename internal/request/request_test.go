@@ -84,8 +84,9 @@ func record() *Record { return &Record{Attempt: "1", Spec: asked(nil).Spec} }
 
 func job(change func(*batchv1.Job)) *batchv1.Job {
 	j := &batchv1.Job{
-		Spec:   batchv1.JobSpec{ActiveDeadlineSeconds: new(int64(3600)), BackoffLimit: new(int32(3))},
-		Status: batchv1.JobStatus{StartTime: &metav1.Time{Time: noon.Add(-time.Minute)}, Ready: new(int32(1))},
+		ObjectMeta: metav1.ObjectMeta{Name: "profile-goal", UID: "j1"},
+		Spec:       batchv1.JobSpec{ActiveDeadlineSeconds: new(int64(3600)), BackoffLimit: new(int32(3))},
+		Status:     batchv1.JobStatus{StartTime: &metav1.Time{Time: noon.Add(-time.Minute)}, Ready: new(int32(1))},
 	}
 	if change != nil {
 		change(j)
@@ -108,6 +109,24 @@ func dead(change func(*corev1.Pod)) []corev1.Pod {
 
 func terminated(name string, code int32, message string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: message}}}
+}
+
+// profiled is what was seen after a profiler left its output, with the pod that
+// proves it.
+func profiled(s Sight) Sight {
+	receipt := result.Receipt{}
+	receipt.Add("dgdr-output-goal", s.Output)
+	if s.ProfileData != nil {
+		receipt.Add(s.ProfileData.Name, s.ProfileData.Data)
+	}
+	s.Job = ended(batchv1.JobComplete, "")
+	s.Pods = append(s.Pods, corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "Job", Name: s.Job.Name, UID: s.Job.UID, Controller: new(true)}}},
+		Status: corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: []corev1.ContainerStatus{
+			terminated(ProfilerContainer, 0, receipt.Text()),
+		}},
+	})
+	return s
 }
 
 func ofGraph(state v1alpha1.GraphState) *v1alpha1.DynamoGraphDeployment {
@@ -158,9 +177,13 @@ func TestNext(t *testing.T) {
 			"Pending\nValidation False HardwareNotFound no node has GPUs and the labels that GPU feature discovery writes; " +
 				"describe the hardware in profilingConfig.config.hardware, or wait for nodes",
 		},
-		"what is written down is profiled":      {at("Pending"), Sight{Record: record()}, "Pending wants job\n" + valid},
-		"a Job that was deleted is made again":  {at("Profiling"), Sight{Record: record()}, "Profiling wants job\n" + valid},
-		"a record that was lost is made again":  {at("Profiling"), Sight{Job: job(nil)}, "Profiling wants inputs\n" + valid},
+		"what is written down is profiled":        {at("Pending"), Sight{Record: record()}, "Pending wants job\n" + valid},
+		"a Job that was deleted is made again":    {at("Profiling"), Sight{Record: record()}, "Profiling wants job\n" + valid},
+		"what another operator began is begun":    {at("Profiling"), Sight{Job: job(nil)}, "Profiling wants inputs\n" + valid},
+		"no Job runs before its inputs are there": {at("Pending"), Sight{Record: record(), Drifted: true}, "Pending wants inputs\n" + valid},
+		"inputs that somebody changes are restored": {
+			at("Profiling"), Sight{Record: record(), Drifted: true, Job: job(nil)}, "Profiling wants inputs\n" + valid + "\nProfiling False ProfilingRunning the profiler is running",
+		},
 		"a Job that starts is said to":          {at("Pending"), Sight{Record: record(), Job: job(func(j *batchv1.Job) { j.Status.Ready = nil })}, "Profiling\n" + valid + "\nProfiling False ProfilingRunning the profiler is starting"},
 		"progress is told as the profiler does": {at("Profiling"), Sight{Record: record(), Job: job(nil), Output: map[string]string{result.KeyProgress: `{"done":3,"total":8}`}}, "Profiling\n" + valid + "\nProfiling False ProfilingRunning 3/8 candidates"},
 		"a pod that is not placed is told": {
@@ -234,25 +257,30 @@ func TestNext(t *testing.T) {
 		},
 
 		"a result with a graph is taken, and what it misses told": {
-			at("Profiling"), Sight{Record: record(), Job: ended(batchv1.JobComplete, ""), Output: map[string]string{result.KeyResult: succeeded.Text()}},
+			at("Profiling"), profiled(Sight{Record: record(), Output: map[string]string{result.KeyResult: succeeded.Text()}}),
 			"Deploying wants extras\n" + valid + "\nProfiling True ProfilingCompleted\nSpecGenerated True SpecGenerated TP2 x 1\n" +
 				"TargetsMet False TargetsMissed ttft 75 ms of 50 ms, missed by 50%; 8 GPUs would do",
 		},
 		"without autoApply a graph that was found is all there is": {
-			at("Profiling"), Sight{
+			at("Profiling"), profiled(Sight{
 				Record: &Record{Attempt: "1", Spec: asked(func(r *v1alpha1.DynamoGraphDeploymentRequest) { r.Spec.AutoApply = false }).Spec},
-				Job:    ended(batchv1.JobComplete, ""), Output: map[string]string{result.KeyGraph: dataYAML + "---\n" + graphYAML},
-			},
+				Output: map[string]string{result.KeyGraph: dataYAML + "---\n" + graphYAML},
+			}),
 			"Ready wants extras\nValidation False SpecChangeRejected the spec was changed after profiling began and the change has no effect; " +
 				"change it back, or make another request\nProfiling True ProfilingCompleted\nSpecGenerated True SpecGenerated",
 		},
 		"a Job that leaves nothing has failed": {
-			at("Profiling"), Sight{Record: record(), Job: ended(batchv1.JobComplete, ""), Output: map[string]string{}},
+			at("Profiling"), profiled(Sight{Record: record(), Output: map[string]string{result.KeyMockerGraph: graphYAML}}),
 			"Failed\n" + valid + "\nSpecGenerated False GenerationFailed the profiler left no config_with_planner.yaml",
 		},
 		"files without a graph are no result": {
-			at("Profiling"), Sight{Record: record(), Job: ended(batchv1.JobComplete, ""), Output: map[string]string{result.KeyGraph: dataYAML}},
+			at("Profiling"), profiled(Sight{Record: record(), Output: map[string]string{result.KeyGraph: dataYAML}}),
 			"Failed\n" + valid + "\nSpecGenerated False GenerationFailed read config_with_planner.yaml: there is no DynamoGraphDeployment in it",
+		},
+
+		"a graph that breaks a rule is no result": {
+			at("Profiling"), profiled(Sight{Record: record(), Output: map[string]string{result.KeyGraph: "kind: DynamoGraphDeployment"}}),
+			"Failed\n" + valid + "\nSpecGenerated False GenerationFailed spec.services: Required value: a graph has at least one service",
 		},
 
 		"the graph that was found is made":    {at("Deploying", found), Sight{Record: record()}, "Deploying wants graph\n" + valid},
@@ -322,12 +350,14 @@ func TestSpecsAreComparedByWhatTheySay(t *testing.T) {
 	if !Equal(a, b) {
 		t.Error("spaces and zeros make a difference")
 	}
-	read, err := ReadRecord("1", Record{Spec: a}.Data())
+	r := asked(nil)
+	r.Status.Accepted = Record{Spec: a, Config: "c"}.Accepted(7)
+	read, err := Recorded(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !Equal(a, read.Spec) {
-		t.Error("a record is read back as another")
+	if !Equal(a, read.Spec) || read.Attempt != "7" || read.Config != "c" {
+		t.Errorf("a record is read back as another: %+v", read)
 	}
 	b.ProfilingConfig.Config = &runtime.RawExtension{Raw: []byte(`{"sla":{"ttft":201}}`)}
 	if Equal(a, b) {

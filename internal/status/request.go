@@ -18,6 +18,12 @@ func Request(r *v1alpha1.DynamoGraphDeploymentRequest, step request.Step, now me
 	if step.Accepted {
 		s.ObservedGeneration, s.Backend = r.Generation, r.Spec.Backend
 	}
+	if step.Begins {
+		s.Accepted = step.Record.Accepted(r.Generation)
+	}
+	if step.Receipt != nil && s.Accepted != nil {
+		s.Accepted.OutputDigests = step.Receipt
+	}
 	if step.Results != "" {
 		s.ProfilingResults = step.Results
 	}

@@ -103,6 +103,7 @@ func TestRequest(t *testing.T) {
 		"an empty value is none":             {spec: `{model: m, backend: vllm, profilingConfig: {profilerImage: p, config: {engine: {backend: ""}, deployment: {model: 1}}}}`},
 		"a section of it too":                {spec: `{model: m, backend: vllm, profilingConfig: {profilerImage: p, config: {engine: x}}}`, want: []string{"FieldValueInvalid spec.profilingConfig.config.engine"}},
 		"a graph goes where the operator is": {spec: `{deploymentOverrides: {name: Not_A_Name, namespace: other}, profilingConfig: {profilerImage: p, config: {}}}`, want: []string{"FieldValueInvalid spec.deploymentOverrides.name"}},
+		"but never where the system is":      {spec: `{deploymentOverrides: {namespace: kube-system}, profilingConfig: {profilerImage: p, config: {}}}`, want: []string{"FieldValueForbidden spec.deploymentOverrides.namespace"}},
 		"nor is it discovered in the config": {spec: `{profilingConfig: {profilerImage: p, config: {hardware: {enable_gpu_discovery: true}}}}`, namespace: true, want: []string{"FieldValueForbidden spec.profilingConfig.config.hardware.enable_gpu_discovery"}},
 		"what will be overwritten is said, refused or not": {
 			spec: `{model: m, backend: vllm, profilingConfig: {config: {engine: {backend: sglang}, deployment: {model: other}}}}`,
@@ -116,7 +117,7 @@ func TestRequest(t *testing.T) {
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
 			request := decode(t, c.spec, &v1alpha1.DynamoGraphDeploymentRequest{})
-			if diff := cmp.Diff(c.want, summary(Request(request, !c.namespace))); diff != "" {
+			if diff := cmp.Diff(c.want, summary(Request(request, Scope{ClusterWide: !c.namespace, Reserved: []string{"kube-system"}}))); diff != "" {
 				t.Errorf("violations (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(c.warnings, RequestWarnings(request)); diff != "" {

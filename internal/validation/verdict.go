@@ -12,6 +12,8 @@ import (
 type Scope struct {
 	// ClusterWide is an operator that manages every namespace.
 	ClusterWide bool
+	// Reserved are namespaces in which nothing is made for requests of others.
+	Reserved []string
 	// Ingress is what users may be reached by.
 	Ingress IngressRules
 }
@@ -33,7 +35,7 @@ func Create(object graph.Object, scope Scope) Verdict {
 	case *v1alpha1.DynamoModel:
 		return Verdict{Problems: Model(o)}
 	case *v1alpha1.DynamoGraphDeploymentRequest:
-		return Verdict{Request(o, scope.ClusterWide), RequestWarnings(o)}
+		return Verdict{Request(o, scope), RequestWarnings(o)}
 	case *v1alpha1.DynamoGraphDeploymentScalingAdapter:
 		return Verdict{Problems: ScalingAdapter(o)}
 	default:

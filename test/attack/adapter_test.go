@@ -2,13 +2,13 @@ package attack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 )
 
 // scaled is a graph with an adapter for its service b.
@@ -52,40 +52,32 @@ func (s *scene) inactive(ns, name string) func(context.Context) error {
 
 var _ = add(
 	attack{
-		name: "an adapter of somebody's own scales a service that has none", heldBy: []barrier{design("a graph asks the adapters that it owns")},
+		name: "an adapter that the operator did not make scales a service", heldBy: []barrier{design("a graph asks the adapters that it owns, by their names")},
 		try: func(s *scene) outcome {
 			ns := s.namespace(nil)
 			s.create(graphOf(ns, "g", scaled))
 			s.ready(ns, "g")
 			mallory := s.tenant(ns, "admin")
-			if err := mallory.Create(s.ctx, adapter(ns, "rogue", "g", "a")); err != nil {
-				s.Fatal(err)
+			for _, service := range []string{"a", "b"} {
+				if err := mallory.Create(s.ctx, adapter(ns, "rogue-"+service, "g", service)); err != nil {
+					s.Fatal(err)
+				}
 			}
-			inactive, later := s.inactive(ns, "rogue"), s.laterOnes(ns)
-			if s.either("the adapter to be judged", s.replicas(ns, "g-a", 3), func(ctx context.Context) error {
-				if err := inactive(ctx); err != nil {
+			later := s.laterOnes(ns)
+			if s.either("the adapters to be judged", func(ctx context.Context) error {
+				if s.replicas(ns, "g-a", 3)(ctx) == nil {
+					return nil
+				}
+				return s.replicas(ns, "g-b", 3)(ctx)
+			}, func(ctx context.Context) error {
+				if err := errors.Join(s.inactive(ns, "rogue-a")(ctx), s.inactive(ns, "rogue-b")(ctx)); err != nil {
 					return err
 				}
 				return later(ctx)
 			}) {
-				return gotThrough("the service has its replicas")
+				return gotThrough("a service has its replicas")
 			}
-			return held("the adapter says that it is inactive")
-		},
-	},
-	attack{
-		name: "an adapter made beforehand in the place of the operator's scales a service", heldBy: []barrier{code(apply.Ownership)},
-		try: func(s *scene) outcome {
-			ns := s.namespace(nil)
-			mallory := s.tenant(ns, "admin")
-			if err := mallory.Create(s.ctx, adapter(ns, "g-b", "g", "b")); err != nil {
-				s.Fatal(err)
-			}
-			s.create(graphOf(ns, "g", scaled))
-			if s.either("the adapter to be judged", s.replicas(ns, "g-b", 3), s.conflict(ns, "g")) {
-				return gotThrough("the service has its replicas")
-			}
-			return held("the graph says that the name is taken")
+			return held("the adapters say that they are inactive")
 		},
 	},
 	attack{

@@ -84,6 +84,7 @@ const (
 	inPolicy   = "policy"       // a ValidatingAdmissionPolicy
 	inRights   = "RBAC"         // the tenant's role does not have the right
 	inPods     = "Pod Security" // the level that a namespace enforces
+	inSchema   = "schema"       // a rule of a kind's definition
 	inPlatform = "Kubernetes"   // what the API server does for everybody
 	inDesign   = "design"       // there is nothing that would do it
 )
@@ -100,6 +101,7 @@ func (a attack) by(kind string) bool {
 var (
 	rights      = barrier{kind: inRights}
 	podSecurity = barrier{kind: inPods}
+	schema      = barrier{kind: inSchema}
 )
 
 // removable tells whether the attack can be made without its guards.
@@ -241,6 +243,22 @@ func (s *scene) tenant(ns string, roles ...string) client.WithWatch {
 	return s.as(account)
 }
 
+// everywhere is a tenant who has a role in every namespace.
+func (s *scene) everywhere(ns, role string) client.WithWatch {
+	s.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "mallory-"}}
+	s.create(account)
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "mallory-"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{subjectOf(account)},
+	}
+	s.create(binding)
+	s.Cleanup(func() { s.Client.Delete(context.Background(), binding) })
+	s.may(account, authorizationv1.ResourceAttributes{Group: "nvidia.com", Resource: "dynamographdeployments", Verb: "create"})
+	return s.as(account)
+}
+
 // as is a client with nothing but an account's token. Where rights are what holds
 // the attack, the bare world gives the account all of them.
 func (s *scene) as(account *corev1.ServiceAccount) client.WithWatch {
@@ -255,7 +273,14 @@ func (s *scene) as(account *corev1.ServiceAccount) client.WithWatch {
 		s.Cleanup(func() { s.Client.Delete(context.Background(), binding) })
 		s.may(account, authorizationv1.ResourceAttributes{Group: "*", Resource: "*", Verb: "*"})
 	}
-	request := &authenticationv1.TokenRequest{}
+	return s.withToken(account, nil)
+}
+
+// withToken is a client with an account's token, and nothing else. One that is
+// bound to a pod tells whose it is.
+func (s *scene) withToken(account *corev1.ServiceAccount, bound *authenticationv1.BoundObjectReference) client.WithWatch {
+	s.Helper()
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: bound}}
 	if err := s.Client.SubResource("token").Create(s.ctx, account, request); err != nil {
 		s.Fatal(err)
 	}

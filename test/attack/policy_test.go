@@ -9,13 +9,10 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/tenancy"
-	"github.com/dynamo-operator/dynamo-operator/internal/testkit/patient"
 )
 
 const (
@@ -37,20 +34,9 @@ func (s *scene) fromPod(ns, graph string) (client.WithWatch, string) {
 		return nil
 	})
 	pod := pods.Items[0]
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
-	}}
 	account := &corev1.ServiceAccount{ObjectMeta: meta(ns, pod.Spec.ServiceAccountName)}
-	if err := s.Client.SubResource("token").Create(s.ctx, account, request); err != nil {
-		s.Fatal(err)
-	}
-	config := rest.AnonymousClientConfig(s.Config)
-	config.BearerToken, config.QPS = request.Status.Token, -1
-	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme.New(), Mapper: s.Client.RESTMapper()})
-	if err != nil {
-		s.Fatal(err)
-	}
-	return patient.Client(c), pod.Name
+	bound := &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
+	return s.withToken(account, bound), pod.Name
 }
 
 func metadataOf(ns, name string) client.Object {

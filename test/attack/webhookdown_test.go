@@ -2,7 +2,6 @@ package attack
 
 import (
 	"context"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,7 +48,15 @@ var _ = add(
 		name: "a request for another namespace is stored while no webhook answers", finding: "S1", heldBy: []barrier{policy(requestPolicy)}, webhooksDown: true,
 		try: func(s *scene) outcome {
 			victim, ns := s.namespace(nil), s.namespace(nil)
-			return s.refused(s.tenant(ns, "edit").Create(s.ctx, requestFor(ns, victim)))
+			return s.refused(s.tenant(ns, "edit").Create(s.ctx, requestFor(ns, victim), dryRun))
+		},
+	},
+	attack{
+		name: "a host of others is taken while no webhook answers", finding: "S6", webhooksDown: true,
+		heldBy: []barrier{policy(graphIngressPolicy), code(validation.IngressAllowed)},
+		try: func(s *scene) outcome {
+			ns := s.namespace(nil)
+			return s.appears(virtualService(ns), s.tenant(ns, "edit").Create(s.ctx, graphOf(ns, "g", routed(viaPublic))))
 		},
 	},
 	attack{
@@ -60,13 +67,3 @@ var _ = add(
 		},
 	},
 )
-
-// requestPolicy keeps requests from having graphs made where their author could
-// not.
-const requestPolicy = "dynamo-operator-request-namespace"
-
-func requestFor(ns, target string) *unstructured.Unstructured {
-	return ofOurs("DynamoGraphDeploymentRequest", ns, "r", strings.ReplaceAll(
-		`{model: Qwen/Qwen3-0.6B, backend: vllm, autoApply: true, profilingConfig: {profilerImage: "dynamo-profiler:dev", config: {sla: {isl: 1000, osl: 50, ttft: 1000, itl: 50}, sweep: {useAiConfigurator: true, aicSystem: h200_sxm}}}, deploymentOverrides: {namespace: TARGET}}`,
-		"TARGET", target))
-}

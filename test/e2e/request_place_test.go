@@ -28,6 +28,16 @@ func TestARequestPutsThingsWhereItSays(t *testing.T) {
 			t.Errorf("delete namespace: %v", err)
 		}
 	})
+	elsewhere.applyText(fmt.Sprintf(`apiVersion: v1
+kind: ServiceAccount
+metadata: {name: requests, annotations: {%s: "another, %s"}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: requests}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
+subjects: [{kind: ServiceAccount, name: requests, namespace: %s}]
+`, v1alpha1.AnnotationAllowRequestsFrom, w.namespace, elsewhere.namespace))
 	w.applyText(`apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: results}

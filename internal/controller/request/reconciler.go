@@ -77,12 +77,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgdr *v1alpha1.DynamoGraphDe
 	}
 	before := dgdr.Status.DeepCopy()
 	after := status.Request(dgdr, step, metav1.NewTime(now))
-	done, err := controller.Report(ctx, r.Client, dgdr, &dgdr.Status, after, err)
+	done, err := controller.Report(ctx, r.Client, dgdr, &dgdr.Status, after, err, lock(step)...)
 	if err == nil {
 		event.Turned(r.Events, dgdr, before.Conditions, after.Conditions)
 		done.RequeueAfter = max(done.RequeueAfter, step.After)
 	}
 	return done, err
+}
+
+// lock has a request accepted as it is written now, or not at all: what was
+// accepted in the meantime, from another spec, stays.
+func lock(step request.Step) []client.MergeFromOption {
+	if !step.Begins {
+		return nil
+	}
+	return []client.MergeFromOption{client.MergeFromWithOptimisticLock{}}
 }
 
 // permanent marks what the API server will never take. Everything else is

@@ -2,10 +2,13 @@ package request
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -144,6 +147,19 @@ func (w *world) finish(kind batchv1.JobConditionType, found result.Result) {
 	}
 	job := &batchv1.Job{}
 	w.read(job, "profile-goal")
+	receipt := result.Receipt{}
+	receipt.Add(output.Name, output.Data)
+	if kind == batchv1.JobComplete {
+		w.make(&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "team", Name: "profile-goal-x", Labels: map[string]string{batchv1.JobNameLabel: job.Name},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: job.UID, Controller: new(true)}},
+			},
+			Status: corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: []corev1.ContainerStatus{{
+				Name: request.ProfilerContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: receipt.Text()}},
+			}}},
+		})
+	}
 	job.Status.Conditions = []batchv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue}}
 	if err := w.Status().Update(w.Context(), job); err != nil {
 		w.Fatal(err)
@@ -193,7 +209,7 @@ func TestAFailedRequestBeginsAnewWhenEdited(t *testing.T) {
 	w.expect("edited", "", "Pending", "Profiling")
 	input := &corev1.ConfigMap{}
 	w.read(input, "dgdr-input-goal")
-	record, err := request.ReadRecord("2", input.Data)
+	record, err := request.Recorded(w.request())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,5 +284,148 @@ func TestGraphsThatWereTriedOutAreRemoved(t *testing.T) {
 	w.expect("failed", "Failed")
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(tried), tried); err == nil {
 		t.Error("it goes on running")
+	}
+}
+
+// TestNobodyElseSpeaksForARequest plays somebody who may write every ConfigMap of
+// the namespace and nothing else.
+func TestNobodyElseSpeaksForARequest(t *testing.T) {
+	const evil = `{"model":"m","backend":"vllm","autoApply":true,"deploymentOverrides":{"namespace":"victim"},"profilingConfig":{"profilerImage":"evil","config":{}}}`
+	labels := map[string]string{v1alpha1.LabelRequestName: "goal", v1alpha1.LabelRequestNamespace: "team", v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}
+	inVictim := func(w *world) int {
+		var graphs v1alpha1.DynamoGraphDeploymentList
+		if err := w.List(w.Context(), &graphs, client.InNamespace("victim")); err != nil {
+			w.Fatal(err)
+		}
+		return len(graphs.Items)
+	}
+	t.Run("a record that is made beforehand is not accepted", func(t *testing.T) {
+		w := newWorld(t)
+		w.make(&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "dgdr-input-goal", Labels: labels, Annotations: map[string]string{v1alpha1.AnnotationProfilingAttempt: "1"}},
+			Data:       map[string]string{"spec.json": evil, request.KeyConfig: "evil"},
+		})
+		for range 5 { // a conflict is an error that is tried again
+			_, _ = w.r.Reconcile(t.Context(), w.request())
+		}
+		if c := meta.FindStatusCondition(w.request().Status.Conditions, v1alpha1.ConditionProfiling); c == nil || c.Reason != v1alpha1.ReasonNameConflict {
+			t.Errorf("nothing says that the name is taken: %+v", c)
+		}
+		if err := w.Get(t.Context(), types.NamespacedName{Namespace: "team", Name: "profile-goal"}, &batchv1.Job{}); err == nil {
+			t.Error("a Job runs by it")
+		}
+	})
+	t.Run("an edited record decides nothing and is restored", func(t *testing.T) {
+		w := newWorld(t)
+		w.expect("accepted", "Pending", "Profiling")
+		input := &corev1.ConfigMap{}
+		w.read(input, "dgdr-input-goal")
+		was := input.Data[request.KeyConfig]
+		input.Data = map[string]string{"spec.json": evil, request.KeyConfig: "evil"}
+		if err := w.Update(t.Context(), input); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		w.read(input, "dgdr-input-goal")
+		if input.Data[request.KeyConfig] != was {
+			t.Errorf("the profiler is told %q", input.Data[request.KeyConfig])
+		}
+		w.finish(batchv1.JobComplete, success)
+		w.settle()
+		w.read(&v1alpha1.DynamoGraphDeployment{}, "goal")
+		if inVictim(w) > 0 {
+			t.Error("a graph is in victim")
+		}
+	})
+	t.Run("an edited output becomes no graph", func(t *testing.T) {
+		w := newWorld(t)
+		w.expect("accepted", "Pending", "Profiling")
+		w.finish(batchv1.JobComplete, success)
+		output := &corev1.ConfigMap{}
+		w.read(output, "dgdr-output-goal")
+		output.Data[result.KeyResult] += " "
+		if err := w.Update(t.Context(), output); err != nil {
+			t.Fatal(err)
+		}
+		w.expect("edited", "Failed")
+		if c := meta.FindStatusCondition(w.request().Status.Conditions, v1alpha1.ConditionSpecGenerated); c == nil || c.Reason != v1alpha1.ReasonOutputNotProven {
+			t.Errorf("it says %+v", c)
+		}
+	})
+}
+
+// reviewer lets accounts do what they are listed with.
+type reviewer map[string][]string
+
+func (r reviewer) Create(_ context.Context, review client.Object, _ ...client.CreateOption) error {
+	sar := review.(*authorizationv1.SubjectAccessReview)
+	sar.Status.Allowed = slices.Contains(r[sar.Spec.User], sar.Spec.ResourceAttributes.Verb+" "+sar.Spec.ResourceAttributes.Resource)
+	return nil
+}
+
+// TestConsentIsAskedForAtTheMoment follows a request into another namespace, whose
+// consent comes late, is withdrawn between and comes back.
+func TestConsentIsAskedForAtTheMoment(t *testing.T) {
+	w := newWorld(t)
+	rights := reviewer{"system:serviceaccount:prod:deployer": {"create dynamographdeployments", "patch dynamographdeployments"}}
+	w.r.World.Reviews, w.r.World.Policy = rights, "p"
+	w.make(&admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{Validations: []admissionregistrationv1.Validation{{Expression: "true"}}},
+	})
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "p"},
+		Spec:       admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: "p", ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}},
+	}
+	w.make(binding)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "deployer"}}
+	w.make(account)
+	r := w.request()
+	r.Spec.DeploymentOverrides = &v1alpha1.DeploymentOverrides{Namespace: "prod"}
+	if err := w.Update(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	says := func(kind, reason string) {
+		t.Helper()
+		if c := meta.FindStatusCondition(w.request().Status.Conditions, kind); c == nil || c.Reason != reason {
+			t.Errorf("%s says %+v, not %s", kind, c, reason)
+		}
+	}
+	grant := func(from string) {
+		t.Helper()
+		account.Annotations = map[string]string{v1alpha1.AnnotationAllowRequestsFrom: from}
+		if err := w.Update(t.Context(), account); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.expect("without consent", "Pending")
+	says(v1alpha1.ConditionValidation, v1alpha1.ReasonNamespaceNotGranted)
+	grant("team-b")
+	w.settle()
+	says(v1alpha1.ConditionValidation, v1alpha1.ReasonNamespaceNotGranted)
+	grant("team-b, team")
+	w.expect("with consent", "Pending", "Profiling")
+	grant("")
+	w.finish(batchv1.JobComplete, success)
+	w.expect("withdrawn", "Deploying")
+	says(v1alpha1.ConditionDeploymentReady, v1alpha1.ReasonNamespaceNotGranted)
+	grant("team")
+	rights["system:serviceaccount:prod:deployer"] = nil
+	w.settle()
+	says(v1alpha1.ConditionDeploymentReady, v1alpha1.ReasonGrantInsufficient)
+	rights["system:serviceaccount:prod:deployer"] = []string{"create dynamographdeployments", "patch dynamographdeployments"}
+	if err := w.Delete(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	says(v1alpha1.ConditionDeploymentReady, v1alpha1.ReasonPolicyNotInForce)
+	key := types.NamespacedName{Namespace: "prod", Name: "goal"}
+	if err := w.Get(t.Context(), key, &v1alpha1.DynamoGraphDeployment{}); err == nil {
+		t.Fatal("the graph was made without consent")
+	}
+	binding.ResourceVersion = ""
+	w.make(binding)
+	w.settle()
+	if err := w.Get(t.Context(), key, &v1alpha1.DynamoGraphDeployment{}); err != nil {
+		t.Errorf("the graph is not made with consent: %v", err)
 	}
 }

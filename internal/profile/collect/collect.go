@@ -28,6 +28,9 @@ type Options struct {
 	Namespace, Pod, Container string
 	// Result is the ConfigMap.
 	Result string
+	// Receipt is the file for the termination message, which proves what was
+	// written; none if empty.
+	Receipt string
 	// Every is how often the pod is looked at, Patience how long it may be that
 	// it cannot be.
 	Every, Patience time.Duration
@@ -52,6 +55,20 @@ func Run(ctx context.Context, api typedcorev1.CoreV1Interface, o Options) error 
 	}
 	if _, err := api.ConfigMaps(o.Namespace).Patch(ctx, o.Result, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("write ConfigMap %s: %w", o.Result, err)
+	}
+	return o.receipt(data)
+}
+
+// receipt proves to the controller what was written. Without it nothing of it
+// counts.
+func (o Options) receipt(data map[string]string) error {
+	if o.Receipt == "" {
+		return nil
+	}
+	receipt := result.Receipt{}
+	receipt.Add(o.Result, data)
+	if err := os.WriteFile(o.Receipt, []byte(receipt.Text()), 0o644); err != nil {
+		return fmt.Errorf("write the receipt: %w", err)
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
 )
 
 func TestRun(t *testing.T) {
@@ -46,6 +48,7 @@ func TestRun(t *testing.T) {
 			api := fake.NewClientset(pod, place).CoreV1()
 			err := Run(t.Context(), api, Options{
 				From: folder, Namespace: "ns", Pod: "pod", Container: "profiler", Result: "place", Every: time.Millisecond, Patience: time.Minute,
+				Receipt: filepath.Join(folder, "receipt"),
 			})
 			if (err != nil) != test.failed {
 				t.Fatalf("got %v", err)
@@ -56,6 +59,24 @@ func TestRun(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.want, place.Data); diff != "" {
 				t.Error(diff)
+			}
+			message, err := os.ReadFile(filepath.Join(folder, "receipt"))
+			if test.failed {
+				if err == nil {
+					t.Errorf("a receipt for nothing: %s", message)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			receipt, err := result.ParseReceipt(string(message))
+			if err != nil {
+				t.Fatal(err)
+			}
+			proven, err := receipt.Proven("place", place.Data)
+			if diff := cmp.Diff(test.want, proven); diff != "" || err != nil {
+				t.Errorf("the receipt proves something else: %v\n%s", err, diff)
 			}
 		})
 	}

@@ -2,8 +2,9 @@
 // keys of one ConfigMap and the shape of what stands under them. It is the
 // contract between two programs, so it decides nothing and reads nothing.
 //
-//	profiler --progress.json--> ConfigMap --> status of the request
-//	         --result.json---->                (also on the termination log)
+//	profiler --progress.json--> ConfigMap ---> status of the request
+//	         --result.json---->                  ^
+//	         --Receipt-------> termination log --+ proves what stands in the ConfigMap
 package result
 
 import (
@@ -58,6 +59,17 @@ const (
 	ReasonInterrupted     Reason = "Interrupted"
 	ReasonInternal        Reason = "ProfilerError"
 )
+
+// Known reports whether a reason is one of those above: one that somebody made
+// up need not fit into a condition.
+func (r Reason) Known() bool {
+	switch r {
+	case ReasonMeasurement, ReasonInterrupted, ReasonInternal, ReasonTargetsMet:
+		return true
+	default:
+		return r.Permanent()
+	}
+}
 
 // Permanent says whether the same request would fail the same way again.
 func (r Reason) Permanent() bool {

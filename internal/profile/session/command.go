@@ -25,10 +25,11 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
 )
 
-// lastWords is where a container leaves its last words, at most so many bytes.
+// lastWords is where a container leaves its last words; of a message at most so
+// many bytes, so that with its quotes it fits the 4096 that a kubelet reads.
 const (
 	lastWords     = "/dev/termination-log"
-	lastWordsSize = 4000
+	lastWordsSize = 1500
 )
 
 // Ended is a run that failed and said so; its status is the program's.
@@ -40,7 +41,7 @@ func (e Ended) Error() string { return fmt.Sprintf("%s: %s", e.Result.Reason, e.
 func (e Ended) ExitStatus() int { return e.Result.ExitStatus() }
 
 type flags struct {
-	config, request, namespace, result, base, catalog, kubeconfig, proxy, output, lastWords string
+	config, digest, request, namespace, result, base, catalog, kubeconfig, proxy, output, lastWords string
 }
 
 // Command runs the profiler as the Job of a request.
@@ -53,6 +54,7 @@ func Command() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	}
 	command.Flags().StringVar(&f.config, "config", "", "`file` with the profiler's configuration")
+	command.Flags().StringVar(&f.digest, "config-sha256", "", "the `sum` that the configuration must have; any without it")
 	command.Flags().StringVar(&f.request, "request", "", "`name` of the request")
 	command.Flags().StringVar(&f.namespace, "namespace", "", "`namespace` of the request")
 	command.Flags().StringVar(&f.result, "result", "", "`ConfigMap` to write to; it must be there")
@@ -61,7 +63,7 @@ func Command() *cobra.Command {
 	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "`file` that says how to reach the cluster; empty in a pod")
 	command.Flags().StringVar(&f.proxy, "forward-proxy", os.Getenv("DYNAMO_FORWARD_PROXY"), "`URL` of a proxy through which Services are reached")
 	command.Flags().StringVar(&f.output, "output", "", "`folder` for files as well; the configuration's outputDir if it exists")
-	command.Flags().StringVar(&f.lastWords, "termination-log", lastWords, "`file` for the last words of a run that failed")
+	command.Flags().StringVar(&f.lastWords, "termination-log", lastWords, "`file` for the digests of what was found, or the last words of a run that failed")
 	for _, name := range []string{"config", "request", "namespace", "result"} {
 		if err := command.MarkFlagRequired(name); err != nil {
 			panic(err) // the flag is defined above
@@ -83,6 +85,9 @@ func (f *flags) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read configuration: %w", err)
 	}
+	if f.digest != "" && result.Sum(string(text)) != f.digest {
+		return f.told(nil, result.Result{}, fmt.Errorf("configuration %s is not the one that was accepted; somebody changed it", f.config))
+	}
 	catalog, err := Catalog(f.catalog)
 	if err != nil {
 		return err
@@ -91,7 +96,8 @@ func (f *flags) run(ctx context.Context) error {
 	labels := map[string]string{
 		v1alpha1.LabelRequestName: graph.RequestedGraph(f.request), v1alpha1.LabelRequestNamespace: f.namespace, v1alpha1.LabelManagedBy: v1alpha1.ManagedBy,
 	}
-	var sink Sink = Both{ConfigMap{API: maps, Name: f.result, Labels: labels}, Notes{os.Stderr}}
+	receipt := result.Receipt{}
+	var sink Sink = Both{ConfigMap{API: maps, Name: f.result, Labels: labels, Receipt: receipt}, Notes{os.Stderr}}
 	if folder := f.folder(string(text)); folder != "" {
 		sink = Both{sink, Folder{folder}}
 	}
@@ -106,19 +112,28 @@ func (f *flags) run(ctx context.Context) error {
 			return f.runner(c, client, kept.OwnerReferences)
 		},
 	}.Do(ctx)
-	return f.told(end, err)
+	return f.told(receipt, end, err)
 }
 
-// told leaves the last words of a run that failed.
-func (f *flags) told(end result.Result, err error) error {
-	if end.State == result.Failed {
-		err = Ended{end}
-	}
-	if err != nil {
-		// Best effort: the exit status says the same, if less of it.
+// told leaves a termination message: what a run that succeeded handed over, or
+// the last words of one that failed.
+func (f *flags) told(receipt result.Receipt, end result.Result, err error) error {
+	switch {
+	case end.State == result.Failed:
+		// Best effort, here and below: the exit status says the same, if less of it.
+		end.Message = end.Message[:min(lastWordsSize, len(end.Message))]
+		_ = os.WriteFile(f.lastWords, []byte(end.Text()), 0o644)
+		return Ended{end}
+	case err != nil:
 		_ = os.WriteFile(f.lastWords, []byte(err.Error()[:min(lastWordsSize, len(err.Error()))]), 0o644)
+		return err
+	case len(receipt) == 0:
+		return nil // its files are all there is
 	}
-	return err
+	if err := os.WriteFile(f.lastWords, []byte(receipt.Text()), 0o644); err != nil {
+		return fmt.Errorf("write the receipt: %w", err)
+	}
+	return nil
 }
 
 // folder is where files go too: the one that is given, or the configuration's if

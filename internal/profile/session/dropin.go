@@ -49,7 +49,7 @@ func (f *flags) dropIn(ctx context.Context, text string) error {
 	}
 	c, err := config.Parse(text)
 	if err != nil {
-		return f.told(bundle.Failure(err), nil)
+		return f.told(nil, bundle.Failure(err), nil)
 	}
 	name := f.request
 	if name == "" {
@@ -66,7 +66,7 @@ func (f *flags) dropIn(ctx context.Context, text string) error {
 			return f.runner(c, client, f.owner())
 		},
 	}.Do(ctx)
-	return f.told(end, err)
+	return f.told(nil, end, err)
 }
 
 // owner is the request, as far as the environment tells of it.

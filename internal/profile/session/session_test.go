@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -61,7 +63,9 @@ func sinkOf(c *fake.Clientset) ConfigMap {
 
 func TestOfflineWritesEverythingDown(t *testing.T) {
 	c := cluster()
-	end, err := Run{Config: offline, Catalog: perfmodel.Default(), Names: names, Sink: sinkOf(c)}.Do(t.Context())
+	sink := sinkOf(c)
+	sink.Receipt = result.Receipt{}
+	end, err := Run{Config: offline, Catalog: perfmodel.Default(), Names: names, Sink: sink}.Do(t.Context())
 	if err != nil || end.State != result.Succeeded || end.ExitStatus() != 0 {
 		t.Fatalf("%+v, %v", end, err)
 	}
@@ -78,6 +82,56 @@ func TestOfflineWritesEverythingDown(t *testing.T) {
 	}
 	if data := read(t, c, names.ProfileData); data.Data[result.KeyPrefillData] == "" || data.Data[result.KeyDecodeData] == "" {
 		t.Error("no profile")
+	}
+	for name, keys := range map[string]int{"out": 1, names.ProfileData: 2} {
+		if proven, err := sink.Receipt.Proven(name, read(t, c, name).Data); err != nil || len(proven) != keys {
+			t.Errorf("the receipt proves %d keys of %s: %v", len(proven), name, err)
+		}
+	}
+	if len(sink.Receipt.Text()) > 4096 {
+		t.Errorf("the receipt does not fit a termination message: %d bytes", len(sink.Receipt.Text()))
+	}
+}
+
+// TestTheEndIsAlsoATerminationMessage: the digests of what was handed over, or
+// why there is nothing.
+func TestTheEndIsAlsoATerminationMessage(t *testing.T) {
+	said := func(receipt result.Receipt, end result.Result, err error) string {
+		f := flags{lastWords: filepath.Join(t.TempDir(), "log")}
+		_ = f.told(receipt, end, err)
+		text, err := os.ReadFile(f.lastWords)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if got, err := result.ParseReceipt(said(result.Receipt{"a/b": "c"}, result.Result{State: result.Succeeded}, nil)); err != nil || got["a/b"] != "c" {
+		t.Errorf("%v, %v", got, err)
+	}
+	long := result.Result{State: result.Failed, Reason: result.ReasonUnknownModel, Message: strings.Repeat(`"`, 9000)}
+	if text := said(nil, long, nil); len(text) > 4096 {
+		t.Errorf("%d bytes", len(text))
+	} else if got, err := result.ParseResult(text); err != nil || got.Reason != result.ReasonUnknownModel {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got := said(result.Receipt{"a/b": "c"}, result.Result{State: result.Succeeded}, errRefused); got != "no" {
+		t.Errorf("a receipt for what was not written: %s", got)
+	}
+}
+
+func TestAConfigurationThatWasNotAcceptedIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(path, []byte("evil: true"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"http://127.0.0.1:1\"}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := flags{config: path, digest: result.Sum("good: true"), kubeconfig: kubeconfig, lastWords: filepath.Join(dir, "log")}
+	if err := f.run(t.Context()); err == nil || !strings.Contains(err.Error(), "not the one that was accepted") {
+		t.Errorf("it goes on: %v", err)
 	}
 }
 

@@ -68,6 +68,8 @@ type ConfigMap struct {
 	// Name is the result's; Labels go to the ConfigMap with the profile.
 	Name   string
 	Labels map[string]string
+	// Receipt is added to what was handed over in the end.
+	Receipt result.Receipt
 }
 
 // fieldManager owns what the profiler writes.
@@ -93,6 +95,7 @@ func (c ConfigMap) patch(ctx context.Context, data map[string]string) error {
 // there.
 func (c ConfigMap) Finish(ctx context.Context, r result.Result, b *bundle.Bundle) error {
 	data := map[string]string{result.KeyResult: r.Text()}
+	handed := maps.Clone(data)
 	if b != nil {
 		data[result.KeyReportHTML], data[result.KeyReportText] = b.HTML, b.Text
 		profile, err := b.ConfigMap(r.ProfileData)
@@ -102,8 +105,19 @@ func (c ConfigMap) Finish(ctx context.Context, r result.Result, b *bundle.Bundle
 		if err := c.profile(ctx, profile); err != nil {
 			return err
 		}
+		c.receipt(profile.Name, profile.Data)
 	}
-	return c.patch(ctx, data)
+	if err := c.patch(ctx, data); err != nil {
+		return err
+	}
+	c.receipt(c.Name, handed) // reports are for people, and not receipted
+	return nil
+}
+
+func (c ConfigMap) receipt(name string, data map[string]string) {
+	if c.Receipt != nil {
+		c.Receipt.Add(name, data)
+	}
 }
 
 // profile makes the ConfigMap with the profile, or replaces what it holds. It
