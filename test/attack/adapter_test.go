@@ -7,10 +7,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 )
 
 // scaled is a graph with an adapter for its service b.
@@ -20,14 +18,6 @@ func adapter(ns, name, graph, service string) *v1alpha1.DynamoGraphDeploymentSca
 	a := &v1alpha1.DynamoGraphDeploymentScalingAdapter{ObjectMeta: meta(ns, name)}
 	a.Spec.Replicas, a.Spec.DGDRef = 3, v1alpha1.GraphServiceRef{Name: graph, ServiceName: service}
 	return a
-}
-
-// adapterPolicy has adapters made by those who could scale the graph alone.
-const adapterPolicy = "dynamo-operator-scaling-adapter"
-
-// onlyAdapters is somebody who may write adapters, and no graphs.
-func onlyAdapters(s *scene, ns string) client.WithWatch {
-	return s.tenant(ns, s.role(allOf("nvidia.com", "dynamographdeploymentscalingadapters")))
 }
 
 // replicas is nil once a Deployment is to have so many.
@@ -61,29 +51,6 @@ func (s *scene) inactive(ns, name string) func(context.Context) error {
 }
 
 var _ = add(
-	attack{
-		name: "somebody who may not change a graph makes an adapter for it", heldBy: []barrier{policy(adapterPolicy)},
-		try: func(s *scene) outcome {
-			ns := s.namespace(nil)
-			s.create(graphOf(ns, "g", scaled))
-			s.ready(ns, "g")
-			return s.refused(onlyAdapters(s, ns).Create(s.ctx, adapter(ns, "rogue", "g", "a")))
-		},
-	},
-	attack{
-		name: "an adapter made beforehand in the place of the operator's scales a service", heldBy: []barrier{policy(adapterPolicy), code(apply.Ownership)},
-		try: func(s *scene) outcome {
-			ns := s.namespace(nil)
-			if err := onlyAdapters(s, ns).Create(s.ctx, adapter(ns, "g-b", "g", "b")); err != nil {
-				return s.refused(err)
-			}
-			s.create(graphOf(ns, "g", scaled))
-			if s.either("the adapter to be judged", s.replicas(ns, "g-b", 3), s.conflict(ns, "g")) {
-				return gotThrough("the service has its replicas")
-			}
-			return held("the graph says that the name is taken")
-		},
-	},
 	attack{
 		name: "an adapter that the operator did not make scales a service", heldBy: []barrier{design("a graph asks the adapters that it owns, by their names")},
 		try: func(s *scene) outcome {

@@ -84,6 +84,7 @@ const (
 	inPolicy   = "policy"       // a ValidatingAdmissionPolicy
 	inRights   = "RBAC"         // the tenant's role does not have the right
 	inPods     = "Pod Security" // the level that a namespace enforces
+	inSchema   = "schema"       // a rule of a kind's definition
 	inPlatform = "Kubernetes"   // what the API server does for everybody
 	inDesign   = "design"       // there is nothing that would do it
 )
@@ -100,6 +101,7 @@ func (a attack) by(kind string) bool {
 var (
 	rights      = barrier{kind: inRights}
 	podSecurity = barrier{kind: inPods}
+	schema      = barrier{kind: inSchema}
 )
 
 // removable tells whether the attack can be made without its guards.
@@ -274,14 +276,8 @@ func (s *scene) as(account *corev1.ServiceAccount) client.WithWatch {
 	return s.withToken(account, nil)
 }
 
-// asPod is a client with the token that a pod finds in its file system: it is the
-// account's, and tells whose pod it is.
-func (s *scene) asPod(pod corev1.Pod) client.WithWatch {
-	s.Helper()
-	account := &corev1.ServiceAccount{ObjectMeta: meta(pod.Namespace, pod.Spec.ServiceAccountName)}
-	return s.withToken(account, &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID})
-}
-
+// withToken is a client with an account's token, and nothing else. One that is
+// bound to a pod tells whose it is.
 func (s *scene) withToken(account *corev1.ServiceAccount, bound *authenticationv1.BoundObjectReference) client.WithWatch {
 	s.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: bound}}

@@ -3,136 +3,215 @@ package attack
 import (
 	"context"
 	"fmt"
+	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	conditions "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 )
 
-// Policies that ask whether the author of a graph or component may make alone what
-// it is to be reached by.
 const (
 	graphIngressPolicy     = "dynamo-operator-graph-ingress"
 	componentIngressPolicy = "dynamo-operator-component-ingress"
+
+	// mesh takes the host of others from every sidecar, public from a gateway that
+	// serves everybody.
+	viaMesh   = `ingress: {enabled: true, host: api, hostSuffix: bank.svc.cluster.local, useVirtualService: true, virtualServiceGateway: mesh}`
+	viaPublic = `ingress: {enabled: true, host: www, hostSuffix: bank.com, useVirtualService: true, virtualServiceGateway: istio-system/public}`
+	viaClass  = `ingress: {enabled: true, host: www, hostSuffix: bank.com, ingressControllerClassName: public, annotations: {nginx.ingress.kubernetes.io/server-snippet: evil}}`
 )
 
-// Hosts of somebody else, through the mesh and through an ingress controller.
-const (
-	viaMesh  = `ingress: {enabled: true, host: bank, useVirtualService: true, virtualServiceGateway: istio-system/public}`
-	viaClass = `ingress: {enabled: true, host: bank.example.com, ingressControllerClassName: nginx, annotations: {nginx.ingress.kubernetes.io/server-snippet: "return 200;"}}`
-)
-
-func virtualService(ns, name string) client.Object {
-	return object("networking.istio.io/v1", "VirtualService", ns, name)
+func routed(ingress string) string {
+	return `{services: {a: {` + ingress + `, ` + image + `}}}`
 }
 
-func ingress(ns, name string) client.Object { return &networkingv1.Ingress{ObjectMeta: meta(ns, name)} }
-
-// reached is an attack by which a graph or component gets a host of somebody else.
-func reached(name string, barriers []barrier, role func(*scene) []string, asked func(ns string) *unstructured.Unstructured, made func(ns string) client.Object) attack {
-	return attack{name: name, finding: "S6", heldBy: barriers, try: func(s *scene) outcome {
-		ns := s.namespace(nil)
-		mallory := s.tenant(ns, role(s)...)
-		if err := mallory.Create(s.ctx, asked(ns)); err != nil {
-			return s.refused(err)
-		}
-		s.eventually("what it is reached by", s.exists(made(ns)))
-		return gotThrough("there is %T %s", made(ns), made(ns).GetName())
-	}}
+// onlyOurs is a tenant who may write graphs and components and nothing else.
+func onlyOurs(s *scene, ns string) client.WithWatch {
+	return s.tenant(ns, s.role(allOf("nvidia.com", "dynamographdeployments"), allOf("nvidia.com", "dynamocomponentdeployments")))
 }
 
-func editor(*scene) []string { return []string{"edit"} }
-
-// onlyGraphs is somebody who may write our kinds, and nothing of the network's.
-func onlyGraphs(s *scene) []string {
-	return []string{s.role(allOf("nvidia.com", "dynamographdeployments", "dynamocomponentdeployments"))}
+// appears is whether an object comes about before others that were made later are
+// looked after.
+func (s *scene) appears(o client.Object, refusal error) outcome {
+	s.Helper()
+	if refusal != nil {
+		return s.refused(refusal)
+	}
+	if s.either(fmt.Sprintf("%T %s", o, o.GetName()), s.exists(o), s.laterOnes(o.GetNamespace())) {
+		return gotThrough("the operator made it")
+	}
+	return held("the operator does not make it")
 }
 
-const front = `componentType: frontend, `
+func virtualService(ns string) *render.VirtualService {
+	return &render.VirtualService{ObjectMeta: meta(ns, "g-a")}
+}
 
 var _ = add(
-	reached("a graph takes a host of the mesh that its author may not", []barrier{policy(graphIngressPolicy), code(validation.IngressAllowed)}, editor,
-		func(ns string) *unstructured.Unstructured {
-			return graphOf(ns, "g", `{services: {f: {`+front+viaMesh+`, `+image+`}}}`)
-		},
-		func(ns string) client.Object { return virtualService(ns, "g-f") }),
-	reached("a graph takes a host and annotations of an ingress controller that its author may not", []barrier{policy(graphIngressPolicy), code(validation.IngressAllowed)}, onlyGraphs,
-		func(ns string) *unstructured.Unstructured {
-			return graphOf(ns, "g", `{services: {f: {`+front+viaClass+`, `+image+`}}}`)
-		},
-		func(ns string) client.Object { return ingress(ns, "g-f") }),
-	reached("a component takes a host of the mesh that its author may not", []barrier{policy(componentIngressPolicy), code(validation.IngressAllowed)}, editor,
-		func(ns string) *unstructured.Unstructured {
-			return ofOurs("DynamoComponentDeployment", ns, "c", `{serviceName: c, `+front+viaMesh+`, `+image+`}`)
-		},
-		func(ns string) client.Object { return virtualService(ns, "c") }),
-	reached("a component takes a host of an ingress controller that its author may not", []barrier{policy(componentIngressPolicy), code(validation.IngressAllowed)}, onlyGraphs,
-		func(ns string) *unstructured.Unstructured {
-			return ofOurs("DynamoComponentDeployment", ns, "c", `{serviceName: c, `+front+viaClass+`, `+image+`}`)
-		},
-		func(ns string) client.Object { return ingress(ns, "c") }),
 	attack{
-		name: "a graph that is there already is led to a host of the mesh", finding: "S6", heldBy: []barrier{policy(graphIngressPolicy), code(validation.IngressAllowed)},
-		try: func(s *scene) outcome {
-			ns := s.namespace(nil)
-			mallory := s.tenant(ns, "edit")
-			if err := mallory.Create(s.ctx, graphOf(ns, "g", `{services: {f: {`+front+image+`}}}`)); err != nil {
-				s.Fatal(err)
-			}
-			s.eventually("the graph's component", s.exists(object("nvidia.com/v1alpha1", "DynamoComponentDeployment", ns, "g-f")))
-			if err := mallory.Patch(s.ctx, graphOf(ns, "g", `{}`), merge(
-				`{"spec":{"services":{"f":{"ingress":{"enabled":true,"host":"bank","useVirtualService":true,"virtualServiceGateway":"istio-system/public"}}}}}`)); err != nil {
-				return s.refused(err)
-			}
-			s.eventually("what it is reached by", s.exists(virtualService(ns, "g-f")))
-			return gotThrough("there is a VirtualService")
-		},
-	},
-	attack{
-		name: "the component of a graph is led to a host of the mesh behind the graph's back", finding: "S6",
-		heldBy: []barrier{policy(componentIngressPolicy), code(validation.IngressAllowed)},
-		try: func(s *scene) outcome {
-			ns := s.namespace(nil)
-			s.create(graphOf(ns, "g", `{services: {f: {`+front+image+`}}}`))
-			component := object("nvidia.com/v1alpha1", "DynamoComponentDeployment", ns, "g-f")
-			s.eventually("the graph's component", s.exists(component))
-			err := s.tenant(ns, "edit").Patch(s.ctx, component, merge(
-				`{"spec":{"ingress":{"enabled":true,"host":"bank","useVirtualService":true,"virtualServiceGateway":"istio-system/public"}}}`))
-			if err != nil {
-				return s.refused(err)
-			}
-			return gotThrough("the API server accepts it")
-		},
-	},
-	attack{
-		name: "a host that nobody was asked about is taken while no webhook answers", finding: "S6", webhooksDown: true,
+		name: "an editor without rights to Istio takes the host of others at a gateway", finding: "S6",
 		heldBy: []barrier{policy(graphIngressPolicy), code(validation.IngressAllowed)},
 		try: func(s *scene) outcome {
 			ns := s.namespace(nil)
-			if err := s.tenant(ns, "edit").Create(s.ctx, graphOf(ns, "g", `{services: {f: {`+front+viaMesh+`, `+image+`}}}`)); err != nil {
-				return s.refused(err)
-			}
-			s.eventually("what it is reached by", s.exists(virtualService(ns, "g-f")))
-			return gotThrough("there is a VirtualService")
+			return s.appears(virtualService(ns), s.tenant(ns, "edit").Create(s.ctx, graphOf(ns, "g", routed(viaPublic))))
 		},
 	},
 	attack{
-		name: "a worker's pod publishes the metadata of another pod", finding: "S10", heldBy: []barrier{policy(metadataPolicy)},
+		name: "an editor without rights to Istio takes a host of others within the mesh", finding: "S6",
+		heldBy: []barrier{policy(graphIngressPolicy), code(validation.IngressAllowed)},
 		try: func(s *scene) outcome {
 			ns := s.namespace(nil)
-			s.create(graphOf(ns, "g", idle))
-			pod := s.podIn(ns, "g")
-			worker := s.asPod(pod)
-			forged := func(name string) *unstructured.Unstructured {
-				return read(fmt.Sprintf(`{apiVersion: nvidia.com/v1alpha1, kind: DynamoWorkerMetadata, metadata: {name: %s}, spec: {data: {}}}`, name), ns)
-			}
-			s.eventually("the pod to publish its own", func(ctx context.Context) error { return worker.Create(ctx, forged(pod.Name), dryRun) })
-			return s.refused(worker.Create(s.ctx, forged("another-pod")))
+			return s.appears(virtualService(ns), s.tenant(ns, "edit").Create(s.ctx, graphOf(ns, "g", routed(viaMesh))))
+		},
+	},
+	attack{
+		name: "an editor without rights to Istio turns a VirtualService on later", finding: "S6",
+		heldBy: []barrier{policy(graphIngressPolicy), code(validation.IngressAllowed)},
+		try: func(s *scene) outcome {
+			ns := s.namespace(nil)
+			s.create(graphOf(ns, "g", routed(`replicas: 1`)))
+			err := s.tenant(ns, "edit").Patch(s.ctx, graphOf(ns, "g", `{}`), client.RawPatch(types.MergePatchType, mustJSON(graphOf(ns, "g", `{services: {a: {`+viaPublic+`}}}`))))
+			return s.appears(virtualService(ns), err)
+		},
+	},
+	attack{
+		name: "an editor without rights to Istio applies a component that has a VirtualService", finding: "S6",
+		heldBy: []barrier{policy(componentIngressPolicy), code(validation.IngressAllowed)},
+		try: func(s *scene) outcome {
+			ns := s.namespace(nil)
+			dcd := ofOurs("DynamoComponentDeployment", ns, "g-a", `{`+viaPublic+`, `+image+`}`)
+			err := s.tenant(ns, "edit").Apply(s.ctx, client.ApplyConfigurationFromUnstructured(dcd), client.FieldOwner("mallory"))
+			return s.appears(virtualService(ns), err)
+		},
+	},
+	attack{
+		name: "an editor without rights to Istio changes a component that the operator made", finding: "S6",
+		heldBy: []barrier{policy(componentIngressPolicy)},
+		try: func(s *scene) outcome {
+			ns := s.namespace(nil)
+			s.create(graphOf(ns, "g", routed(`replicas: 1`)))
+			dcd := &v1alpha1.DynamoComponentDeployment{ObjectMeta: meta(ns, "g-a")}
+			s.eventually("the component", s.exists(dcd))
+			return s.refused(s.tenant(ns, "edit").Patch(s.ctx, dcd, merge(`{"spec":{"ingress":{"enabled":true,"host":"www","useVirtualService":true,"virtualServiceGateway":"mesh"}}}`), dryRun))
+		},
+	},
+	attack{
+		name: "somebody who may write graphs alone makes an Ingress with annotations for its controller", finding: "S6",
+		heldBy: []barrier{policy(graphIngressPolicy), code(validation.IngressAllowed)},
+		try: func(s *scene) outcome {
+			ns := s.namespace(nil)
+			return s.appears(&networkingv1.Ingress{ObjectMeta: meta(ns, "g-a")}, onlyOurs(s, ns).Create(s.ctx, graphOf(ns, "g", routed(viaClass))))
+		},
+	},
+	attack{
+		name: "somebody who may write graphs alone adds an annotation to the Ingress of another", finding: "S6",
+		heldBy: []barrier{policy(graphIngressPolicy)},
+		try: func(s *scene) outcome {
+			ns := s.namespace(nil)
+			s.create(graphOf(ns, "g", routed(`ingress: {enabled: true, host: www, ingressControllerClassName: public}`)))
+			return s.refused(onlyOurs(s, ns).Patch(s.ctx, graphOf(ns, "g", `{}`), merge(`{"spec":{"services":{"a":{"ingress":{"annotations":{"nginx.ingress.kubernetes.io/server-snippet":"evil"}}}}}}`)))
 		},
 	},
 )
 
-// metadataPolicy has a pod publish where it is found, and no other.
-const metadataPolicy = "dynamo-operator-worker-metadata"
+func mustJSON(o interface{ MarshalJSON() ([]byte, error) }) []byte {
+	text, err := o.MarshalJSON()
+	if err != nil {
+		panic(err) // a literal of a test
+	}
+	return text
+}
+
+// TestWhoMayMakeARouteHasItMade is the other side: rights suffice, and what is not
+// about routes needs none.
+func TestWhoMayMakeARouteHasItMade(t *testing.T) {
+	worlds(t)
+	s := newScene(t, shipped, attack{})
+	ns := s.namespace(nil)
+	alice := s.tenant(ns, "edit", s.role(allOf("networking.istio.io", "virtualservices")))
+	if err := alice.Create(s.ctx, graphOf(ns, "g", routed(viaPublic))); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("the VirtualService", s.exists(virtualService(ns)))
+	bob := onlyOurs(s, ns)
+	if err := bob.Patch(s.ctx, graphOf(ns, "g", `{}`), merge(`{"metadata":{"labels":{"a":"b"}},"spec":{"services":{"a":{"replicas":0}}}}`)); err != nil {
+		t.Errorf("somebody without rights to Istio scales the graph: %v", err)
+	}
+	if err := bob.Create(s.ctx, graphOf(ns, "off", routed(`ingress: {enabled: false, host: www, useVirtualService: true, virtualServiceGateway: mesh}`)), dryRun); err != nil {
+		t.Errorf("an ingress that is off: %v", err)
+	}
+}
+
+// TestWithoutItsPolicyNoRouteIsMade: an operator that finds no policy authorizes
+// nobody, and says so. It takes the shipped world's policy away, so it does not run
+// beside attacks.
+func TestWithoutItsPolicyNoRouteIsMade(t *testing.T) {
+	worlds(t)
+	s := newScene(t, shipped, attack{})
+	ns := s.namespace(nil)
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: graphIngressPolicy}}
+	if err := s.Client.Get(s.ctx, client.ObjectKeyFromObject(binding), binding); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Client.Delete(s.ctx, binding); err != nil {
+		t.Fatal(err)
+	}
+	restore := func() {
+		again := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: binding.Name, Labels: binding.Labels}, Spec: binding.Spec}
+		if err := client.IgnoreAlreadyExists(s.Client.Create(context.Background(), again)); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(restore)
+	mallory := s.tenant(ns, "edit")
+	s.eventually("the policy to be gone", func(ctx context.Context) error {
+		return mallory.Create(ctx, graphOf(ns, "probe", routed(viaPublic)), dryRun)
+	})
+	// What the operator knew of the policy serves for ten seconds.
+	s.eventually("a graph that is not routed, and says why", func(ctx context.Context) error {
+		o := graphOf(ns, "", routed(viaPublic))
+		o.SetGenerateName("g-")
+		if err := mallory.Create(ctx, o); err != nil {
+			return err
+		}
+		var reason string
+		s.eventually("the graph to be judged", func(ctx context.Context) error {
+			dgd := &v1alpha1.DynamoGraphDeployment{}
+			if err := s.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: o.GetName()}, dgd); err != nil {
+				return err
+			}
+			c := conditions.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionReady)
+			if c == nil || (c.Status != metav1.ConditionTrue && c.Reason != v1alpha1.ReasonIngressNotAllowed) {
+				return fmt.Errorf("condition %v", c)
+			}
+			reason = c.Reason
+			return nil
+		})
+		if reason != v1alpha1.ReasonIngressNotAllowed {
+			return fmt.Errorf("graph %s is routed", o.GetName())
+		}
+		err := s.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: o.GetName() + "-a"}, &render.VirtualService{})
+		if gone(err) != nil {
+			t.Errorf("a VirtualService was made: %v", err)
+		}
+		if err := s.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: o.GetName() + "-a"}, &corev1.Service{}); err != nil {
+			t.Errorf("the rest of the graph: %v", err)
+		}
+		return nil
+	})
+	restore()
+	s.eventually("the policy to be back", func(ctx context.Context) error {
+		if err := mallory.Create(ctx, graphOf(ns, "probe", routed(viaPublic)), dryRun); err == nil {
+			return fmt.Errorf("not yet")
+		}
+		return nil
+	})
+}

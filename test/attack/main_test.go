@@ -35,8 +35,8 @@ import (
 type world struct {
 	*playground.Cluster
 	// bare has none of the guards that an attack is held by: they are left out of
-	// the operator's build, the bindings of policies are deleted, no webhook is
-	// registered, and whoever attacks may do everything.
+	// the operator's build, definitions have no rules, policies no bindings, no
+	// webhook is registered, and whoever is held by rights has them all.
 	bare bool
 }
 
@@ -118,7 +118,7 @@ func stopBoth() {
 	both.Wait()
 }
 
-// up starts a cluster and installs the definitions of the API.
+// up starts a cluster.
 func up(ctx context.Context, name, binDir string) (*playground.Cluster, error) {
 	log, err := os.Create(filepath.Join(folder, name+".log"))
 	if err != nil {
@@ -132,7 +132,7 @@ func up(ctx context.Context, name, binDir string) (*playground.Cluster, error) {
 		return nil, fmt.Errorf("%w\n%s", err, said)
 	}
 	c.Client = patient.Client(c.Client)
-	return c, c.InstallAPI(ctx)
+	return c, nil
 }
 
 // startShipped installs what is shipped, word by word, and waits until the API
@@ -143,6 +143,9 @@ func startShipped(ctx context.Context) error {
 		shipped = &world{Cluster: c}
 	}
 	if err != nil {
+		return err
+	}
+	if err := c.InstallAPI(ctx); err != nil {
 		return err
 	}
 	if err := c.InstallOperator(ctx); err != nil {
@@ -174,6 +177,16 @@ func startBare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	definitions, err := installation.Definitions()
+	if err != nil {
+		return err
+	}
+	for _, definition := range definitions {
+		forgetRules(definition.Object)
+	}
+	if err := c.Apply(ctx, definitions); err != nil {
+		return err
+	}
 	objects, err := installation.Operator()
 	if err != nil {
 		return err
@@ -200,6 +213,21 @@ func startBare(ctx context.Context) error {
 		return fmt.Errorf("%w\n%s", err, c.Log(60))
 	}
 	return nil
+}
+
+// forgetRules takes the rules out of a definition, and leaves its types.
+func forgetRules(part any) {
+	switch part := part.(type) {
+	case map[string]any:
+		delete(part, "x-kubernetes-validations")
+		for _, inner := range part {
+			forgetRules(inner)
+		}
+	case []any:
+		for _, inner := range part {
+			forgetRules(inner)
+		}
+	}
 }
 
 // unguarded builds an operator whose guards can be switched off, and is a folder

@@ -243,7 +243,7 @@ var _ = add(
 		},
 	},
 	attack{
-		name: "an adapter's name leads the operator to another path of an engine", heldBy: []barrier{code(validation.Judgement)}, webhooksDown: true,
+		name: "an adapter's name leads the operator to another path of an engine", heldBy: []barrier{schema, code(validation.Judgement)}, webhooksDown: true,
 		try: func(s *scene) outcome {
 			ns := s.namespace(nil)
 			s.engineIn(ns)
@@ -258,7 +258,7 @@ var _ = add(
 		},
 	},
 	attack{
-		name: "an adapter is fetched from where no adapter can be", heldBy: []barrier{code(validation.Judgement)}, webhooksDown: true,
+		name: "an adapter is fetched from where no adapter can be", heldBy: []barrier{schema, code(validation.Judgement)}, webhooksDown: true,
 		try: func(s *scene) outcome {
 			ns := s.namespace(nil)
 			pod := s.engineIn(ns)

@@ -1,6 +1,11 @@
 package attack
 
-import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/request"
+	"github.com/dynamo-operator/dynamo-operator/internal/validation"
+)
 
 // requestPolicy keeps requests from having graphs made where their author could
 // not.
@@ -18,3 +23,32 @@ func elsewhereIn(target string) string { return `, deploymentOverrides: {namespa
 func requestFor(ns, target string) *unstructured.Unstructured {
 	return requestOf(ns, "r", elsewhereIn(target))
 }
+
+var _ = add(
+	attack{
+		name: "a request has a graph made where its author may not make one", finding: "S1",
+		heldBy: []barrier{policy(requestPolicy), code(request.GuardConsent), code(request.GuardPolicy)},
+		try: func(s *scene) outcome {
+			victim, ns := s.namespace(nil), s.namespace(nil)
+			if err := s.tenant(ns, "edit").Create(s.ctx, requestFor(ns, victim)); err != nil {
+				return s.refused(err)
+			}
+			s.eventually("the graph", s.graphIn(victim, "r"))
+			return gotThrough("there is a graph in %s", victim)
+		},
+	},
+	attack{
+		name: "an editor leads somebody else's request for another namespace to another image", finding: "S1", heldBy: []barrier{policy(requestPolicy)},
+		try: func(s *scene) outcome {
+			victim, ns := s.namespace(nil), s.namespace(nil)
+			theirs := requestFor(ns, victim)
+			s.create(theirs)
+			return s.refused(s.tenant(ns, "edit").Patch(s.ctx, theirs, merge(`{"spec":{"deploymentOverrides":{"workersImage":"evil"}}}`)))
+		},
+	},
+	attack{
+		name: "a request has a graph made in a namespace of the system while no webhook answers", finding: "S1", webhooksDown: true,
+		heldBy: []barrier{policy(requestPolicy), code(validation.GuardReserved), code(request.GuardPolicy)},
+		try:    func(s *scene) outcome { return s.intoReserved("kube-system") },
+	},
+)

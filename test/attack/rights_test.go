@@ -10,10 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/installation"
+	"github.com/dynamo-operator/dynamo-operator/internal/render"
 )
 
 // beyond is an attack by somebody with a role in a namespace on something that
@@ -28,11 +30,11 @@ func beyond(name, role string, attempt func(s *scene, mallory client.WithWatch, 
 }
 
 // asAccount is an attack by a pod that runs under an account which the operator
-// made for a graph of its namespace: everything in the list must be refused.
-func asAccount(name, account string, spec string, tries func(victim, ns string) []authorizationv1.ResourceAttributes) attack {
-	return attack{name: name, heldBy: []barrier{rights}, try: func(s *scene) outcome {
+// made for an object of its namespace: everything in the list must be refused.
+func asAccount(name, account string, why func(ns string) *unstructured.Unstructured, tries func(victim, ns string) []authorizationv1.ResourceAttributes) attack {
+	return attack{name: name, finding: "S10", heldBy: []barrier{rights}, try: func(s *scene) outcome {
 		victim, ns := s.namespace(nil), s.namespace(nil)
-		s.create(graphOf(ns, "g", spec))
+		s.create(why(ns))
 		o := &corev1.ServiceAccount{ObjectMeta: meta(ns, account)}
 		s.eventually("account "+account, s.exists(o))
 		pod := s.as(o)
@@ -147,16 +149,25 @@ var _ = add(
 		return mallory.Patch(s.ctx, object("v1", "ConfigMap", installation.Namespace, "dynamo-operator-config"), merge(`{"data":{"config.yaml":""}}`), dryRun)
 	}),
 	asAccount("a planner's pod acts in another namespace or beyond its task", "planner-serviceaccount",
-		`{services: {planner: {componentType: planner, `+image+`}}}`,
+		func(ns string) *unstructured.Unstructured {
+			return graphOf(ns, "g", `{services: {planner: {componentType: planner, `+image+`}}}`)
+		},
 		elsewhere(
 			authorizationv1.ResourceAttributes{Group: v1alpha1.GroupName, Resource: "dynamographdeployments", Verb: "delete"},
 			authorizationv1.ResourceAttributes{Resource: "configmaps", Verb: "create"},
 		)),
 	asAccount("a worker's pod acts in another namespace or changes graphs", "g-k8s-service-discovery",
-		`{services: {a: {`+image+`}}}`,
+		func(ns string) *unstructured.Unstructured { return graphOf(ns, "g", idle) },
 		elsewhere(
 			authorizationv1.ResourceAttributes{Group: v1alpha1.GroupName, Resource: "dynamographdeployments", Verb: "patch"},
 			authorizationv1.ResourceAttributes{Group: v1alpha1.GroupName, Resource: "dynamographdeployments", Verb: "create"},
 			authorizationv1.ResourceAttributes{Resource: "configmaps", Verb: "get"},
+		)),
+	asAccount("a profiler's pod acts in another namespace or beyond its task", render.ProfilerAccount,
+		func(ns string) *unstructured.Unstructured { return requestOf(ns, "r", "") },
+		elsewhere(
+			authorizationv1.ResourceAttributes{Group: v1alpha1.GroupName, Resource: "dynamographdeploymentrequests", Verb: "create"},
+			authorizationv1.ResourceAttributes{Group: v1alpha1.GroupName, Resource: "dynamographdeploymentrequests", Verb: "patch"},
+			authorizationv1.ResourceAttributes{Resource: "configmaps", Verb: "delete"},
 		)),
 )

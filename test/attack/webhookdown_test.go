@@ -52,6 +52,14 @@ var _ = add(
 		},
 	},
 	attack{
+		name: "a host of others is taken while no webhook answers", finding: "S6", webhooksDown: true,
+		heldBy: []barrier{policy(graphIngressPolicy), code(validation.IngressAllowed)},
+		try: func(s *scene) outcome {
+			ns := s.namespace(nil)
+			return s.appears(virtualService(ns), s.tenant(ns, "edit").Create(s.ctx, graphOf(ns, "g", routed(viaPublic))))
+		},
+	},
+	attack{
 		name: "what a tenant may do is not more while no webhook answers", heldBy: []barrier{rights}, webhooksDown: true,
 		try: func(s *scene) outcome {
 			victim, ns := s.namespace(nil), s.namespace(nil)

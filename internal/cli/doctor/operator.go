@@ -6,17 +6,12 @@ import (
 	"encoding/pem"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/installation"
@@ -166,89 +161,4 @@ func expiry(bundle []byte) (time.Time, error) {
 		return last, fmt.Errorf("no authority is trusted")
 	}
 	return last, nil
-}
-
-// rights asks the server whether each operator of the whole cluster may do what
-// it is shipped to do.
-func rights(ctx context.Context, p patient) ([]finding, error) {
-	deployments, err := found(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	shipped, err := needed()
-	if err != nil {
-		return nil, err
-	}
-	var findings []finding
-	for i := range deployments {
-		account := fmt.Sprintf("system:serviceaccount:%s:%s", deployments[i].Namespace, deployments[i].Spec.Template.Spec.ServiceAccountName)
-		asked, missing := 0, 0
-		for _, right := range shipped {
-			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: account, ResourceAttributes: &right}}
-			if err := p.Create(ctx, review); err != nil {
-				return nil, fmt.Errorf("ask what %s may do: %w", account, err)
-			}
-			asked++
-			if !review.Status.Allowed {
-				missing++
-				findings = append(findings, finding{verdict: note, what: fmt.Sprintf("%s may not %s %s.%s", account, right.Verb, right.Resource, right.Group), todo: "install the roles of the operator's own version, unless it serves one namespace"})
-			}
-		}
-		if missing == 0 {
-			findings = append(findings, finding{what: fmt.Sprintf("%s has its %d rights", account, asked)})
-		}
-	}
-	return findings, nil
-}
-
-// needed are the rights of the shipped roles of the operator, one by one.
-func needed() ([]authorizationv1.ResourceAttributes, error) {
-	objects, err := installation.Operator()
-	if err != nil {
-		return nil, err
-	}
-	bound := map[string]bool{}
-	var roles []rbacv1.ClusterRole
-	for _, object := range objects {
-		switch object.GetKind() {
-		case "ClusterRoleBinding":
-			name, _, _ := unstructured.NestedString(object.Object, "roleRef", "name")
-			bound[name] = true
-		case "ClusterRole":
-			var role rbacv1.ClusterRole
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role); err != nil {
-				return nil, err
-			}
-			roles = append(roles, role)
-		}
-	}
-	var all []authorizationv1.ResourceAttributes
-	for _, role := range roles {
-		if !bound[role.Name] {
-			continue
-		}
-		for _, rule := range role.Rules {
-			all = append(all, spread(rule)...)
-		}
-	}
-	return all, nil
-}
-
-func spread(rule rbacv1.PolicyRule) []authorizationv1.ResourceAttributes {
-	var all []authorizationv1.ResourceAttributes
-	names := rule.ResourceNames
-	if len(names) == 0 {
-		names = []string{""}
-	}
-	for _, group := range rule.APIGroups {
-		for _, resource := range rule.Resources {
-			base, sub, _ := strings.Cut(resource, "/")
-			for _, verb := range rule.Verbs {
-				for _, name := range names {
-					all = append(all, authorizationv1.ResourceAttributes{Group: group, Resource: base, Subresource: sub, Verb: verb, Name: name})
-				}
-			}
-		}
-	}
-	return all
 }
