@@ -124,6 +124,17 @@ func (q Requests) output(ctx context.Context, s *request.Sight, r *v1alpha1.Dyna
 	return err
 }
 
+// holds reports whether a ConfigMap has all that was written into it. What others
+// added is theirs: applying leaves it, and nobody reads it.
+func holds(data, written map[string]string) bool {
+	for key, value := range written {
+		if data[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
 // prerequisites looks for what a request refers to.
 func (q Requests) prerequisites(ctx context.Context, s *request.Sight, r *v1alpha1.DynamoGraphDeploymentRequest) error {
 	profiling := r.Spec.ProfilingConfig
