@@ -45,6 +45,9 @@ type parts struct {
 	// appear.
 	watched []*watched
 	indexed map[reflect.Type]bool
+	// registered is true once graphs and components are indexed by where in etcd
+	// they register.
+	registered bool
 }
 
 func (p *parts) addControllers(ctx context.Context) (err error) {
