@@ -49,10 +49,10 @@ func TestFarewell(t *testing.T) {
 		released bool
 		events   int
 	}{
-		"keys are removed and the object is released":  {held: true, released: true},
-		"a store that does not answer holds it up":     {held: true, err: errors.New("no leader"), after: 10 * time.Second},
-		"but not for longer than the limit":            {held: true, err: errors.New("no leader"), after: limit + time.Second, released: true, events: 1},
-		"an object that was never held goes by itself": {released: true},
+		"keys are removed and the object is released":         {held: true, released: true},
+		"a store that does not answer holds it up":            {held: true, err: errors.New("no leader"), after: 10 * time.Second},
+		"but not for longer than the limit":                   {held: true, err: errors.New("no leader"), after: limit + time.Second, released: true, events: 1},
+		"an object that was never held goes by itself":        {released: true},
 		"an API server whose clock is ahead shortens nothing": {held: true, err: errors.New("no leader"), ahead: time.Hour, after: 10 * time.Second},
 		"nor does one whose clock is behind":                  {held: true, err: errors.New("no leader"), ahead: -time.Hour, after: 10 * time.Second},
 		"nor lengthens it":                                    {held: true, err: errors.New("no leader"), ahead: time.Hour, after: limit + time.Second, released: true, events: 1},

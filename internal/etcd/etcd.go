@@ -15,7 +15,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -124,11 +123,11 @@ type keys struct {
 	End []byte `json:"range_end,omitempty"`
 }
 
-// found is what the store tells of a key. Numbers of 64 bits are text.
+// found is what the store tells of a key when it is not asked for the value: not
+// whether a lease holds it. Numbers of 64 bits are text.
 type found struct {
 	Key     []byte `json:"key"`
 	Changed int64  `json:"mod_revision,string"`
-	Lease   int64  `json:"lease,string"`
 }
 
 // deleteRange removes the keys of a range that no lease holds, page by page.
@@ -147,11 +146,10 @@ func (s server) deleteRange(ctx context.Context, in keys) (int64, error) {
 		if err := s.ask(ctx, "/v3/kv/range", question, &answer); err != nil {
 			return deleted, err
 		}
-		left := slices.DeleteFunc(slices.Clone(answer.KVs), func(kv found) bool { return kv.Lease != 0 && !guard.OwnKeys.Off() })
-		if err := s.deleteUnchanged(ctx, left); err != nil {
+		n, err := s.deleteUnheld(ctx, answer.KVs)
+		if deleted += n; err != nil {
 			return deleted, err
 		}
-		deleted += int64(len(left))
 		if !answer.More || len(answer.KVs) == 0 {
 			return deleted, nil
 		}
@@ -159,28 +157,40 @@ func (s server) deleteRange(ctx context.Context, in keys) (int64, error) {
 	}
 }
 
-// deleteUnchanged removes keys if none of them was written since it was read: it
-// could be another's by now.
-func (s server) deleteUnchanged(ctx context.Context, kvs []found) error {
-	if len(kvs) == 0 {
-		return nil
-	}
+// deleteUnheld removes those of some keys that no lease holds and that nobody has
+// written since they were read: one that was may be another's by now. Each key is
+// a transaction in one of all.
+func (s server) deleteUnheld(ctx context.Context, kvs []found) (deleted int64, err error) {
 	type operation = map[string]any
-	var unchanged, deletions []operation
+	var each []operation
 	for _, kv := range kvs {
-		unchanged = append(unchanged, operation{"key": kv.Key, "target": "MOD", "result": "EQUAL", "modRevision": strconv.FormatInt(kv.Changed, 10)})
-		deletions = append(deletions, operation{"requestDeleteRange": keys{Key: kv.Key}})
+		conditions := []operation{{"key": kv.Key, "target": "MOD", "result": "EQUAL", "modRevision": strconv.FormatInt(kv.Changed, 10)}}
+		if !guard.OwnKeys.Off() {
+			conditions = append(conditions, operation{"key": kv.Key, "target": "LEASE", "result": "EQUAL", "lease": "0"})
+		}
+		each = append(each, operation{"requestTxn": operation{
+			"compare": conditions, "success": []operation{{"requestDeleteRange": keys{Key: kv.Key}}},
+		}})
+	}
+	if len(each) == 0 {
+		return 0, nil
 	}
 	var answer struct {
-		Succeeded bool `json:"succeeded"`
+		Responses []struct {
+			One struct {
+				Succeeded bool `json:"succeeded"`
+			} `json:"response_txn"`
+		} `json:"responses"`
 	}
-	if err := s.ask(ctx, "/v3/kv/txn", operation{"compare": unchanged, "success": deletions}, &answer); err != nil {
-		return err
+	if err := s.ask(ctx, "/v3/kv/txn", operation{"success": each}, &answer); err != nil {
+		return 0, err
 	}
-	if !answer.Succeeded {
-		return errors.New("keys were written meanwhile")
+	for _, r := range answer.Responses {
+		if r.One.Succeeded {
+			deleted++
+		}
 	}
-	return nil
+	return deleted, nil
 }
 
 // longestAnswer bounds what is read of one: a page of the longest keys.

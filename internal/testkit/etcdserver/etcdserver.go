@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -147,5 +149,9 @@ func (s *Server) ask(path string, question, answer any) error {
 		return err
 	}
 	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(response.Body) // the status says enough without it
+		return fmt.Errorf("%s: %s", response.Status, text)
+	}
 	return json.NewDecoder(response.Body).Decode(answer)
 }
