@@ -20,7 +20,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller/request"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
 )
 
 func addRequests(ctx context.Context, p *parts) error {
@@ -42,7 +41,7 @@ func addRequests(ctx context.Context, p *parts) error {
 	}
 	err = b.Complete(p.guarded(kind, recorder, reconcile.AsReconciler(p.GetClient(), &request.Reconciler{
 		Client:    p.GetClient(),
-		World:     observe.Requests{Facts: p.facts, Kept: kept, ClusterWide: p.config.Requests().Scope.ClusterWide, Children: observe.New(p.GetClient(), children...)},
+		World:     observe.Requests{Facts: p.facts, Kept: observe.Outlined{Reader: kept, Direct: p.GetAPIReader()}, ClusterWide: p.config.Requests().Scope.ClusterWide, Children: observe.New(p.GetClient(), children...)},
 		Applier:   p.applier,
 		Events:    recorder,
 		Clock:     clock.RealClock{},
@@ -55,7 +54,8 @@ func addRequests(ctx context.Context, p *parts) error {
 	return nil
 }
 
-// keptByRequests holds the ConfigMaps of requests. Those of graphs are selected
+// keptByRequests tells of the ConfigMaps of requests; what is in them is read
+// when a pass needs it. Those of graphs are selected
 // by another label, and one informer knows one selector.
 func keptByRequests(p *parts) (cache.Cache, error) {
 	named, err := labels.NewRequirement(v1alpha1.LabelRequestName, selection.Exists, nil)
@@ -65,7 +65,7 @@ func keptByRequests(p *parts) (cache.Cache, error) {
 	options := stores(p.config)
 	options.Scheme, options.Mapper, options.HTTPClient = p.GetScheme(), p.GetRESTMapper(), p.GetHTTPClient()
 	options.ByObject = map[client.Object]cache.ByObject{
-		&corev1.ConfigMap{}: {Label: labels.NewSelector().Add(*named), Transform: withoutReports},
+		&corev1.ConfigMap{}: {Label: labels.NewSelector().Add(*named), Transform: apply.TrimConfigMap},
 	}
 	kept, err := cache.New(p.GetConfig(), options)
 	if err != nil {
@@ -80,13 +80,3 @@ type everywhere struct{ cache.Cache }
 
 // NeedLeaderElection is false.
 func (everywhere) NeedLeaderElection() bool { return false }
-
-// withoutReports drops what is for people to read, which is most of it.
-func withoutReports(object any) (any, error) {
-	if c, ok := object.(*corev1.ConfigMap); ok {
-		delete(c.Data, result.KeyReportHTML)
-		delete(c.Data, result.KeyReportText)
-		c.BinaryData = nil
-	}
-	return apply.Trim(object)
-}
