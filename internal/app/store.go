@@ -28,13 +28,14 @@ func stores(cfg config.Config) cache.Options {
 	options := cache.Options{
 		SyncPeriod:       &cfg.Controller.Resync.Duration,
 		DefaultTransform: apply.Trim,
+		NewInformer:      newInformer,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:             {Field: fields.OneTermEqualSelector("type", string(corev1.SecretTypeDockerConfigJson)), Transform: observe.TrimPullSecret},
 			&corev1.ConfigMap{}:          {Label: ofGraphs(), Transform: apply.TrimConfigMap},
 			&corev1.Pod{}:                podStore(),
 			&corev1.Event{}:              warningStore(),
 			&discoveryv1.EndpointSlice{}: {Label: servesModel()},
-			&batchv1.Job{}:               {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy})},
+			&batchv1.Job{}:               {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}), Transform: apply.TrimJob},
 		},
 	}
 	for _, kind := range everybodys() {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -28,6 +29,19 @@ func TrimConfigMap(object any) (any, error) {
 		return Trim(object)
 	}
 	return &corev1.ConfigMap{TypeMeta: c.TypeMeta, ObjectMeta: outline(c)}, nil
+}
+
+// TrimJob is Trim for Jobs, of which how they end is of interest and not what they
+// run.
+func TrimJob(object any) (any, error) {
+	j, ok := object.(*batchv1.Job)
+	if !ok || guard.Outlines.Off() {
+		return Trim(object)
+	}
+	return &batchv1.Job{
+		TypeMeta: j.TypeMeta, ObjectMeta: outline(j), Status: j.Status,
+		Spec: batchv1.JobSpec{ActiveDeadlineSeconds: j.Spec.ActiveDeadlineSeconds, BackoffLimit: j.Spec.BackoffLimit, Suspend: j.Spec.Suspend},
+	}, nil
 }
 
 // TrimForeign is Trim for kinds that everybody has objects of: of those that do

@@ -119,7 +119,9 @@ func (r *reads) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 // the operator starts, and whenever somebody changed it, but not in every pass.
 func TestWhatTheCacheHoldsInOutlineIsReadWhenItChanged(t *testing.T) {
 	s := newStage(t, interceptor.Funcs{})
-	config := func() *corev1.ConfigMap { return &corev1.ConfigMap{ObjectMeta: meta("m"), Data: map[string]string{"k": "wanted"}} }
+	config := func() *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: meta("m"), Data: map[string]string{"k": "wanted"}}
+	}
 	server := &reads{Reader: s.client}
 	begin := func() {
 		var err error
