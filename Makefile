@@ -73,6 +73,7 @@ test: build addons ## Unit, golden and integration tests, the core of e2e, and a
 	@rm -f bin/summary.txt
 	TEST_SUMMARY=$(CURDIR)/bin/summary.txt $(run) --packages="$$(go list ./... | grep -v '/test/' | tr '\n' ' ')" -- -count=1 -timeout 20m
 	PLAYGROUND_BIN=$(CURDIR)/bin TEST_SUMMARY=$(CURDIR)/bin/summary.txt $(run) --packages=./test/... -- -count=1 -p 1 -timeout 40m -parallel 6
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -tags unguarded -run Attack ./internal/controller
 	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster $(run) --packages=./... -- -count=1 -p 1 -timeout 30m
 	@touch bin/summary.txt; cat bin/summary.txt
 
@@ -119,6 +120,10 @@ observability: build ## Ask a real Prometheus every query of the dashboards and 
 .PHONY: idle
 idle: build addons ## Count the writes of an operator with 100 idle graphs, then delete them under it
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/e2e -run TestManyGraphs -idle-graphs 100 -idle-for 60s
+
+.PHONY: memory
+memory: build ## Fill a namespace with 700 Secrets and 700 ConfigMaps of 1 MiB, and measure the operator's peak
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 60m ./test/memory -measure
 
 .PHONY: fire
 fire: build ## Rollouts under traffic, rollouts that cannot progress, and a control plane, nodes and engines killed

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -32,9 +33,24 @@ import (
 // memory. GOGC has the last word.
 const garbage = 50
 
+// memoryLimitEnv is the memory limit of the container in bytes, by the downward
+// API, and memoryShare the part of it that Go may use, in percent: the rest is for
+// what Go does not count. Near the limit more time goes into collecting garbage,
+// which is better than to be killed. GOMEMLIMIT has the last word.
+const (
+	memoryLimitEnv = "MEMORY_LIMIT"
+	memoryShare    = 90
+)
+
 func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)
+	}
+	if limit, err := memoryLimit(os.Getenv); err != nil {
+		fmt.Fprintln(os.Stderr, "dynamo-operator:", err)
+		os.Exit(1)
+	} else if limit > 0 {
+		debug.SetMemoryLimit(limit)
 	}
 	err := run(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
@@ -44,6 +60,19 @@ func main() {
 		fmt.Fprintln(os.Stderr, "dynamo-operator:", err)
 		os.Exit(1)
 	}
+}
+
+// memoryLimit is how many bytes Go may use; 0 if that is not for us to say.
+func memoryLimit(env func(string) string) (int64, error) {
+	text := env(memoryLimitEnv)
+	if text == "" || env("GOMEMLIMIT") != "" {
+		return 0, nil
+	}
+	limit, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || limit < 0 {
+		return 0, fmt.Errorf("environment variable %s: invalid number of bytes %q", memoryLimitEnv, text)
+	}
+	return limit / 100 * memoryShare, nil
 }
 
 func run(args []string) error {

@@ -24,7 +24,7 @@ func addComponents(ctx context.Context, p *parts) error {
 		return err
 	}
 	recorder := p.GetEventRecorder("dynamocomponentdeployment")
-	farewell, err := p.farewell(recorder)
+	farewell, err := p.farewell(ctx, recorder)
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,9 @@ type parts struct {
 	indexed map[reflect.Type]bool
 	// enforced is made for the first who asks for policies.
 	enforced *policies
+	// registered is true once graphs and components are indexed by where in etcd
+	// they register.
+	registered bool
 }
 
 func (p *parts) addControllers(ctx context.Context) (err error) {

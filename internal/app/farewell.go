@@ -1,19 +1,29 @@
 package app
 
 import (
+	"context"
+
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/controller"
 	"github.com/dynamo-operator/dynamo-operator/internal/etcd"
+	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 
 // farewell is what removes the keys of graphs that find each other by etcd, if
 // the operator was told where that is.
-func (p *parts) farewell(recorder events.EventRecorder) (controller.Farewell, error) {
-	f := controller.Farewell{Limit: p.config.Discovery.CleanupDeadline.Duration, Applier: p.applier, Events: recorder, Clock: clock.RealClock{}}
+func (p *parts) farewell(ctx context.Context, recorder events.EventRecorder) (controller.Farewell, error) {
+	f := controller.Farewell{Limit: p.config.Discovery.CleanupDeadline.Duration, Applier: p.applier, Events: recorder, Clock: clock.RealClock{}, Began: &controller.FirstSeen{},
+		Others: observe.Registrations{Cached: p.GetClient(), ClusterWide: p.config.ClusterWide()}}
 	if p.config.Endpoints.Etcd == "" {
 		return f, nil
+	}
+	if !p.registered {
+		if err := observe.IndexRegistrations(ctx, p.GetFieldIndexer()); err != nil {
+			return f, err
+		}
+		p.registered = true
 	}
 	store, err := etcd.New(p.config.Endpoints.Etcd)
 	if err != nil {

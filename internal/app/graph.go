@@ -22,7 +22,7 @@ func addGraphs(ctx context.Context, p *parts) error {
 		return err
 	}
 	recorder := p.GetEventRecorder("dynamographdeployment")
-	farewell, err := p.farewell(recorder)
+	farewell, err := p.farewell(ctx, recorder)
 	if err != nil {
 		return err
 	}

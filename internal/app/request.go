@@ -21,7 +21,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller/request"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
 )
 
 func addRequests(ctx context.Context, p *parts) error {
@@ -44,7 +43,7 @@ func addRequests(ctx context.Context, p *parts) error {
 	err = b.Complete(p.guarded(kind, recorder, reconcile.AsReconciler(p.GetClient(), &request.Reconciler{
 		Client: p.GetClient(),
 		World: observe.Requests{
-			Facts: p.facts, Kept: kept, ClusterWide: p.config.ClusterWide(), Children: observe.New(p.GetClient(), children...),
+			Facts: p.facts, Kept: observe.Outlined{Reader: kept, Direct: p.GetAPIReader()}, ClusterWide: p.config.ClusterWide(), Children: observe.New(p.GetClient(), children...),
 			Reviews: p.GetClient(), Policy: p.config.Tenancy.PolicyName(config.PolicyRequestNamespace),
 		},
 		Applier:   p.applier,
@@ -59,7 +58,8 @@ func addRequests(ctx context.Context, p *parts) error {
 	return nil
 }
 
-// keptByRequests holds the ConfigMaps of requests. Those of graphs are selected
+// keptByRequests tells of the ConfigMaps of requests; what is in them is read
+// when a pass needs it. Those of graphs are selected
 // by another label, and one informer knows one selector.
 func keptByRequests(p *parts) (cache.Cache, error) {
 	named, err := labels.NewRequirement(v1alpha1.LabelRequestName, selection.Exists, nil)
@@ -69,7 +69,7 @@ func keptByRequests(p *parts) (cache.Cache, error) {
 	options := stores(p.config)
 	options.Scheme, options.Mapper, options.HTTPClient = p.GetScheme(), p.GetRESTMapper(), p.GetHTTPClient()
 	options.ByObject = map[client.Object]cache.ByObject{
-		&corev1.ConfigMap{}: {Label: labels.NewSelector().Add(*named), Transform: withoutReports},
+		&corev1.ConfigMap{}: {Label: labels.NewSelector().Add(*named), Transform: apply.TrimConfigMap},
 	}
 	kept, err := cache.New(p.GetConfig(), options)
 	if err != nil {
@@ -84,13 +84,3 @@ type everywhere struct{ cache.Cache }
 
 // NeedLeaderElection is false.
 func (everywhere) NeedLeaderElection() bool { return false }
-
-// withoutReports drops what is for people to read, which is most of it.
-func withoutReports(object any) (any, error) {
-	if c, ok := object.(*corev1.ConfigMap); ok {
-		delete(c.Data, result.KeyReportHTML)
-		delete(c.Data, result.KeyReportText)
-		c.BinaryData = nil
-	}
-	return apply.Trim(object)
-}

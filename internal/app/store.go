@@ -1,10 +1,13 @@
 package app
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -14,22 +17,29 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 
-// stores says what the informers hold. Of Secrets, ConfigMaps and Jobs, which
-// may be many and large, only those that concern us.
+// stores says what the informers hold. Everything in it was written by tenants,
+// so nothing is held that is not used: of pull secrets the registries, of
+// ConfigMaps no data, of others' objects an outline. Secrets, ConfigMaps and Jobs
+// that do not concern us are not asked for.
 func stores(cfg config.Config) cache.Options {
 	options := cache.Options{
 		SyncPeriod:       &cfg.Controller.Resync.Duration,
 		DefaultTransform: apply.Trim,
+		NewInformer:      newInformer,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}:             {Field: fields.OneTermEqualSelector("type", string(corev1.SecretTypeDockerConfigJson))},
-			&corev1.ConfigMap{}:          {Label: ofGraphs()},
+			&corev1.Secret{}:             {Field: fields.OneTermEqualSelector("type", string(corev1.SecretTypeDockerConfigJson)), Transform: observe.TrimPullSecret},
+			&corev1.ConfigMap{}:          {Label: ofGraphs(), Transform: apply.TrimConfigMap},
 			&corev1.Pod{}:                podStore(),
 			&corev1.Event{}:              warningStore(),
 			&discoveryv1.EndpointSlice{}: {Label: servesModel()},
-			&batchv1.Job{}:               {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy})},
+			&batchv1.Job{}:               {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}), Transform: apply.TrimJob},
 		},
+	}
+	for _, kind := range everybodys() {
+		options.ByObject[kind] = cache.ByObject{Transform: apply.TrimForeign}
 	}
 	if cfg.ClusterWide() {
 		options.ByObject[&coordinationv1.Lease{}] = claimStore()
@@ -51,7 +61,16 @@ func ofGraphs() labels.Selector {
 	return labels.NewSelector().Add(*named)
 }
 
-// partly are the kinds of which the informers do not hold all objects.
+// everybodys are the kinds of children that others have objects of, too.
+func everybodys() []client.Object {
+	return []client.Object{
+		&appsv1.Deployment{}, &corev1.Service{}, &corev1.ServiceAccount{}, &corev1.PersistentVolumeClaim{},
+		&networkingv1.Ingress{}, &networkingv1.NetworkPolicy{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
+	}
+}
+
+// partly are the kinds of which the informers hold neither all objects nor all of
+// each.
 func partly() []client.Object {
 	return []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}}
 }

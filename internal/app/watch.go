@@ -46,8 +46,9 @@ func watch(p *parts, kind observe.Child, children []observe.Child, recorder even
 	b := p.controllerOf(kind.Object).
 		WatchesRawSource(source.Channel(w.wake, p.leisurely(kind.Object, &handler.EnqueueRequestForObject{})))
 	b = p.followClaims(w, b)
-	// A pull secret that comes or goes concerns every pod of its namespace.
-	b = b.Watches(&corev1.Secret{}, p.gathered(kind.Object, w.neighbours(p.GetClient())))
+	// A pull secret that comes or goes, or is for other registries than before,
+	// concerns every pod of its namespace.
+	b = b.Watches(&corev1.Secret{}, p.gathered(kind.Object, w.neighbours(p.GetClient())), builder.WithPredicates(told()))
 	for _, c := range required(children) {
 		b = b.Watches(c.Object, p.paced(kind.Object, ownerHandler(p, kind.Object)), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
 	}

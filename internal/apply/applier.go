@@ -35,8 +35,8 @@ type Applier struct {
 
 	client client.Client
 	direct client.Reader
-	// partly are kinds of which the cache does not hold all objects: that it
-	// has none proves nothing.
+	// partly are kinds of which the cache holds neither all objects nor all of
+	// each: that it has none proves nothing, and nor does what it has.
 	partly map[schema.GroupVersionKind]bool
 	writes writeLog
 }
@@ -148,10 +148,7 @@ func (p *pass) bring(ctx context.Context, w graph.Wanted, id identity) (Action, 
 	}
 	payload := &unstructured.Unstructured{Object: fields}
 	live, err := p.live(ctx, p.client, id)
-	if err == nil && live == nil && (p.partly[id.kind] || p.writes.covers(id, payload, "")) {
-		// Of a kind that the cache holds in part, or made a moment ago: the
-		// cache may be behind, or somebody has deleted it since. Only the
-		// server knows.
+	if err == nil && p.doubtful(id, payload, live) {
 		live, err = p.live(ctx, p.direct, id)
 	}
 	switch {
@@ -181,6 +178,17 @@ func (p *pass) bring(ctx context.Context, w graph.Wanted, id identity) (Action, 
 	return action, err
 }
 
+// doubtful reports whether only the server knows how an object is. That there is
+// none may be because the cache is behind a write of a moment ago, or because
+// somebody has deleted it since. Of a kind that the cache holds in part, what it
+// has tells no more than whether the object changed since it was last compared.
+func (p *pass) doubtful(id identity, payload *unstructured.Unstructured, live graph.Object) bool {
+	if live == nil {
+		return p.partly[id.kind] || p.writes.covers(id, payload, "")
+	}
+	return p.partly[id.kind] && !p.writes.covers(id, payload, live.GetResourceVersion())
+}
+
 // update writes an object of ours that exists, if that would change it.
 func (p *pass) update(ctx context.Context, tie graph.Tie, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
 	var done Action
@@ -199,6 +207,9 @@ func (p *pass) update(ctx context.Context, tie graph.Tie, payload *unstructured.
 		return done, nil
 	}
 	fields, settled, err := p.compare(tie, payload, live)
+	if err == nil && settled && p.partly[id.kind] {
+		p.writes.record(id, payload, seen, seen) // so that it is not read again
+	}
 	if err != nil || settled {
 		return done, err
 	}

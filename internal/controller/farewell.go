@@ -14,18 +14,27 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	guards "github.com/dynamo-operator/dynamo-operator/internal/guard"
 )
 
 const (
 	farewellRetry = 5 * time.Second
-	// farewellTry bounds one try over all trees, so that a store which keeps
+	// farewellTry bounds one try over all places, so that a store which keeps
 	// silent leaves a pass the time to release the object.
 	farewellTry = 20 * time.Second
 )
 
-// Trees is a store that graphs keep keys in, outside the cluster.
-type Trees interface {
-	DeleteTree(ctx context.Context, key string) (int64, error)
+// Keys is a store that instances register in, outside the cluster.
+type Keys interface {
+	// DeleteLeft removes what instances of a service have left there. What a
+	// living lease holds is not left: it goes with the instance.
+	DeleteLeft(ctx context.Context, dynamoNamespace, service string) (int64, error)
+}
+
+// Others tells whether somebody else's instances register at the same place.
+type Others interface {
+	Shared(ctx context.Context, at graph.Registration) (bool, error)
 }
 
 // Farewell takes what an object has left in a store away before the object
@@ -34,19 +43,24 @@ type Trees interface {
 //	uses the store --> held --deleted--> keys removed, or the limit is over --> released
 type Farewell struct {
 	// Store is nil when the operator knows of none.
-	Store Trees
+	Store Keys
+	// Others is asked before anything is removed. What is shared stays.
+	Others Others
 	// Limit is how long a deletion is held up. What is left in the store after
 	// that harms nobody for long: engines renew what they say of themselves.
 	Limit   time.Duration
 	Applier *apply.Applier
 	Events  events.EventRecorder
 	Clock   clock.PassiveClock
+	// Began is when deletions were first seen. The limit counts from then: the
+	// object's own time is of the API server's clock.
+	Began *FirstSeen
 }
 
-// Promise holds an object that has trees in the store and releases any other:
+// Promise holds an object whose instances register in the store and releases any other:
 // earlier operators held them all.
-func (f Farewell) Promise(ctx context.Context, object client.Object, trees []string) error {
-	if f.Store == nil || len(trees) == 0 {
+func (f Farewell) Promise(ctx context.Context, object client.Object, at []graph.Registration) error {
+	if f.Store == nil || len(at) == 0 {
 		return f.Applier.Release(ctx, object, v1alpha1.Finalizer)
 	}
 	return f.Applier.Hold(ctx, object, v1alpha1.Finalizer)
@@ -55,32 +69,40 @@ func (f Farewell) Promise(ctx context.Context, object client.Object, trees []str
 // Keep does what was promised for an object that is being deleted. It returns
 // how long to wait before the next try and a fault that says why; both are empty
 // when nothing holds the object any more.
-func (f Farewell) Keep(ctx context.Context, object client.Object, trees []string) (time.Duration, error) {
+func (f Farewell) Keep(ctx context.Context, object client.Object, at []graph.Registration) (time.Duration, error) {
 	if !slices.Contains(object.GetFinalizers(), v1alpha1.Finalizer) {
 		return 0, nil
 	}
-	err := f.clear(ctx, trees)
-	limit := object.GetDeletionTimestamp().Add(f.Limit)
-	left := limit.Sub(f.Clock.Now())
+	err := f.clear(ctx, at)
+	now := f.Clock.Now()
+	left := f.Limit - now.Sub(f.Began.Time(object.GetUID(), now))
 	if err != nil && left > 0 {
 		return min(left, farewellRetry), fault.New(fault.Waiting, v1alpha1.ReasonFinalizerFailed,
-			"keys are still in the store, given up at %s: %s", limit.UTC().Format(time.RFC3339), err)
+			"keys are still in the store, given up at %s: %s", now.Add(left).UTC().Format(time.RFC3339), err)
 	}
 	if err != nil {
 		f.Events.Eventf(object, nil, corev1.EventTypeWarning, "KeysLeft", "Delete", "Deleted without removing its keys: %s", err)
 	}
-	return 0, f.Applier.Release(ctx, object, v1alpha1.Finalizer)
+	if err := f.Applier.Release(ctx, object, v1alpha1.Finalizer); err != nil {
+		return 0, err
+	}
+	f.Began.Forget(object.GetUID())
+	return 0, nil
 }
 
-func (f Farewell) clear(ctx context.Context, trees []string) error {
+// clear removes what is left at places that are nobody else's.
+func (f Farewell) clear(ctx context.Context, places []graph.Registration) error {
 	if f.Store == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, farewellTry)
 	defer cancel()
 	var errs []error
-	for _, tree := range trees {
-		_, err := f.Store.DeleteTree(ctx, tree)
+	for _, at := range places {
+		shared, err := f.Others.Shared(ctx, at)
+		if err == nil && (!shared || guards.OwnKeys.Off()) {
+			_, err = f.Store.DeleteLeft(ctx, at.DynamoNamespace, at.Service)
+		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

@@ -16,6 +16,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
 )
 
@@ -25,10 +26,17 @@ type shelf struct {
 	deleted []string
 }
 
-func (s *shelf) DeleteTree(_ context.Context, key string) (int64, error) {
-	s.deleted = append(s.deleted, key)
+func (s *shelf) DeleteLeft(_ context.Context, dynamoNamespace, service string) (int64, error) {
+	s.deleted = append(s.deleted, dynamoNamespace+"/"+service)
 	return 1, s.err
 }
+
+// nobody else registers anywhere.
+type nobody struct{}
+
+func (nobody) Shared(context.Context, graph.Registration) (bool, error) { return false, nil }
+
+var registered = []graph.Registration{{Namespace: "n", Graph: "c", DynamoNamespace: "n-c", Service: "c"}}
 
 func TestFarewell(t *testing.T) {
 	began := time.Unix(1000, 0)
@@ -36,18 +44,22 @@ func TestFarewell(t *testing.T) {
 	for rule, c := range map[string]struct {
 		err      error
 		held     bool
-		after    time.Duration
+		ahead    time.Duration // of the API server's clock
+		after    time.Duration // the deletion was first seen
 		released bool
 		events   int
 	}{
-		"keys are removed and the object is released":  {held: true, released: true},
-		"a store that does not answer holds it up":     {held: true, err: errors.New("no leader"), after: 10 * time.Second},
-		"but not for longer than the limit":            {held: true, err: errors.New("no leader"), after: limit + time.Second, released: true, events: 1},
-		"an object that was never held goes by itself": {released: true},
+		"keys are removed and the object is released":         {held: true, released: true},
+		"a store that does not answer holds it up":            {held: true, err: errors.New("no leader"), after: 10 * time.Second},
+		"but not for longer than the limit":                   {held: true, err: errors.New("no leader"), after: limit + time.Second, released: true, events: 1},
+		"an object that was never held goes by itself":        {released: true},
+		"an API server whose clock is ahead shortens nothing": {held: true, err: errors.New("no leader"), ahead: time.Hour, after: 10 * time.Second},
+		"nor does one whose clock is behind":                  {held: true, err: errors.New("no leader"), ahead: -time.Hour, after: 10 * time.Second},
+		"nor lengthens it":                                    {held: true, err: errors.New("no leader"), ahead: time.Hour, after: limit + time.Second, released: true, events: 1},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			dcd := &v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{
-				Namespace: "n", Name: "c", DeletionTimestamp: &metav1.Time{Time: began}, Finalizers: []string{"somebody.else/promise"},
+				Namespace: "n", Name: "c", UID: "u", DeletionTimestamp: &metav1.Time{Time: began.Add(c.ahead)}, Finalizers: []string{"somebody.else/promise"},
 			}}
 			if c.held {
 				dcd.Finalizers = append(dcd.Finalizers, v1alpha1.Finalizer)
@@ -58,12 +70,13 @@ func TestFarewell(t *testing.T) {
 				t.Fatal(err)
 			}
 			recorder := events.NewFakeRecorder(3)
-			f := Farewell{Store: &shelf{err: c.err}, Limit: limit, Applier: applier, Events: recorder, Clock: testclock.NewFakePassiveClock(began.Add(c.after))}
+			f := Farewell{Store: &shelf{err: c.err}, Limit: limit, Applier: applier, Events: recorder, Clock: testclock.NewFakePassiveClock(began.Add(c.after)), Began: &FirstSeen{}, Others: nobody{}}
+			f.Began.Time("u", began)
 			live := &v1alpha1.DynamoComponentDeployment{}
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(dcd), live); err != nil {
 				t.Fatal(err)
 			}
-			wait, err := f.Keep(t.Context(), live, []string{"/n/components/c"})
+			wait, err := f.Keep(t.Context(), live, registered)
 			if known, is := fault.From(err); (wait > 0) == c.released || (wait > 0) != (is && known.Reason == v1alpha1.ReasonFinalizerFailed) {
 				t.Errorf("wait %s, error %v", wait, err)
 			}
@@ -82,14 +95,14 @@ func TestFarewell(t *testing.T) {
 
 func TestOnlyWhatUsesTheStoreIsHeld(t *testing.T) {
 	for rule, c := range map[string]struct {
-		store  Trees
-		trees  []string
+		store  Keys
+		places []graph.Registration
 		before []string
 		held   bool
 	}{
-		"it has keys":                         {store: &shelf{}, trees: []string{"/n/components/c"}, held: true},
+		"it has keys":                         {store: &shelf{}, places: registered, held: true},
 		"it has none":                         {store: &shelf{}},
-		"the operator knows no store":         {trees: []string{"/n/components/c"}},
+		"the operator knows no store":         {places: registered},
 		"an earlier operator held everything": {store: &shelf{}, before: []string{v1alpha1.Finalizer}},
 	} {
 		t.Run(rule, func(t *testing.T) {
@@ -103,7 +116,7 @@ func TestOnlyWhatUsesTheStoreIsHeld(t *testing.T) {
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(dcd), live); err != nil {
 				t.Fatal(err)
 			}
-			if err := (Farewell{Store: c.store, Applier: applier}).Promise(t.Context(), live, c.trees); err != nil {
+			if err := (Farewell{Store: c.store, Applier: applier}).Promise(t.Context(), live, c.places); err != nil {
 				t.Fatal(err)
 			}
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(dcd), live); err != nil {

@@ -1,7 +1,8 @@
 // Package etcd removes what a component has left in the key-value store that
-// graphs of the etcd backend find each other by. It speaks the store's JSON
-// gateway, which every server has, and so needs no client library. It reads
-// nothing and writes nothing else.
+// graphs of the etcd backend find each other by. What a living lease holds is an
+// instance's, perhaps of somebody else, and goes with that instance. It speaks the
+// store's JSON gateway, which every server has, and so needs no client library. It
+// reads no value and writes nothing.
 package etcd
 
 import (
@@ -14,8 +15,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/guard"
 )
 
 // patience is how long one server is given to answer.
@@ -79,25 +83,22 @@ func Tree(dynamoNamespace, service string) string {
 	return "/" + dynamoNamespace + "/components/" + service
 }
 
-// DeleteTree removes a key and everything below it, and nothing that merely
-// begins with the same letters. It asks one server after the other and returns
-// how many keys there were.
-func (s *Store) DeleteTree(ctx context.Context, key string) (int64, error) {
-	if strings.Trim(key, "/") == "" {
-		return 0, fmt.Errorf("delete keys below %q: that is everything", key)
+// page is how many keys are looked at and removed at once: a transaction of etcd
+// takes at most 128 operations.
+const page = 100
+
+// DeleteLeft removes what instances of a component have left at its key and
+// below, and nothing that merely begins with the same letters: keys without a
+// lease. The others vanish by themselves seconds after the instance that holds the
+// lease. It asks one server after the other and returns how many keys it removed.
+func (s *Store) DeleteLeft(ctx context.Context, dynamoNamespace, service string) (int64, error) {
+	if dynamoNamespace == "" || service == "" {
+		return 0, fmt.Errorf("delete keys of service %q in Dynamo namespace %q: that would be those of others", service, dynamoNamespace)
 	}
-	below := key + "/"
-	end := key + string(rune('/'+1)) // the first key that is not below any more
-	body, err := json.Marshal(map[string]any{"success": []any{
-		map[string]any{"requestDeleteRange": deleteRange{Key: []byte(key)}},
-		map[string]any{"requestDeleteRange": deleteRange{Key: []byte(below), End: []byte(end)}},
-	}})
-	if err != nil {
-		return 0, err
-	}
+	key := Tree(dynamoNamespace, service)
 	var errs []error
 	for _, one := range s.servers {
-		deleted, err := one.transact(ctx, body)
+		deleted, err := one.deleteTree(ctx, key)
 		if err == nil {
 			return deleted, nil
 		}
@@ -106,43 +107,119 @@ func (s *Store) DeleteTree(ctx context.Context, key string) (int64, error) {
 	return 0, errors.Join(errs...)
 }
 
-// deleteRange names keys; bytes become base64, as the gateway wants them.
-type deleteRange struct {
+func (s server) deleteTree(ctx context.Context, key string) (int64, error) {
+	itself, err := s.deleteRange(ctx, keys{Key: []byte(key), End: []byte(key + "\x00")})
+	if err != nil {
+		return 0, err
+	}
+	below, err := s.deleteRange(ctx, keys{Key: []byte(key + "/"), End: []byte(key + string(rune('/'+1)))}) // the first key that is not below any more
+	return itself + below, err
+}
+
+// keys names those from one to before another; bytes become base64, as the
+// gateway wants them.
+type keys struct {
 	Key []byte `json:"key"`
 	End []byte `json:"range_end,omitempty"`
 }
 
-func (s server) transact(ctx context.Context, body []byte) (int64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+"/v3/kv/txn", bytes.NewReader(body))
-	if err != nil {
+// found is what the store tells of a key when it is not asked for the value: not
+// whether a lease holds it. Numbers of 64 bits are text.
+type found struct {
+	Key     []byte `json:"key"`
+	Changed int64  `json:"mod_revision,string"`
+}
+
+// deleteRange removes the keys of a range that no lease holds, page by page.
+func (s server) deleteRange(ctx context.Context, in keys) (int64, error) {
+	var deleted int64
+	for {
+		var answer struct {
+			KVs  []found `json:"kvs"`
+			More bool    `json:"more"`
+		}
+		question := struct {
+			keys
+			Limit    int  `json:"limit"`
+			KeysOnly bool `json:"keys_only"`
+		}{in, page, true}
+		if err := s.ask(ctx, "/v3/kv/range", question, &answer); err != nil {
+			return deleted, err
+		}
+		n, err := s.deleteUnheld(ctx, answer.KVs)
+		if deleted += n; err != nil {
+			return deleted, err
+		}
+		if !answer.More || len(answer.KVs) == 0 {
+			return deleted, nil
+		}
+		in.Key = append(answer.KVs[len(answer.KVs)-1].Key, 0) // the next possible key
+	}
+}
+
+// deleteUnheld removes those of some keys that no lease holds and that nobody has
+// written since they were read: one that was may be another's by now. Each key is
+// a transaction in one of all.
+func (s server) deleteUnheld(ctx context.Context, kvs []found) (deleted int64, err error) {
+	type operation = map[string]any
+	var each []operation
+	for _, kv := range kvs {
+		conditions := []operation{{"key": kv.Key, "target": "MOD", "result": "EQUAL", "modRevision": strconv.FormatInt(kv.Changed, 10)}}
+		if !guard.OwnKeys.Off() {
+			conditions = append(conditions, operation{"key": kv.Key, "target": "LEASE", "result": "EQUAL", "lease": "0"})
+		}
+		each = append(each, operation{"requestTxn": operation{
+			"compare": conditions, "success": []operation{{"requestDeleteRange": keys{Key: kv.Key}}},
+		}})
+	}
+	if len(each) == 0 {
+		return 0, nil
+	}
+	var answer struct {
+		Responses []struct {
+			One struct {
+				Succeeded bool `json:"succeeded"`
+			} `json:"response_txn"`
+		} `json:"responses"`
+	}
+	if err := s.ask(ctx, "/v3/kv/txn", operation{"success": each}, &answer); err != nil {
 		return 0, err
+	}
+	for _, r := range answer.Responses {
+		if r.One.Succeeded {
+			deleted++
+		}
+	}
+	return deleted, nil
+}
+
+// longestAnswer bounds what is read of one: a page of the longest keys.
+const longestAnswer = 4 << 20
+
+func (s server) ask(ctx context.Context, path string, question, answer any) error {
+	body, err := json.Marshal(question)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+path, bytes.NewReader(body))
+	if err != nil {
+		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := s.client.Do(request)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<16))
+	text, err := io.ReadAll(io.LimitReader(response.Body, longestAnswer))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if response.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("%s: %s", response.Status, bytes.TrimSpace(text))
+		return fmt.Errorf("%s: %s", response.Status, bytes.TrimSpace(text))
 	}
-	var answer struct {
-		Succeeded bool `json:"succeeded"`
-		Responses []struct {
-			Delete struct {
-				Deleted int64 `json:"deleted,string"`
-			} `json:"response_delete_range"`
-		} `json:"responses"`
+	if err := json.Unmarshal(text, answer); err != nil {
+		return fmt.Errorf("read the answer: %w", err)
 	}
-	if err := json.Unmarshal(text, &answer); err != nil {
-		return 0, fmt.Errorf("read the answer: %w", err)
-	}
-	if !answer.Succeeded || len(answer.Responses) != 2 {
-		return 0, fmt.Errorf("unexpected answer %s", text)
-	}
-	return answer.Responses[0].Delete.Deleted + answer.Responses[1].Delete.Deleted, nil
+	return nil
 }

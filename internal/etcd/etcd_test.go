@@ -1,6 +1,7 @@
 package etcd_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -39,21 +40,21 @@ func TestTheNextServerIsAskedWhenOneFails(t *testing.T) {
 	}))
 	t.Cleanup(down.Close)
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(`{"succeeded":true,"responses":[{"response_delete_range":{"deleted":"1"}},{"response_delete_range":{}}]}`))
+		_, _ = w.Write([]byte(`{"header":{}}`))
 	}))
 	t.Cleanup(up.Close)
 	both, err := etcd.New(down.URL + "," + strings.TrimPrefix(up.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if deleted, err := both.DeleteTree(t.Context(), "/n/components/c"); err != nil || deleted != 1 {
-		t.Errorf("deleted %d, %v", deleted, err)
+	if _, err := both.DeleteLeft(t.Context(), "n", "c"); err != nil {
+		t.Error(err)
 	}
 	one, err := etcd.New(down.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := one.DeleteTree(t.Context(), "/n/components/c"); err == nil || !strings.Contains(err.Error(), "no leader") {
+	if _, err := one.DeleteLeft(t.Context(), "n", "c"); err == nil || !strings.Contains(err.Error(), "no leader") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -63,13 +64,15 @@ func TestEverythingIsNeverDeleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.DeleteTree(t.Context(), "/"); err == nil || !strings.Contains(err.Error(), "everything") {
-		t.Errorf("error %v", err)
+	for _, place := range [][2]string{{"", ""}, {"n", ""}, {"", "c"}} {
+		if _, err := s.DeleteLeft(t.Context(), place[0], place[1]); err == nil || !strings.Contains(err.Error(), "those of others") {
+			t.Errorf("%v: error %v", place, err)
+		}
 	}
 }
 
-// TestATreeIsDeletedFromARealServer needs the control plane's etcd.
-func TestATreeIsDeletedFromARealServer(t *testing.T) {
+// TestWhatIsLeftIsDeletedFromARealServer needs the control plane's etcd.
+func TestWhatIsLeftIsDeletedFromARealServer(t *testing.T) {
 	bin := os.Getenv("PLAYGROUND_BIN")
 	if bin == "" {
 		t.Skip("PLAYGROUND_BIN is not set: there is no etcd to run")
@@ -86,11 +89,43 @@ func TestATreeIsDeletedFromARealServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []int64{3, 0} {
-		if deleted, err := store.DeleteTree(t.Context(), etcd.Tree("ns", "Frontend")); err != nil || deleted != want {
+		if deleted, err := store.DeleteLeft(t.Context(), "ns", "Frontend"); err != nil || deleted != want {
 			t.Errorf("deleted %d keys, %v, want %d", deleted, err, want)
 		}
 	}
 	want := []string{"/ns/components/Frontend2/a", "/ns/components/decode/a", "/other/components/Frontend/a"}
+	got, err := server.Keys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestWhatALivingLeaseHoldsStays: it is an instance's, perhaps of another graph.
+func TestWhatALivingLeaseHoldsStays(t *testing.T) {
+	bin := os.Getenv("PLAYGROUND_BIN")
+	if bin == "" {
+		t.Skip("PLAYGROUND_BIN is not set: there is no etcd to run")
+	}
+	server := etcdserver.Start(t, bin)
+	lease := server.Lease(t, 600)
+	var want []string
+	const many = 2*100 + 50 // of each sort: several pages
+	for i := range many {
+		held := fmt.Sprintf("/ns/components/decode/held-%03d", i)
+		server.PutHeld(t, held, lease)
+		want = append(want, held)
+		server.Put(t, fmt.Sprintf("/ns/components/decode/left-%03d", i))
+	}
+	store, err := etcd.New(server.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if deleted, err := store.DeleteLeft(t.Context(), "ns", "decode"); err != nil || deleted != many {
+		t.Errorf("deleted %d keys, %v, want %d", deleted, err, many)
+	}
 	got, err := server.Keys()
 	if err != nil {
 		t.Fatal(err)

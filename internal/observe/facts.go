@@ -2,11 +2,7 @@ package observe
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/url"
-	"slices"
-	"strings"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,28 +54,6 @@ func (f Facts) Capabilities(ctx context.Context) (snapshot.Capabilities, error) 
 	return have, nil
 }
 
-// PullSecrets reads which Secrets of a namespace hold credentials for which
-// registry. A Secret that cannot be read serves nobody and harms nobody.
-func (f Facts) PullSecrets(ctx context.Context, namespace string) (snapshot.PullSecrets, error) {
-	var secrets corev1.SecretList
-	if err := f.Cached.List(ctx, &secrets, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("list pull secrets of %s: %w", namespace, err)
-	}
-	known := snapshot.PullSecrets{}
-	for _, s := range secrets.Items {
-		if s.Type != corev1.SecretTypeDockerConfigJson {
-			continue
-		}
-		for _, host := range registries(s.Data[corev1.DockerConfigJsonKey]) {
-			known[host] = append(known[host], s.Name)
-		}
-	}
-	for _, names := range known {
-		slices.Sort(names)
-	}
-	return known, nil
-}
-
 // forPods is the index of accounts by whether they are meant for pods that name
 // none. Each graph has an account, so looking for a label among all of them would
 // take the longer the more graphs there are.
@@ -111,28 +85,6 @@ func (f Facts) Account(ctx context.Context, namespace string) (string, error) {
 		}
 	}
 	return first, nil
-}
-
-// registries lists the hosts that a docker configuration has credentials for.
-func registries(config []byte) []string {
-	var parsed struct {
-		Auths map[string]json.RawMessage `json:"auths"`
-	}
-	if err := json.Unmarshal(config, &parsed); err != nil {
-		return nil
-	}
-	var hosts []string
-	for key := range parsed.Auths {
-		host := key
-		if u, err := url.Parse(key); err == nil && u.Host != "" {
-			host = u.Host
-		}
-		host, _, _ = strings.Cut(host, "/")
-		if host = snapshot.NormalRegistry(host); host != "" && !slices.Contains(hosts, host) {
-			hosts = append(hosts, host)
-		}
-	}
-	return hosts
 }
 
 // Queue is an empty queue of the KAI scheduler to watch by metadata alone.

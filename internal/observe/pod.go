@@ -10,9 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/guard"
 )
 
 // Warnings are found by what they are about, in the words of the API server, so
@@ -97,7 +99,28 @@ func TrimPod(object any) (any, error) {
 			Type: c.Type, Status: c.Status, Reason: c.Reason, Message: short(c.Message),
 		})
 	}
+	if trimmed.Size() > largestPod && !guard.Outlines.Off() {
+		return identified(trimmed), nil
+	}
 	return trimmed, nil
+}
+
+// largestPod bounds what is held of a pod. Those of engines have a tenth of it.
+const largestPod = 64 << 10
+
+// identified is a pod that somebody made larger than any that runs an engine: that
+// it is there is held, and no more.
+func identified(pod *corev1.Pod) *corev1.Pod {
+	return &corev1.Pod{
+		TypeMeta: pod.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+			Labels:            only(pod.Labels, v1alpha1.LabelGraphName, v1alpha1.LabelComponent, v1alpha1.LabelBaseModelHash),
+			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
+		},
+		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase, PodIP: pod.Status.PodIP},
+	}
 }
 
 // groupSize is how many pods a group of nodes has.
@@ -181,18 +204,26 @@ func end(text string) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// TrimWarning keeps of an event who is warned about what.
+// warned are the kinds whose warnings are read.
+var warned = []string{"Pod", "StatefulSet"}
+
+// TrimWarning keeps of an event who is warned about what; of what is about other
+// kinds, which no selector can leave out, not even that.
 func TrimWarning(object any) (any, error) {
 	e, ok := object.(*corev1.Event)
 	if !ok {
 		return object, nil
 	}
-	return &corev1.Event{
+	trimmed := &corev1.Event{
 		TypeMeta:   e.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name, UID: e.UID, ResourceVersion: e.ResourceVersion},
-		InvolvedObject: corev1.ObjectReference{
-			Kind: e.InvolvedObject.Kind, Name: e.InvolvedObject.Name, UID: e.InvolvedObject.UID, FieldPath: e.InvolvedObject.FieldPath,
-		},
-		Reason: e.Reason, Message: short(e.Message),
-	}, nil
+	}
+	if !slices.Contains(warned, e.InvolvedObject.Kind) {
+		return trimmed, nil
+	}
+	trimmed.InvolvedObject = corev1.ObjectReference{
+		Kind: e.InvolvedObject.Kind, Name: short(e.InvolvedObject.Name), UID: types.UID(short(string(e.InvolvedObject.UID))), FieldPath: short(e.InvolvedObject.FieldPath),
+	}
+	trimmed.Reason, trimmed.Message = short(e.Reason), short(e.Message)
+	return trimmed, nil
 }

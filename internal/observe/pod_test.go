@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // While a container crashes over and over, what is kept of its pod differs only
@@ -62,5 +63,46 @@ func TestWarningsThatAPodTellsBetterAreNotHeld(t *testing.T) {
 		if !strings.Contains(selector, part) {
 			t.Errorf("%s lacks %s", selector, part)
 		}
+	}
+}
+
+// TestAPodOrWarningOfATenantIsHeldInBounds: every field that a tenant can make
+// large is.
+func TestAPodOrWarningOfATenantIsHeldInBounds(t *testing.T) {
+	large := strings.Repeat("x", 1<<20)
+	probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{large}}}}
+	event := func(kind string) *corev1.Event {
+		return &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: "n", Name: "e", Annotations: map[string]string{"a": large}},
+			InvolvedObject: corev1.ObjectReference{Kind: kind, Name: large, FieldPath: large, UID: types.UID(large)}, Reason: large, Message: large,
+		}
+	}
+	for rule, c := range map[string]struct {
+		object any
+		trim   func(any) (any, error)
+		most   int
+	}{
+		"labels":                      {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{large: ""}}}, TrimPod, 1 << 10},
+		"a probe":                     {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{ReadinessProbe: probe}}}}, TrimPod, 1 << 10},
+		"a warning of a pod":          {event("Pod"), TrimWarning, 5*longestWord + 1<<10},
+		"a warning of something else": {event("Widget"), TrimWarning, 1 << 10},
+		"of a kind with a long name":  {event(large), TrimWarning, 1 << 10},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			once, err := c.trim(c.object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if size := once.(interface{ Size() int }).Size(); size > c.most {
+				t.Errorf("%d bytes are held", size)
+			}
+			twice, err := c.trim(once)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(once, twice); diff != "" {
+				t.Errorf("an informer transforms twice (-once +twice):\n%s", diff)
+			}
+		})
 	}
 }

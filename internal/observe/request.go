@@ -108,7 +108,7 @@ func (q Requests) output(ctx context.Context, s *request.Sight, r *v1alpha1.Dyna
 		if err != nil {
 			return err
 		}
-		s.Drifted = output == nil || input == nil || attempt(input) != current || input.Data[request.KeyConfig] != s.Record.Config
+		s.Drifted = output == nil || input == nil || attempt(input) != current || !holds(input.Data, s.Record.Data())
 	}
 	if request.Finished(s.Job) && !request.HasGraph(r) {
 		output, err = q.configMap(ctx, q.Direct, r.Namespace, graph.ProfilingOutput(r.Name))

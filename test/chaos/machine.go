@@ -92,7 +92,7 @@ func (m *machine) start() {
 	facts := observe.Facts{Cached: d, Direct: direct}
 	recorder := events.NewFakeRecorder(1 << 16)
 	now := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	farewell := controller.Farewell{Applier: applier, Events: recorder, Clock: now}
+	farewell := controller.Farewell{Applier: applier, Events: recorder, Clock: now, Began: &controller.FirstSeen{}}
 	graphs, components := graphdeployment.Children(), componentdeployment.Children()
 	m.kinds = map[string]reconcile.Reconciler{
 		v1alpha1.KindDynamoGraphDeployment: reconcile.AsReconciler(d, &graphdeployment.Reconciler{

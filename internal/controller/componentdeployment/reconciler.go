@@ -22,7 +22,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller"
-	"github.com/dynamo-operator/dynamo-operator/internal/etcd"
 	"github.com/dynamo-operator/dynamo-operator/internal/event"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
@@ -94,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 	if err != nil {
 		return r.report(ctx, dcd, workload.Progress{}, err)
 	}
-	if err := r.Farewell.Promise(ctx, dcd, trees(g)); err != nil {
+	if err := r.Farewell.Promise(ctx, dcd, g.Registrations()); err != nil {
 		return r.report(ctx, dcd, workload.Progress{}, err)
 	}
 	refused := r.Routes.OfComponent(ctx, dcd)
@@ -147,9 +146,9 @@ func bornOfGraph(dcd *v1alpha1.DynamoComponentDeployment) bool {
 // leave removes what a component has outside the cluster; the garbage collector
 // does the rest. Nothing is validated: what cannot be read has left nothing.
 func (r *Reconciler) leave(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment) (reconcile.Result, error) {
-	var keys []string
+	var keys []graph.Registration
 	if g, err := graph.FromComponentDeployment(dcd, r.Platform.Defaults); err == nil {
-		keys = trees(g)
+		keys = g.Registrations()
 	}
 	wait, err := r.Farewell.Keep(ctx, dcd, keys)
 	if wait == 0 {
@@ -158,17 +157,6 @@ func (r *Reconciler) leave(ctx context.Context, dcd *v1alpha1.DynamoComponentDep
 	result, err := r.report(ctx, dcd, workload.Progress{}, err)
 	result.RequeueAfter = wait
 	return result, err
-}
-
-// trees are a component's keys in the store that its graph finds itself by.
-func trees(g *graph.Graph) []string {
-	var keys []string
-	for _, c := range g.Components {
-		if c.Discovery == graph.DiscoveryEtcd {
-			keys = append(keys, etcd.Tree(c.DynamoNamespace, c.Name))
-		}
-	}
-	return keys
 }
 
 func (r *Reconciler) observe(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment) (s snapshot.Snapshot, p render.Platform, err error) {

@@ -15,7 +15,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller"
-	"github.com/dynamo-operator/dynamo-operator/internal/etcd"
 	"github.com/dynamo-operator/dynamo-operator/internal/event"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/render"
@@ -70,7 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	if err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
-	if err := errors.Join(r.Farewell.Promise(ctx, dgd, trees(g, seen.provider)), r.record(ctx, dgd, seen.provider)); err != nil {
+	if err := errors.Join(r.Farewell.Promise(ctx, dgd, registrations(g, seen.provider)), r.record(ctx, dgd, seen.provider)); err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
 	tracing.Decided(ctx, "provider", seen.provider, "wanted", len(wanted), "owned", len(seen.Owned), "restart", seen.restart.Marks)
@@ -136,9 +135,9 @@ func (r *Reconciler) rescale(ctx context.Context, dgd *v1alpha1.DynamoGraphDeplo
 // leave removes what a graph has outside the cluster; the garbage collector does
 // the rest. Nothing is validated: what cannot be read has left nothing.
 func (r *Reconciler) leave(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment) (reconcile.Result, error) {
-	var keys []string
+	var keys []graph.Registration
 	if g, err := graph.FromGraphDeployment(dgd, r.Platform.Defaults); err == nil {
-		keys = trees(g, workload.Provider(dgd.Annotations[v1alpha1.AnnotationWorkloadProvider]))
+		keys = registrations(g, workload.Provider(dgd.Annotations[v1alpha1.AnnotationWorkloadProvider]))
 	}
 	wait, err := r.Farewell.Keep(ctx, dgd, keys)
 	if wait == 0 {
@@ -149,16 +148,13 @@ func (r *Reconciler) leave(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploym
 	return result, err
 }
 
-// trees are the keys of a graph in the store that it finds itself by. Where it
-// has components, they look after their own.
-func trees(g *graph.Graph, by workload.Provider) []string {
-	var keys []string
-	for _, c := range g.Components {
-		if by == workload.ProviderGrove && c.Discovery == graph.DiscoveryEtcd {
-			keys = append(keys, etcd.Tree(c.DynamoNamespace, c.Name))
-		}
+// registrations are where a graph's components register in etcd. Where it has
+// components of its own, they look after that.
+func registrations(g *graph.Graph, by workload.Provider) []graph.Registration {
+	if by != workload.ProviderGrove {
+		return nil
 	}
-	return keys
+	return g.Registrations()
 }
 
 // record writes the choice of provider down, so that it stands whatever is

@@ -86,7 +86,7 @@ func newStage(t *testing.T, dgd *v1alpha1.DynamoGraphDeployment, have ...snapsho
 			Facts: observe.Facts{Cached: s.client, Direct: s.client}, Pods: observe.NewInspector(s.client, s.client, nil),
 		},
 		Applier: applier, Events: recorder, Clock: clock,
-		Farewell: controller.Farewell{Applier: applier, Events: recorder, Clock: clock},
+		Farewell: controller.Farewell{Applier: applier, Events: recorder, Clock: clock, Began: &controller.FirstSeen{}},
 		Platform: config.Default().Platform(),
 	}
 	return s

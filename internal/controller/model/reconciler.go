@@ -50,6 +50,8 @@ type Reconciler struct {
 	Wake func(types.NamespacedName, time.Duration)
 
 	memory memory
+	// deleted is when deletions were first seen.
+	deleted controller.FirstSeen
 }
 
 // Reconcile makes one pass over a model.
@@ -98,7 +100,9 @@ func (r *Reconciler) finalize(ctx context.Context, dm *v1alpha1.DynamoModel) (re
 		return reconcile.Result{}, err
 	}
 	plan := r.plan(dm, nil, w)
-	left := r.UnloadDeadline - r.Clock.Now().Sub(dm.DeletionTimestamp.Time)
+	// Counted from when we first saw the deletion: the object's own time is of the
+	// API server's clock, and ours may be ahead of it by more than the deadline.
+	left := r.UnloadDeadline - r.Clock.Now().Sub(r.deleted.Time(dm.UID, r.Clock.Now()))
 	if len(plan.Pending) > 0 && left > 0 {
 		r.start(dm, plan.Calls)
 		if plan.Wake.IsZero() || plan.Wake.Sub(r.Clock.Now()) > left {
@@ -110,6 +114,7 @@ func (r *Reconciler) finalize(ctx context.Context, dm *v1alpha1.DynamoModel) (re
 		return reconcile.Result{}, err
 	}
 	r.memory.forget(dm.UID)
+	r.deleted.Forget(dm.UID)
 	event.ModelUnloaded(r.Events, dm, abandoned(plan))
 	return reconcile.Result{}, nil
 }

@@ -6,11 +6,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -80,10 +83,37 @@ func (s *Server) Stop() {
 	_ = os.Remove(s.socket)
 }
 
-// Put writes a key.
+// Put writes a key that nobody holds.
 func (s *Server) Put(t *testing.T, key string) {
 	t.Helper()
-	if err := s.ask("/v3/kv/put", map[string]any{"key": []byte(key), "value": []byte("x")}, &struct{}{}); err != nil {
+	s.PutHeld(t, key, 0)
+}
+
+// PutHeld writes a key as an instance does: it goes with the lease.
+func (s *Server) PutHeld(t *testing.T, key string, lease int64) {
+	t.Helper()
+	question := map[string]any{"key": []byte(key), "value": []byte("x"), "lease": strconv.FormatInt(lease, 10)}
+	if err := s.ask("/v3/kv/put", question, &struct{}{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Lease grants one that lives for some seconds.
+func (s *Server) Lease(t *testing.T, seconds int) int64 {
+	t.Helper()
+	var answer struct {
+		ID int64 `json:"ID,string"`
+	}
+	if err := s.ask("/v3/lease/grant", map[string]any{"TTL": strconv.Itoa(seconds)}, &answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer.ID
+}
+
+// Clear removes all keys below /.
+func (s *Server) Clear(t *testing.T) {
+	t.Helper()
+	if err := s.ask("/v3/kv/deleterange", map[string]any{"key": []byte("/"), "range_end": []byte("0")}, &struct{}{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -119,5 +149,9 @@ func (s *Server) ask(path string, question, answer any) error {
 		return err
 	}
 	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(response.Body) // the status says enough without it
+		return fmt.Errorf("%s: %s", response.Status, text)
+	}
 	return json.NewDecoder(response.Body).Decode(answer)
 }

@@ -1,0 +1,122 @@
+package apply
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/guard"
+)
+
+// mostOwners and longestOwner bound which owners of an object are held. Ours come
+// first, so that an object of many is still found by them.
+const (
+	mostOwners   = 32
+	longestOwner = 1024
+)
+
+// TrimConfigMap is Trim for a kind whose content may be large and is rarely
+// needed: the cache holds an outline. What is in a ConfigMap is read from the API
+// server when an apply has to be decided.
+func TrimConfigMap(object any) (any, error) {
+	c, ok := object.(*corev1.ConfigMap)
+	if !ok || guard.Outlines.Off() {
+		return Trim(object)
+	}
+	return &corev1.ConfigMap{TypeMeta: c.TypeMeta, ObjectMeta: outline(c)}, nil
+}
+
+// TrimJob is Trim for Jobs, of which how they end is of interest and not what they
+// run.
+func TrimJob(object any) (any, error) {
+	j, ok := object.(*batchv1.Job)
+	if !ok || guard.Outlines.Off() {
+		return Trim(object)
+	}
+	return &batchv1.Job{
+		TypeMeta: j.TypeMeta, ObjectMeta: outline(j), Status: j.Status,
+		Spec: batchv1.JobSpec{ActiveDeadlineSeconds: j.Spec.ActiveDeadlineSeconds, BackoffLimit: j.Spec.BackoffLimit, Suspend: j.Spec.Suspend},
+	}, nil
+}
+
+// TrimForeign is Trim for kinds that everybody has objects of: of those that do
+// not concern us the cache holds an outline, which is enough to see that a name is
+// taken. A tenant can make an object look like ours; how many of those there may
+// be is for a quota of the namespace to say.
+func TrimForeign(object any) (any, error) {
+	o, ok := object.(metav1.Object)
+	if !ok || guard.Outlines.Off() || concernsUs(o) {
+		return Trim(object)
+	}
+	empty, ok := reflect.New(reflect.TypeOf(object).Elem()).Interface().(metav1.ObjectMetaAccessor)
+	if !ok {
+		return Trim(object)
+	}
+	meta, ok := empty.GetObjectMeta().(*metav1.ObjectMeta)
+	if !ok {
+		return Trim(object)
+	}
+	*meta = outline(o)
+	return empty, nil
+}
+
+// concernsUs reports whether an object is ours, or of an earlier operator, or
+// could be.
+func concernsUs(o metav1.Object) bool {
+	return slices.ContainsFunc(o.GetOwnerReferences(), ofOurs) ||
+		slices.ContainsFunc(o.GetManagedFields(), ours) ||
+		o.GetAnnotations()[v1alpha1.AnnotationLastAppliedHash] != "" ||
+		o.GetLabels()["app.kubernetes.io/managed-by"] == FieldManager ||
+		o.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy ||
+		o.GetLabels()[v1alpha1.LabelRequestName] != ""
+}
+
+func ofOurs(ref metav1.OwnerReference) bool {
+	return strings.HasPrefix(ref.APIVersion, v1alpha1.GroupName+"/")
+}
+
+// outline is what tells an object apart and whose it is.
+func outline(o metav1.Object) metav1.ObjectMeta {
+	owners := slices.DeleteFunc(slices.Clone(o.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
+		return len(ref.APIVersion)+len(ref.Kind)+len(ref.Name)+len(ref.UID) > longestOwner
+	})
+	slices.SortStableFunc(owners, func(a, b metav1.OwnerReference) int {
+		switch {
+		case ofOurs(a) == ofOurs(b):
+			return 0
+		case ofOurs(a):
+			return -1
+		default:
+			return 1
+		}
+	})
+	return metav1.ObjectMeta{
+		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), Generation: o.GetGeneration(),
+		CreationTimestamp: o.GetCreationTimestamp(), DeletionTimestamp: o.GetDeletionTimestamp(),
+		OwnerReferences: owners[:min(len(owners), mostOwners)],
+		Labels: pick(o.GetLabels(), v1alpha1.LabelGraphName, v1alpha1.LabelComponent, v1alpha1.LabelComponentPod, v1alpha1.LabelManagedBy,
+			v1alpha1.LabelRequestName, v1alpha1.LabelRequestNamespace, "app.kubernetes.io/managed-by"),
+		Annotations: pick(o.GetAnnotations(), v1alpha1.AnnotationProfilingAttempt),
+	}
+}
+
+// longestValue bounds an annotation of an outline; labels are shorter anyway.
+const longestValue = 256
+
+func pick(from map[string]string, keys ...string) map[string]string {
+	var kept map[string]string
+	for _, key := range keys {
+		if value, found := from[key]; found && len(value) <= longestValue {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[key] = value
+		}
+	}
+	return kept
+}

@@ -1,0 +1,160 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+)
+
+// TestAnOutlineIsSmallWhateverATenantWrites: every field that a tenant can make
+// large is.
+func TestAnOutlineIsSmallWhateverATenantWrites(t *testing.T) {
+	large := strings.Repeat("x", 1<<18)
+	c := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "n", Name: "c", UID: "u", ResourceVersion: "7", Finalizers: []string{large},
+			Labels:        map[string]string{v1alpha1.LabelGraphName: "g", large: "x"},
+			Annotations:   map[string]string{"mine": large, v1alpha1.AnnotationProfilingAttempt: "3", "x": large},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:` + large + `":{}}`)}},
+		},
+		Data: map[string]string{"x": large}, BinaryData: map[string][]byte{"y": []byte(large)},
+	}
+	for i := range 1000 {
+		c.OwnerReferences = append(c.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "p", UID: types.UID(fmt.Sprint(i))})
+	}
+	c.OwnerReferences = append(c.OwnerReferences,
+		metav1.OwnerReference{APIVersion: "v1", Kind: large, Name: "p", UID: "long"},
+		metav1.OwnerReference{APIVersion: "nvidia.com/v1alpha1", Kind: v1alpha1.KindDynamoGraphDeployment, Name: "g", UID: "graph"})
+	once, err := TrimConfigMap(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trimmed := once.(*corev1.ConfigMap)
+	if size := trimmed.Size(); size > 4<<10 {
+		t.Errorf("%d bytes are held", size)
+	}
+	if len(trimmed.OwnerReferences) != mostOwners || trimmed.OwnerReferences[0].UID != "graph" {
+		t.Errorf("%d owners, the first is %v", len(trimmed.OwnerReferences), trimmed.OwnerReferences[0])
+	}
+	if trimmed.ResourceVersion != "7" || trimmed.UID != "u" || trimmed.Labels[v1alpha1.LabelGraphName] != "g" || trimmed.Annotations[v1alpha1.AnnotationProfilingAttempt] != "3" {
+		t.Errorf("what is used is lost: %v", trimmed.ObjectMeta)
+	}
+	twice, err := TrimConfigMap(trimmed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(once, twice); diff != "" {
+		t.Errorf("an informer transforms twice (-once +twice):\n%s", diff)
+	}
+}
+
+func TestOnlyObjectsThatConcernUsAreHeldWhole(t *testing.T) {
+	const hash = v1alpha1.AnnotationLastAppliedHash
+	for rule, c := range map[string]struct {
+		meta  metav1.ObjectMeta
+		whole bool
+	}{
+		"somebody else's":           {meta: metav1.ObjectMeta{Labels: map[string]string{"app": "x"}}},
+		"a child of ours":           {meta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "nvidia.com/v1alpha1", Kind: "DynamoGraphDeployment"}}}, whole: true},
+		"a child of another":        {meta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment"}}}},
+		"written by us":             {meta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply}}}, whole: true},
+		"of an earlier operator":    {meta: metav1.ObjectMeta{Annotations: map[string]string{hash: "x"}}, whole: true},
+		"of the whole namespace":    {meta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}}, whole: true},
+		"an account of the planner": {meta: metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/managed-by": FieldManager}}, whole: true},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			c.meta.Name = "s"
+			got, err := TrimForeign(&corev1.Service{ObjectMeta: c.meta, Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if whole := got.(*corev1.Service).Spec.ClusterIP != ""; whole != c.whole || got.(*corev1.Service).Name != "s" {
+				t.Errorf("held whole: %v", whole)
+			}
+		})
+	}
+}
+
+// outlines is a cache that holds outlines of ConfigMaps.
+type outlines struct{ client.Client }
+
+func (o outlines) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	if err := o.Client.Get(ctx, key, into, options...); err != nil {
+		return err
+	}
+	if c, ok := into.(*corev1.ConfigMap); ok {
+		trimmed, err := TrimConfigMap(c)
+		if err != nil {
+			return err
+		}
+		*c = *trimmed.(*corev1.ConfigMap)
+	}
+	return nil
+}
+
+// reads counts what the server is asked.
+type reads struct {
+	client.Reader
+	n int
+}
+
+func (r *reads) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	if _, ok := into.(*corev1.ConfigMap); ok {
+		r.n++
+	}
+	return r.Reader.Get(ctx, key, into, options...)
+}
+
+// TestWhatTheCacheHoldsInOutlineIsReadWhenItChanged: once for what is there when
+// the operator starts, and whenever somebody changed it, but not in every pass.
+func TestWhatTheCacheHoldsInOutlineIsReadWhenItChanged(t *testing.T) {
+	s := newStage(t, interceptor.Funcs{})
+	config := func() *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: meta("m"), Data: map[string]string{"k": "wanted"}}
+	}
+	server := &reads{Reader: s.client}
+	begin := func() {
+		var err error
+		if s.applier, err = New(outlines{s.client}, server, &corev1.ConfigMap{}); err != nil {
+			t.Fatal(err)
+		}
+		s.applier.Witness = func(c Change) { s.writes = append(s.writes, c.String()) }
+	}
+	asked := func(want int) {
+		t.Helper()
+		if server.n != want {
+			t.Errorf("the server was asked %d times, want %d", server.n, want)
+		}
+		server.n = 0
+	}
+	begin()
+	s.must("Created ConfigMap m", config())
+	asked(1)
+	s.must("", config())
+	asked(0)
+	begin() // an operator that knows nothing of its writes
+	s.must("", config())
+	asked(1)
+	s.must("", config())
+	asked(0)
+	live := config()
+	live.Data["k"] = "by hand"
+	if err := s.client.Patch(t.Context(), live, client.RawPatch(types.MergePatchType, []byte(`{"data":{"k":"by hand"}}`))); err != nil {
+		t.Fatal(err)
+	}
+	s.must("Updated ConfigMap m", config())
+	asked(1)
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil || live.Data["k"] != "wanted" {
+		t.Errorf("data %v, %v", live.Data, err)
+	}
+}

@@ -1,0 +1,237 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/guard"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
+)
+
+const (
+	// most is how many MiB a tenant may cost the operator.
+	most = 50
+	// flooded is the tenant's namespace.
+	flooded = "flooded"
+	// largest is what the API server takes as the data of a Secret or ConfigMap.
+	largest = 1<<20 - 512
+	// writers is how many requests the tenant has under way.
+	writers = 8
+)
+
+// count is how many Secrets, and as many ConfigMaps, the tenant makes.
+func count() int {
+	if *measure {
+		return 700
+	}
+	return 80
+}
+
+// TestATenantCannotFillTheOperatorsMemory: pull secrets and labelled ConfigMaps of
+// 1 MiB each, made while the operator runs and there when it starts, cost it less
+// than 50 MiB at its peak, with a graph in their namespace; and without the guard
+// much more, or the test would show nothing.
+func TestATenantCannotFillTheOperatorsMemory(t *testing.T) {
+	program := filepath.Join(binDir, "dynamo-operator")
+	namespace(t, flooded)
+
+	o := start(t, program)
+	calmHere, calmElsewhere := round(t, "calm", false)
+	calm := o.peak()
+	o.stop()
+
+	o = start(t, program)
+	flood(t)
+	here, elsewhere := round(t, "running", true)
+	running := o.peak()
+	o.stop()
+
+	o = start(t, program)
+	hereAgain, elsewhereAgain := round(t, "starting", true)
+	starting := o.peak()
+	o.stop()
+
+	without := start(t, unguarded(t), "DYNAMO_GUARDS_OFF="+string(guard.Outlines))
+	round(t, "without", true)
+	open := without.peak()
+	without.stop()
+
+	summary.Line(t, "memory: %d Secrets and %d ConfigMaps of 1 MiB in a namespace: peak %d MiB before, %d when made, %d when there at the start, %d without the guard",
+		count(), count(), calm, running, starting, open)
+	summary.Line(t, "memory: a graph elsewhere is ready after %s before, %s when made, %s when there at the start; in that namespace after %s, %s, %s",
+		calmElsewhere, elsewhere, elsewhereAgain, calmHere, here, hereAgain)
+	for when, peak := range map[string]int{"made while it runs": running, "there when it starts": starting} {
+		if peak-calm >= most {
+			t.Errorf("objects %s: %d MiB became %d", when, calm, peak)
+		}
+	}
+	if open-calm < count()/2 {
+		t.Errorf("without the guard %d MiB became %d: the attack does nothing", calm, open)
+	}
+}
+
+// round makes a graph in the tenant's namespace and one in another, and tells how
+// long each took to be ready.
+func round(t *testing.T, name string, attacked bool) (here, elsewhere time.Duration) {
+	t.Helper()
+	other := "quiet-" + name
+	namespace(t, other)
+	elsewhere = ready(t, other)
+	here = ready(t, flooded)
+	if attacked {
+		canary(t)
+	}
+	for _, in := range []string{other, flooded} {
+		remove(t, in)
+	}
+	return here, elsewhere
+}
+
+// canary waits until the operator has seen the tenant's last Secret.
+func canary(t *testing.T) {
+	t.Helper()
+	eventually(t, "the last Secret to be used", func(ctx context.Context) error {
+		d := &appsv1.Deployment{}
+		if err := cluster.Client.Get(ctx, types.NamespacedName{Namespace: flooded, Name: "quickstart-decode"}, d); err != nil {
+			return err
+		}
+		if !slices.Contains(d.Spec.Template.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: "last"}) {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+}
+
+// flood makes the tenant's objects. The ConfigMaps claim to be of a graph and of a
+// request; every second Secret has one large credential, the others have many.
+func flood(t *testing.T) {
+	t.Helper()
+	data := strings.Repeat("x", largest)
+	one := `{"auths":{"registry.example":{"auth":"` + data[:largest-64] + `"}}}`
+	var many strings.Builder
+	many.WriteString(`{"auths":{`)
+	for i := 0; many.Len() < largest-100; i++ {
+		fmt.Fprintf(&many, `"%05d.%s.example":{},`, i, strings.Repeat("h", 30))
+	}
+	many.WriteString(`"z.example":{}}}`)
+	objects := make(chan client.Object)
+	failed := make(chan error, writers)
+	for range writers {
+		go func() {
+			var err error
+			for object := range objects {
+				err = errors.Join(err, cluster.Client.Create(t.Context(), object))
+			}
+			failed <- err
+		}()
+	}
+	for i := range count() {
+		objects <- &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: flooded, Name: fmt.Sprintf("c-%03d", i), Labels: map[string]string{
+				v1alpha1.LabelGraphName: "quickstart", v1alpha1.LabelRequestName: "quickstart",
+			}},
+			Data: map[string]string{"x": data},
+		}
+		config := one
+		if i%2 == 1 {
+			config = many.String()
+		}
+		objects <- pullSecret(fmt.Sprintf("s-%03d", i), config)
+	}
+	close(objects)
+	for range writers {
+		if err := <-failed; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cluster.Client.Create(t.Context(), pullSecret("last", `{"auths":{"nvcr.io":{}}}`)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func pullSecret(name, config string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: flooded, Name: name}, Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(config)},
+	}
+}
+
+func namespace(t *testing.T, name string) {
+	t.Helper()
+	if err := cluster.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ready makes the quickstart's graph and tells how long it took to be ready.
+func ready(t *testing.T, in string) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile("../../examples/quickstart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := cluster.Decode(strings.NewReader(string(text)), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := cluster.Apply(t.Context(), objects); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the graph in "+in+" to be ready", func(ctx context.Context) error {
+		dgd := &v1alpha1.DynamoGraphDeployment{}
+		if err := cluster.Client.Get(ctx, types.NamespacedName{Namespace: in, Name: "quickstart"}, dgd); err != nil {
+			return err
+		}
+		condition := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionReady)
+		if condition == nil || condition.Status != metav1.ConditionTrue {
+			return fmt.Errorf("condition %v", condition)
+		}
+		return nil
+	})
+	return time.Since(began).Round(100 * time.Millisecond)
+}
+
+// remove deletes the graph and waits for its pods to go, so that the next has
+// room.
+func remove(t *testing.T, in string) {
+	t.Helper()
+	dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "quickstart"}}
+	if err := cluster.Client.Delete(t.Context(), dgd); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the pods in "+in+" to be gone", func(ctx context.Context) error {
+		var pods corev1.PodList
+		if err := cluster.Client.List(ctx, &pods, client.InNamespace(in)); err != nil {
+			return err
+		}
+		if len(pods.Items) > 0 {
+			return fmt.Errorf("%d are left", len(pods.Items))
+		}
+		return nil
+	})
+}
+
+func eventually(t *testing.T, what string, try func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	defer cancel()
+	if err := cluster.Eventually(ctx, what, try); err != nil {
+		t.Fatal(err)
+	}
+}
