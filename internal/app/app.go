@@ -40,11 +40,11 @@ func Run(ctx context.Context, cfg config.Config, cluster *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	p := &parts{Manager: mgr, config: cfg, metrics: counted, tracer: tracer, lines: &queue.Lines{}}
+	p := &parts{Manager: mgr, config: cfg, metrics: counted, tracer: tracer, lines: &queue.Lines{}, watchdog: newWatchdog(cfg.Controller)}
 	if err := p.addControllers(ctx); err != nil {
 		return err
 	}
-	if err := addProbes(ctx, mgr); err != nil {
+	if err := addProbes(ctx, mgr, p.watchdog); err != nil {
 		return err
 	}
 	finish, err := addAdmission(ctx, mgr, cfg)
