@@ -19,6 +19,8 @@ type Metrics struct {
 	gaveUp   *prometheus.CounterVec
 	writes   *prometheus.CounterVec
 	ready    *prometheus.HistogramVec
+	// certificate is of every replica, whether or not it leads.
+	certificate *prometheus.GaugeVec
 
 	// counted are the places that have series.
 	mu      sync.Mutex
@@ -55,13 +57,26 @@ func New(registry prometheus.Registerer) (*Metrics, error) {
 			Help:    "Time from a graph's creation, or from when it stopped being ready, to all its services being ready.",
 			Buckets: []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600},
 		}, []string{"namespace"}),
+		certificate: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: prefix + "certificate_refresh_failed",
+			Help: "1 while the certificate's Secret cannot be read or written, or its authority cannot be published.",
+		}, nil),
 	}
-	for _, c := range []prometheus.Collector{m.duration, m.passes, m.errors, m.gaveUp, m.writes, m.ready} {
+	for _, c := range []prometheus.Collector{m.duration, m.passes, m.errors, m.gaveUp, m.writes, m.ready, m.certificate} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
 	}
 	return m, nil
+}
+
+// CertificateFailed tells whether the last refresh of the certificate failed.
+func (m *Metrics) CertificateFailed(failed bool) {
+	value := 0.0
+	if failed {
+		value = 1
+	}
+	m.certificate.WithLabelValues().Set(value)
 }
 
 // Result is how a pass ended.
