@@ -9,8 +9,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/queue"
 )
 
 // TestWatchdog walks through a time in which workers hang, and looks at each of
@@ -95,5 +102,59 @@ func TestWatchdog(t *testing.T) {
 				t.Errorf("after the end: %v", err)
 			}
 		})
+	}
+}
+
+// TestAControllerThatHangsIsNoticed runs a real controller whose passes ignore
+// their deadline: first with a worker left, then with none.
+func TestAControllerThatHangsIsNoticed(t *testing.T) {
+	w := &Watchdog{Clock: clock.RealClock{}, Deadline: 10 * time.Millisecond, Stuck: 10 * time.Millisecond, Idle: 50 * time.Millisecond}
+	hanging, release := make(chan string, 2), make(chan struct{})
+	requests := make(chan event.TypedGenericEvent[reconcile.Request])
+	c, err := ctrlcontroller.NewTypedUnmanaged("hangs", ctrlcontroller.TypedOptions[reconcile.Request]{
+		SkipNameValidation: new(true), MaxConcurrentReconciles: 2, ReconciliationTimeout: w.Deadline,
+		NewQueue: w.Queue("Graph", new(queue.Lines).At(0)),
+		Reconciler: w.Watch("Graph", 2, reconcile.Func(func(_ context.Context, request reconcile.Request) (reconcile.Result, error) {
+			hanging <- request.Name
+			<-release
+			return reconcile.Result{}, nil
+		})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Watch(source.TypedChannel(requests, handler.TypedFuncs[reconcile.Request, reconcile.Request]{
+		GenericFunc: func(_ context.Context, e event.TypedGenericEvent[reconcile.Request], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			q.Add(e.Object)
+		},
+	})); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Start(ctx) }()
+	hang := func(name string) {
+		requests <- event.TypedGenericEvent[reconcile.Request]{Object: reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}}
+		<-hanging
+	}
+	hang("one")
+	time.Sleep(w.Deadline + 2*w.Stuck) // it is stuck by then, whatever the machine does
+	if err := w.Check(true); err != nil {
+		t.Errorf("with a worker left: %v", err)
+	}
+	hang("two")
+	for err = w.Check(true); err == nil && t.Context().Err() == nil; err = w.Check(true) {
+		time.Sleep(time.Millisecond)
+	}
+	if err == nil || !strings.Contains(err.Error(), "all 2 workers of Graph are stuck") {
+		t.Errorf("got %v", err)
+	}
+	close(release)
+	for err = w.Check(true); err != nil && t.Context().Err() == nil; err = w.Check(true) {
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
