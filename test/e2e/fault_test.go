@@ -291,11 +291,11 @@ func (w world) plugin(args ...string) string {
 // logOf is a container's log as it was written.
 func (w world) logOf(pod string) string {
 	w.Helper()
-	text, err := w.cluster.Pods.Pods(w.namespace).GetLogs(pod, &corev1.PodLogOptions{Container: "main", Previous: true}).DoRaw(w.ctx)
+	text, err := w.cluster.Kubectl(w.ctx, nil, "logs", "--namespace", w.namespace, pod, "--container", "main", "--previous")
 	if err != nil {
 		w.Fatal(err)
 	}
-	return string(text)
+	return text
 }
 
 // label labels an object that others may label too.
