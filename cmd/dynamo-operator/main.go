@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -91,7 +92,9 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	log := logr.FromSlogHandler(cfg.Log.Handler(os.Stderr))
+	handler := cfg.Log.Handler(os.Stderr)
+	slog.SetDefault(slog.New(handler)) // also for the standard log, which servers of net/http complain to
+	log := logr.FromSlogHandler(handler)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
 	cluster, err := ctrl.GetConfig()

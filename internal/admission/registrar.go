@@ -52,6 +52,8 @@ func (r *Registrar) Publish(ctx context.Context, trusted []byte) error {
 		return fmt.Errorf("read webhook configuration: %w", err)
 	case err == nil && r.settled(want, live):
 		return nil
+	case err == nil && r.Registration.InjectFrom != "":
+		keep(want, live)
 	case err != nil:
 		if served, err := r.served(ctx, ""); err != nil || !served {
 			return errors.Join(err, ErrNotServed)
@@ -90,13 +92,24 @@ func (r *Registrar) settled(want, live *admissionregistrationv1.ValidatingWebhoo
 	if len(want.Webhooks) != len(live.Webhooks) || !equality.Semantic.DeepEqual(want.OwnerReferences, live.OwnerReferences) {
 		return false
 	}
-	live = live.DeepCopy()
-	for i := range live.Webhooks {
-		if r.Registration.InjectFrom != "" {
-			live.Webhooks[i].ClientConfig.CABundle = nil
-		}
+	if r.Registration.InjectFrom != "" {
+		want = want.DeepCopy()
+		keep(want, live)
 	}
 	return equality.Semantic.DeepEqual(want.Webhooks, live.Webhooks)
+}
+
+// keep leaves the authorities that somebody has injected.
+func keep(want, live *admissionregistrationv1.ValidatingWebhookConfiguration) {
+	injected := map[string][]byte{}
+	for i := range live.Webhooks {
+		injected[live.Webhooks[i].Name] = live.Webhooks[i].ClientConfig.CABundle
+	}
+	for i := range want.Webhooks {
+		if bundle := injected[want.Webhooks[i].Name]; len(bundle) > 0 {
+			want.Webhooks[i].ClientConfig.CABundle = bundle
+		}
+	}
 }
 
 // served reports whether a replica behind the Service is ready, other than one.

@@ -130,8 +130,34 @@ func TestWhoIsNotAskedAbout(t *testing.T) {
 }
 
 func TestCertManagerInjectsItself(t *testing.T) {
-	c := Registration{Name: "hooks", InjectFrom: "ops/cert"}.Configuration([]byte("ca"))
-	if c.Annotations["cert-manager.io/inject-ca-from"] != "ops/cert" || c.Webhooks[0].ClientConfig.CABundle != nil {
-		t.Errorf("annotations %v, authorities %q", c.Annotations, c.Webhooks[0].ClientConfig.CABundle)
+	writes := 0
+	r := registrar(&writes, replicasOf("me"))
+	r.Registration.InjectFrom = "ops/cert"
+	publish := func() *admissionregistrationv1.ValidatingWebhookConfiguration {
+		t.Helper()
+		if err := r.Publish(t.Context(), []byte("ours")); err != nil {
+			t.Fatal(err)
+		}
+		return registered(t, r)
+	}
+	live := publish()
+	if live.Annotations["cert-manager.io/inject-ca-from"] != "ops/cert" || string(live.Webhooks[0].ClientConfig.CABundle) != "ours" {
+		t.Errorf("before it is injected: annotations %v, authorities %q", live.Annotations, live.Webhooks[0].ClientConfig.CABundle)
+	}
+	for i := range live.Webhooks {
+		live.Webhooks[i].ClientConfig.CABundle = []byte("injected")
+	}
+	if err := r.Direct.Update(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	if live = publish(); string(live.Webhooks[0].ClientConfig.CABundle) != "injected" || writes != 1 {
+		t.Errorf("what is injected is overwritten: %q after %d writes", live.Webhooks[0].ClientConfig.CABundle, writes)
+	}
+	live.Webhooks[0].FailurePolicy = new(admissionregistrationv1.Ignore)
+	if err := r.Direct.Update(t.Context(), live); err != nil {
+		t.Fatal(err)
+	}
+	if live = publish(); string(live.Webhooks[0].ClientConfig.CABundle) != "injected" || *live.Webhooks[0].FailurePolicy != admissionregistrationv1.Fail {
+		t.Errorf("the rest is mended and the authority left: %q, %s", live.Webhooks[0].ClientConfig.CABundle, *live.Webhooks[0].FailurePolicy)
 	}
 }

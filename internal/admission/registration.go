@@ -34,8 +34,9 @@ type Registration struct {
 	// Owners take the registration with them when they go: an operator that is
 	// removed together with its rights cannot remove it any more.
 	Owners []metav1.OwnerReference
-	// InjectFrom is a Certificate of cert-manager, namespace/name, that writes
-	// the authorities itself.
+	// InjectFrom is a Certificate of cert-manager, namespace/name. cert-manager
+	// writes its authority, which is the Secret's, from then on; until it does,
+	// ours is there, so that the webhooks are verified from the first moment.
 	InjectFrom string
 }
 
@@ -47,7 +48,6 @@ func (r Registration) Configuration(trusted []byte) *admissionregistrationv1.Val
 	}
 	if r.InjectFrom != "" {
 		c.Annotations = map[string]string{"cert-manager.io/inject-ca-from": r.InjectFrom}
-		trusted = nil
 	}
 	for _, kind := range Kinds {
 		c.Webhooks = append(c.Webhooks, admissionregistrationv1.ValidatingWebhook{

@@ -18,6 +18,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/certificate"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/metric"
 )
 
 // The webhook's certificate is in a Secret beside the operator.
@@ -25,23 +26,37 @@ import (
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create,namespace=dynamo-system,roleName=dynamo-operator-webhook
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list,namespace=dynamo-system,roleName=dynamo-operator-webhook
 
-// addAdmission serves webhooks on every replica. What it returns waits for the
-// last request to be answered.
-func addAdmission(ctx context.Context, mgr manager.Manager, cfg config.Config) (finish func(), err error) {
-	if !cfg.Webhook.Enabled {
+// newKeeper keeps the certificate of webhooks and metrics; there is none where
+// neither is served over TLS. An operator that runs in no namespace of a cluster
+// has no Secret to share: its metrics get a certificate that nobody can verify.
+func newKeeper(cfg config.Config) *certificate.Keeper {
+	names := certificateNames(cfg)
+	if len(names) == 0 || cfg.Webhook.Namespace == "" {
+		return nil
+	}
+	return &certificate.Keeper{
+		Secret:      types.NamespacedName{Namespace: cfg.Webhook.Namespace, Name: cfg.Certificate.Secret},
+		Names:       names,
+		Life:        certificate.Life{Serving: cfg.Certificate.Validity.Duration, Authority: cfg.Certificate.AuthorityValidity.Duration},
+		External:    cfg.Certificate.Mode != config.CertificateSelf,
+		Authorities: []byte(cfg.Certificate.CABundle),
+		Clock:       clock.RealClock{},
+	}
+}
+
+// addAdmission keeps the certificate, and serves webhooks on every replica. What
+// it returns waits for the last request to be answered.
+func addAdmission(ctx context.Context, mgr manager.Manager, cfg config.Config, keeper *certificate.Keeper, counted *metric.Metrics) (finish func(), err error) {
+	if keeper == nil {
 		return func() {}, nil
 	}
 	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {
 		return nil, err
 	}
-	keeper := &certificate.Keeper{
-		Direct:   direct,
-		Secret:   types.NamespacedName{Namespace: cfg.Webhook.Namespace, Name: cfg.Certificate.Secret},
-		Names:    certificateNames(cfg),
-		Life:     certificate.Life{Serving: cfg.Certificate.Validity.Duration, Authority: cfg.Certificate.AuthorityValidity.Duration},
-		External: cfg.Certificate.Mode != config.CertificateSelf,
-		Clock:    clock.RealClock{},
+	keeper.Direct, keeper.Failed = direct, counted.CertificateFailed
+	if !cfg.Webhook.Enabled {
+		return func() {}, mgr.Add(keeper)
 	}
 	self := whoami(ctx, direct)
 	server := &admission.Server{
@@ -88,10 +103,20 @@ func registration(cfg config.Config, self string) admission.Registration {
 	return r
 }
 
-// certificateNames are all by which the API server may call.
+// certificateNames are all by which API servers and scrapers may call.
 func certificateNames(cfg config.Config) []string {
-	name := cfg.Webhook.Service + "." + cfg.Webhook.Namespace + ".svc"
-	names := []string{name, name + "." + cfg.Certificate.ClusterDomain}
+	var services []string
+	if cfg.Webhook.Enabled {
+		services = append(services, cfg.Webhook.Service)
+	}
+	if cfg.Server.Secures() && cfg.Server.MetricsService != "" {
+		services = append(services, cfg.Server.MetricsService)
+	}
+	var names []string
+	for _, service := range services {
+		name := service + "." + cfg.Webhook.Namespace + ".svc"
+		names = append(names, name, name+"."+cfg.Certificate.ClusterDomain)
+	}
 	if u, err := url.Parse(cfg.Webhook.URL); err == nil && u.Hostname() != "" {
 		names = append(names, u.Hostname())
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/certificate"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/metric"
 	"github.com/dynamo-operator/dynamo-operator/internal/queue"
@@ -37,18 +38,19 @@ func Run(ctx context.Context, cfg config.Config, cluster *rest.Config) error {
 		return err
 	}
 	defer flush(tracer)
-	mgr, err := newManager(cfg, cluster, counted.Transport, tracing.Transport)
+	keeper := newKeeper(cfg)
+	mgr, err := newManager(cfg, cluster, keeper, counted.Transport, tracing.Transport)
 	if err != nil {
 		return err
 	}
-	p := &parts{Manager: mgr, config: cfg, metrics: counted, tracer: tracer, lines: &queue.Lines{}}
+	p := &parts{Manager: mgr, config: cfg, metrics: counted, tracer: tracer, lines: &queue.Lines{}, watchdog: newWatchdog(cfg.Controller)}
 	if err := p.addControllers(ctx); err != nil {
 		return err
 	}
-	if err := addProbes(ctx, mgr); err != nil {
+	if err := addProbes(ctx, mgr, p.watchdog); err != nil {
 		return err
 	}
-	finish, err := addAdmission(ctx, mgr, cfg)
+	finish, err := addAdmission(ctx, mgr, cfg, keeper, counted)
 	if err != nil {
 		return err
 	}
@@ -75,7 +77,7 @@ func flush(tracer *tracing.Tracer) {
 	}
 }
 
-func newManager(cfg config.Config, cluster *rest.Config, around ...transport.WrapperFunc) (manager.Manager, error) {
+func newManager(cfg config.Config, cluster *rest.Config, keeper *certificate.Keeper, around ...transport.WrapperFunc) (manager.Manager, error) {
 	cluster = rest.CopyConfig(cluster)
 	cluster.QPS, cluster.Burst = cfg.Controller.QPS, cfg.Controller.Burst
 	cluster.UserAgent = apply.FieldManager
@@ -85,7 +87,7 @@ func newManager(cfg config.Config, cluster *rest.Config, around ...transport.Wra
 	mgr, err := ctrl.NewManager(cluster, manager.Options{
 		Scheme:                        scheme.New(),
 		Cache:                         stores(cfg),
-		Metrics:                       metricsServer(cfg),
+		Metrics:                       metricsServer(cfg, keeper),
 		HealthProbeBindAddress:        orOff(cfg.Server.HealthAddress),
 		PprofBindAddress:              cfg.Server.ProfileAddress,
 		LeaderElection:                cfg.Leader.Enabled,

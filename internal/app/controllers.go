@@ -6,9 +6,12 @@ import (
 	"sync/atomic"
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/controller"
+	"github.com/dynamo-operator/dynamo-operator/internal/event"
 	"github.com/dynamo-operator/dynamo-operator/internal/metric"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/queue"
@@ -38,9 +41,11 @@ type parts struct {
 	metrics *metric.Metrics
 	tracer  *tracing.Tracer
 	lines   *queue.Lines
-	causes  map[string]*queue.Causes
-	applier *apply.Applier
-	facts   observe.Facts
+	// watchdog knows whether controllers still work.
+	watchdog *controller.Watchdog
+	causes   map[string]*queue.Causes
+	applier  *apply.Applier
+	facts    observe.Facts
 	// pods is made for the first controller that needs it.
 	pods *observe.Inspector
 	// watched are the controllers that take on kinds of optional APIs when those
@@ -52,6 +57,11 @@ type parts struct {
 	// registered is true once graphs and components are indexed by where in etcd
 	// they register.
 	registered bool
+}
+
+// GetEventRecorder is the manager's, for notes that may quote a tenant.
+func (p *parts) GetEventRecorder(name string) recorder.EventRecorder {
+	return event.Sanitized(p.Manager.GetEventRecorder(name))
 }
 
 func (p *parts) addControllers(ctx context.Context) (err error) {

@@ -31,13 +31,13 @@ func (p *parts) controllerOf(kind client.Object) *ctrl.Builder {
 		WithOptions(ctrlcontroller.Options{
 			MaxConcurrentReconciles: p.config.Controller.WorkersOf(nameOf(kind)),
 			RateLimiter:             queue.Backoff(backoff.BaseDelay.Duration, backoff.MaxDelay.Duration),
-			NewQueue:                p.lines.At(depth[nameOf(kind)]),
+			NewQueue:                p.watchdog.Queue(nameOf(kind), p.lines.At(depth[nameOf(kind)])),
 		})
 }
 
 // guarded puts what all passes have in common around a reconciler.
 func (p *parts) guarded(kind client.Object, recorder events.EventRecorder, r reconcile.Reconciler) reconcile.Reconciler {
-	return p.gate(kind, &controller.Guard{
+	return p.watchdog.Watch(nameOf(kind), p.config.Controller.WorkersOf(nameOf(kind)), p.gate(kind, &controller.Guard{
 		Kind: nameOf(kind), Do: r,
 		Covers:  p.config.Covers,
 		Metrics: p.metrics, Tracer: p.tracer, Causes: p.causesOf(kind),
@@ -45,7 +45,7 @@ func (p *parts) guarded(kind client.Object, recorder events.EventRecorder, r rec
 			Max: p.config.Controller.Queue.MaxRetries, Object: kind, Condition: wellBeing[nameOf(kind)],
 			Client: p.GetClient(), Events: recorder,
 		},
-	})
+	}))
 }
 
 // gathered has objects of a kind wait a moment when something around them

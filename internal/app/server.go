@@ -6,6 +6,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/access"
+	"github.com/dynamo-operator/dynamo-operator/internal/certificate"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
 )
 
@@ -14,11 +15,16 @@ import (
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create,roleName=dynamo-operator-manager-cluster
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create,roleName=dynamo-operator-manager-cluster
 
-func metricsServer(cfg config.Config) metricsserver.Options {
+// metricsServer serves metrics with the certificate that webhooks have, so that a
+// scraper can verify whom it gives its token to.
+func metricsServer(cfg config.Config, keeper *certificate.Keeper) metricsserver.Options {
 	options := metricsserver.Options{BindAddress: orOff(cfg.Server.MetricsAddress)}
 	if cfg.Server.SecureMetrics {
 		options.SecureServing = true
 		options.FilterProvider = access.Filter
+		if keeper != nil {
+			options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) { c.GetCertificate = keeper.Certificate })
+		}
 	}
 	if !cfg.Server.HTTP2 {
 		options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} })

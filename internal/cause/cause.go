@@ -47,6 +47,10 @@ func All(e snapshot.Evidence) []Cause {
 			all = append(all, c)
 		}
 	}
+	for i := range all {
+		// Images, commands and paths of probes are the tenant's words too.
+		all[i].Message = clip(all[i].Message)
+	}
 	slices.SortStableFunc(all, func(a, b Cause) int {
 		return cmp.Or(cmp.Compare(a.Reason.rank(), b.Reason.rank()), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Workload, b.Workload))
 	})

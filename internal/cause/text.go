@@ -4,14 +4,16 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/sanitize"
 )
 
 // longest bounds what a message may take of a status.
 const longest = 320
 
-// clip shortens a text to one line of bounded length.
+// clip shortens a text to one line of bounded length, safe to show.
 func clip(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
+	text = sanitize.Line(text)
 	runes := []rune(text)
 	if len(runes) <= longest {
 		return text
@@ -28,9 +30,6 @@ var stamps = []*regexp.Regexp{
 	regexp.MustCompile(`^\([^()]*pid=\d+[^()]*\) *`),
 	regexp.MustCompile(`^(?:DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)? *`),
 }
-
-// terminal is colour.
-var terminal = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
 
 // kept is how variables and fields are called whose values are credentials.
 const kept = `[a-z0-9_-]*(?:password|passwd|secret|token|api[_-]?key|access[_-]?key)`
@@ -60,7 +59,7 @@ func redact(line string) string {
 // LastLine is the last line of a text that says something, without what would
 // make it differ at each run, and without credentials that can be told as such.
 func LastLine(text string) string {
-	lines := strings.Split(terminal.ReplaceAllString(text, ""), "\n")
+	lines := strings.Split(sanitize.Text(text), "\n")
 	for _, line := range slices.Backward(lines) {
 		line := strings.TrimSpace(line)
 		for again := true; again; {

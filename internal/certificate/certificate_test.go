@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net"
 	"testing"
 	"time"
@@ -228,4 +229,51 @@ func leaf(t *testing.T, k *Keeper) *x509.Certificate {
 		t.Fatal(err)
 	}
 	return c.Leaf
+}
+
+// TestAnEmptyBundleIsNeverPublished has Secrets of others without an authority.
+func TestAnEmptyBundleIsNeverPublished(t *testing.T) {
+	made, err := ring{}.turn(names, start, brief)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := made.write()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rule, c := range map[string]struct {
+		inSecret, configured, want string
+	}{
+		"the Secret's authority":                          {inSecret: string(data[trustedCerts]), want: string(data[trustedCerts])},
+		"the configured one where the Secret has none":    {configured: string(data[trustedCerts]), want: string(data[trustedCerts])},
+		"the Secret's before the configured one":          {inSecret: string(data[trustedCerts]), configured: "x", want: string(data[trustedCerts])},
+		"neither":                                         {},
+		"what is no certificate":                          {inSecret: "spoilt", configured: "Q0E="},
+		"the configured one where the Secret's is spoilt": {inSecret: "spoilt", configured: string(data[trustedCerts]), want: string(data[trustedCerts])},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "certs"}, Data: map[string][]byte{
+				servingCert: data[servingCert], servingKey: data[servingKey], trustedCerts: []byte(c.inSecret),
+			}}
+			published := 0
+			k := &Keeper{
+				Direct: fake.NewClientBuilder().WithObjects(secret).Build(), Secret: client.ObjectKeyFromObject(secret),
+				External: true, Authorities: []byte(c.configured), Clock: testingclock.NewFakeClock(start),
+				Publish: func(_ context.Context, trusted []byte) error {
+					published++
+					if string(trusted) != c.want {
+						t.Errorf("published %q", trusted)
+					}
+					return nil
+				},
+			}
+			err := k.Look(t.Context())
+			if none := errors.Is(err, ErrNoAuthority); none != (c.want == "") || !none && err != nil || none != (published == 0) {
+				t.Errorf("published %d times: %v", published, err)
+			}
+			if !k.Held() {
+				t.Error("the certificate is not served")
+			}
+		})
+	}
 }

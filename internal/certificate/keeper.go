@@ -1,4 +1,4 @@
-// Package certificate keeps the certificate of the webhook server: an authority
+// Package certificate keeps the certificate of the operator's servers: an authority
 // of our own and what it signs, in one Secret that all replicas share, renewed
 // long before it ends. A Secret that somebody else keeps is only read. Nothing
 // is written to files, and a new certificate is served without a restart.
@@ -19,6 +19,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/guard"
 )
 
 // Keeper keeps one Secret and serves what it holds.
@@ -34,9 +36,13 @@ type Keeper struct {
 	Life  Life
 	// External leaves the Secret to somebody else.
 	External bool
-	Clock    clock.WithTicker
+	// Authorities are trusted where an external Secret has no ca.crt.
+	Authorities []byte
+	Clock       clock.WithTicker
 	// Publish is told the authorities to trust, after each look at the Secret.
 	Publish func(ctx context.Context, trusted []byte) error
+	// Failed is told whether the last look at the Secret failed; nobody is if nil.
+	Failed func(failed bool)
 
 	current atomic.Pointer[tls.Certificate]
 }
@@ -55,14 +61,24 @@ func (k *Keeper) Held() bool { return k.current.Load() != nil }
 // NeedLeaderElection is false: every replica serves.
 func (k *Keeper) NeedLeaderElection() bool { return false }
 
-// Start looks at the Secret until ctx ends. Errors are tried again: what is
-// served goes on being served meanwhile.
+// Start looks at the Secret until ctx ends. Errors are retried, and logged when
+// they change: what is served goes on being served meanwhile.
 func (k *Keeper) Start(ctx context.Context) error {
+	logged := ""
 	for {
 		wait := k.interval()
-		if err := k.Look(ctx); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Info("the webhook's certificate is looked at again", "why", err.Error())
+		err := k.Look(ctx)
+		if k.Failed != nil {
+			k.Failed(err != nil)
+		}
+		if err != nil && ctx.Err() == nil {
 			wait = min(wait, time.Second)
+			if err.Error() != logged {
+				log.FromContext(ctx).Error(err, "certificate refresh failed, retrying", "secret", k.Secret)
+			}
+			logged = err.Error()
+		} else {
+			logged = ""
 		}
 		select {
 		case <-k.Clock.After(wait):
@@ -89,10 +105,30 @@ func (k *Keeper) Look(ctx context.Context) error {
 	}
 	// Trust comes first: a certificate is not served to those who cannot know it.
 	if k.Publish != nil {
-		err = k.Publish(ctx, secret.Data[trustedCerts])
+		err = k.publish(ctx, secret.Data[trustedCerts])
 	}
 	k.current.Store(&pair)
 	return err
+}
+
+// ErrNoAuthority says that nobody could verify the certificate.
+var ErrNoAuthority = errors.New("no certificate authority to publish: put ca.crt into the Secret, or set certificate.caBundle")
+
+// EmptyBundle keeps a webhook from being registered, or left, with nothing that
+// its certificate can be verified by: an API server then fails each call, and
+// with failurePolicy Ignore admits everything.
+const EmptyBundle guard.Guard = "empty-bundle"
+
+// publish has authorities trusted. Without any it leaves what is published as it
+// is: an old authority may still verify, none never does.
+func (k *Keeper) publish(ctx context.Context, trusted []byte) error {
+	if len(decodeCertificates(trusted)) == 0 {
+		trusted = k.Authorities
+	}
+	if len(decodeCertificates(trusted)) == 0 && !EmptyBundle.Off() {
+		return fmt.Errorf("read Secret %s: %w", k.Secret, ErrNoAuthority)
+	}
+	return k.Publish(ctx, trusted)
 }
 
 // read is the Secret as it should be, after writing it if it was not. Two

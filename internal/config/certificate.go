@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/pem"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +20,7 @@ const (
 	CertificateExternal CertificateMode = "external"
 )
 
-// Certificate is about the webhook's certificate.
+// Certificate is about the certificate of webhooks and metrics.
 type Certificate struct {
 	Mode CertificateMode `json:"mode,omitempty"`
 	// Secret holds it: tls.crt, tls.key and, for those who have to trust it,
@@ -32,6 +33,9 @@ type Certificate struct {
 	// CertManagerCertificate is the Certificate whose authority cert-manager
 	// writes into the registration: namespace/name.
 	CertManagerCertificate string `json:"certManagerCertificate,omitempty"`
+	// CABundle are authorities in PEM, for a Secret of somebody else that has no
+	// ca.crt.
+	CABundle string `json:"caBundle,omitempty"`
 	// ClusterDomain is added to the names that the certificate is for.
 	ClusterDomain string `json:"clusterDomain,omitempty"`
 }
@@ -51,6 +55,9 @@ func (c Certificate) validate(at *field.Path) field.ErrorList {
 	}
 	errs = append(errs, atLeast(at.Child("validity"), c.Validity, 10*time.Second)...)
 	errs = append(errs, atLeast(at.Child("authorityValidity"), c.AuthorityValidity, 2*c.Validity.Duration)...)
+	if block, _ := pem.Decode([]byte(c.CABundle)); c.CABundle != "" && (block == nil || block.Type != "CERTIFICATE") {
+		errs = append(errs, field.Invalid(at.Child("caBundle"), c.CABundle, "must hold certificates in PEM"))
+	}
 	if c.Mode == CertificateManager && c.CertManagerCertificate == "" {
 		errs = append(errs, field.Required(at.Child("certManagerCertificate"), "namespace/name of the Certificate"))
 	}

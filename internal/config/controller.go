@@ -29,6 +29,18 @@ type Controller struct {
 	// Resync is how often every object is looked at without a reason.
 	Resync metav1.Duration `json:"resync,omitzero"`
 	Queue  Queue           `json:"queue,omitzero"`
+	// Watchdog has the liveness probe fail when a controller no longer works.
+	Watchdog Watchdog `json:"watchdog,omitzero"`
+}
+
+// Watchdog is when a controller counts as one that no longer works.
+type Watchdog struct {
+	// Stuck is how long after its deadline a pass counts as stuck; the probe fails
+	// when all workers of a kind are. 0 turns it off.
+	Stuck metav1.Duration `json:"stuck,omitzero"`
+	// Idle is how long objects may be ready in a queue while no pass of their kind
+	// begins or ends. 0 turns it off.
+	Idle metav1.Duration `json:"idle,omitzero"`
 }
 
 // Queue is about objects whose pass failed.
@@ -48,6 +60,9 @@ func defaultController() Controller {
 		Gather:  metav1.Duration{Duration: 100 * time.Millisecond},
 		Resync:  metav1.Duration{Duration: 10 * time.Hour},
 		Queue:   Queue{BaseDelay: metav1.Duration{Duration: 50 * time.Millisecond}, MaxDelay: metav1.Duration{Duration: 5 * time.Minute}},
+		Watchdog: Watchdog{
+			Stuck: metav1.Duration{Duration: 2 * time.Minute}, Idle: metav1.Duration{Duration: 10 * time.Minute},
+		},
 	}
 }
 
@@ -76,6 +91,8 @@ func (c Controller) validate(at *field.Path) field.ErrorList {
 	errs = append(errs, atLeast(at.Child("timeout"), c.Timeout, time.Second)...)
 	errs = append(errs, atLeast(at.Child("gather"), c.Gather, 0)...)
 	errs = append(errs, atLeast(at.Child("resync"), c.Resync, time.Minute)...)
+	errs = append(errs, atLeast(at.Child("watchdog", "stuck"), c.Watchdog.Stuck, 0)...)
+	errs = append(errs, atLeast(at.Child("watchdog", "idle"), c.Watchdog.Idle, 0)...)
 	return append(errs, c.Queue.validate(at.Child("queue"))...)
 }
 

@@ -7,16 +7,22 @@ type Server struct {
 	MetricsAddress string `json:"metricsAddress,omitempty"`
 	// SecureMetrics serves metrics over TLS to those alone who may get the path
 	// /metrics in the cluster.
-	SecureMetrics bool   `json:"secureMetrics,omitempty"`
-	HealthAddress string `json:"healthAddress,omitempty"`
+	SecureMetrics bool `json:"secureMetrics,omitempty"`
+	// MetricsService is the Service by which scrapers know the replicas. Its DNS
+	// names are in the certificate.
+	MetricsService string `json:"metricsService,omitempty"`
+	HealthAddress  string `json:"healthAddress,omitempty"`
 	// ProfileAddress is where Go's profiles of the running operator are served.
 	ProfileAddress string `json:"profileAddress,omitempty"`
 	// HTTP2 allows HTTP/2 on servers with TLS.
 	HTTP2 bool `json:"http2,omitempty"`
 }
 
+// Secures reports whether metrics are served over TLS.
+func (s Server) Secures() bool { return s.SecureMetrics && s.MetricsAddress != "" }
+
 func defaultServer() Server {
-	return Server{MetricsAddress: listen("8080"), HealthAddress: listen("8081")}
+	return Server{MetricsService: "dynamo-operator", MetricsAddress: listen("8080"), HealthAddress: listen("8081")}
 }
 
 // listen is a port on every address or, where several operators share one

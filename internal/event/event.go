@@ -54,5 +54,5 @@ func shortened(note string) string {
 	if len(note) <= limit {
 		return note
 	}
-	return note[:limit-4] + " ..."
+	return strings.ToValidUTF8(note[:limit-4], "") + " ..."
 }

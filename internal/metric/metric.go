@@ -20,6 +20,8 @@ type Metrics struct {
 	writes   *prometheus.CounterVec
 	ready    *prometheus.HistogramVec
 	policies *prometheus.GaugeVec
+	// certificate is of every replica, whether or not it leads.
+	certificate *prometheus.GaugeVec
 
 	// counted are the places that have series.
 	mu      sync.Mutex
@@ -60,13 +62,26 @@ func New(registry prometheus.Registerer) (*Metrics, error) {
 			Name: prefix + "policy_enforced",
 			Help: "1 if a ValidatingAdmissionPolicy of the installation is there and bound, 0 if it is not.",
 		}, []string{"policy"}),
+		certificate: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: prefix + "certificate_refresh_failed",
+			Help: "1 while the certificate's Secret cannot be read or written, or its authority cannot be published.",
+		}, nil),
 	}
-	for _, c := range []prometheus.Collector{m.duration, m.passes, m.errors, m.gaveUp, m.writes, m.ready, m.policies} {
+	for _, c := range []prometheus.Collector{m.duration, m.passes, m.errors, m.gaveUp, m.writes, m.ready, m.policies, m.certificate} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
 	}
 	return m, nil
+}
+
+// CertificateFailed tells whether the last refresh of the certificate failed.
+func (m *Metrics) CertificateFailed(failed bool) {
+	value := 0.0
+	if failed {
+		value = 1
+	}
+	m.certificate.WithLabelValues().Set(value)
 }
 
 // Result is how a pass ended.

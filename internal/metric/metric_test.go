@@ -205,7 +205,7 @@ func TestThePageTellsEveryMetric(t *testing.T) {
 	m, registry := newMetrics(t)
 	a := NewAnswers(registry)
 	told := make(chan *prometheus.Desc, 100)
-	for _, c := range []prometheus.Collector{m.duration, m.passes, m.errors, m.gaveUp, m.writes, m.ready, a.duration, a.requests, a.denials, &Inventory{}} {
+	for _, c := range []prometheus.Collector{m.duration, m.passes, m.errors, m.gaveUp, m.writes, m.ready, m.certificate, a.duration, a.requests, a.denials, &Inventory{}} {
 		c.Describe(told)
 	}
 	close(told)

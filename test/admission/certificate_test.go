@@ -3,14 +3,19 @@ package admission
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/admission"
+	"github.com/dynamo-operator/dynamo-operator/internal/certificate"
 )
 
 // The operator runs here with a certificate that somebody else keeps: the test
@@ -23,7 +28,7 @@ import (
 func TestAnExternalCertificate(t *testing.T) {
 	o := newOperator(t, `{mode: external, secret: certs, validity: 12s, authorityValidity: 24s}`)
 	o.eventually("the operator to say that there is no certificate", func(context.Context) error {
-		if log := o.log(); !strings.Contains(log, "the webhook's certificate is looked at again") {
+		if log := o.log(); !strings.Contains(log, "certificate refresh failed, retrying") {
 			return errors.New(log)
 		}
 		return nil
@@ -102,4 +107,71 @@ func TestACertificateOfCertManager(t *testing.T) {
 		return o.refuses(ctx)
 	})
 	o.onlyRead()
+}
+
+// TestACertificateWithoutAnAuthority plays a tenant who sends a bad graph while
+// the Secret has no ca.crt. A registration with an empty bundle lets it pass, as
+// the test shows; so none is made, and one that was good stays as it is.
+func TestACertificateWithoutAnAuthority(t *testing.T) {
+	o := newOperator(t, `{mode: external, secret: certs, validity: 12s, authorityValidity: 24s}`)
+	a := newAuthority(t, "an authority")
+	whole := a.secret(t)
+	without := maps.Clone(whole)
+	delete(without, "ca.crt")
+	o.write(without)
+	o.eventually("the operator to say that no authority can be published", func(context.Context) error {
+		if log := o.log(); !strings.Contains(log, certificate.ErrNoAuthority.Error()) {
+			return errors.New(log)
+		}
+		return o.serves(a)
+	})
+	if _, err := o.registration(t.Context()); !apierrors.IsNotFound(err) {
+		t.Errorf("registered without an authority: %v", err)
+	}
+
+	// What an operator without the guard would register.
+	attack := admission.Registration{Name: o.namespace + "-empty", URL: "https://" + o.address, Except: []string{o.namespace}, FailurePolicy: admissionregistrationv1.Ignore, TimeoutSeconds: 30}.Configuration(nil)
+	if err := o.server.Create(t.Context(), attack); err != nil {
+		t.Fatal(err)
+	}
+	o.eventually("a bad graph to pass webhooks that trust nobody", o.tryBad)
+	if err := o.server.Delete(t.Context(), attack); err != nil {
+		t.Fatal(err)
+	}
+
+	o.write(whole)
+	o.eventually("bad objects to be refused", o.refuses)
+	o.write(without)
+	o.eventually("the operator to say so again", func(context.Context) error {
+		if log := o.log(); strings.Count(log, certificate.ErrNoAuthority.Error()) < 2 {
+			return errors.New(log)
+		}
+		return nil
+	})
+	registered, err := o.registration(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range registered.Webhooks {
+		if !bytes.Equal(w.ClientConfig.CABundle, a.bundle) {
+			t.Errorf("%s trusts %q", w.Name, w.ClientConfig.CABundle)
+		}
+	}
+	o.eventually("bad objects to be refused as before", o.refuses)
+	o.onlyRead()
+}
+
+// TestACertificateWhoseAuthorityIsConfigured takes it from there where the Secret
+// lacks it.
+func TestACertificateWhoseAuthorityIsConfigured(t *testing.T) {
+	a := newAuthority(t, "a configured authority")
+	bundle, err := json.Marshal(string(a.bundle))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := newOperator(t, fmt.Sprintf(`{mode: external, secret: certs, validity: 12s, authorityValidity: 24s, caBundle: %s}`, bundle))
+	without := a.secret(t)
+	delete(without, "ca.crt")
+	o.write(without)
+	o.eventually("bad objects to be refused", o.refuses)
 }

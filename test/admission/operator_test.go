@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -88,6 +89,7 @@ func (o operator) stop(cmd *exec.Cmd) {
 	if err := cmd.Wait(); err != nil {
 		o.Errorf("the operator: %v\n%s", err, o.log())
 	}
+	o.logsJSON()
 	if _, err := o.registration(context.Background()); !apierrors.IsNotFound(err) {
 		o.Errorf("the last replica has left its registration: %v", err)
 		o.server.Delete(context.Background(), &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: o.namespace}})
@@ -101,6 +103,19 @@ func (o operator) log() string {
 		o.Fatal(err)
 	}
 	return string(text)
+}
+
+// logsJSON checks what an operator has written from its start to its end: lines
+// of JSON, of which none holds a value that could not be written.
+func (o operator) logsJSON() {
+	for line := range strings.Lines(o.log()) {
+		if !json.Valid([]byte(line)) || strings.Contains(line, "!ERROR") {
+			o.Errorf("logged: %s", line)
+		}
+	}
+	if log := o.log(); !strings.Contains(log, "Starting EventSource") {
+		o.Errorf("no controller has started:\n%s", log)
+	}
 }
 
 // eventually waits for as long as a busy machine may take; also in a cleanup,

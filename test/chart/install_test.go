@@ -60,6 +60,7 @@ func TestAReleaseLives(t *testing.T) {
 
 	helmDo(ctx, t, "upgrade", release, platform, "--namespace", home, "--values", "-", "--wait", "--timeout", "5m",
 		"--set", "dynamo-operator.controllerManager.manager.config.controller.workers=3")
+	scraped(ctx, t, types.NamespacedName{Namespace: home, Name: release + "-dynamo-operator"}, release+"-dynamo-operator-metrics-reader")
 	rotates(ctx, t)
 	refuses(ctx, t)
 	diagnosed(ctx, t)
@@ -241,7 +242,7 @@ func pods(ctx context.Context, t *testing.T) []string {
 func left(ctx context.Context, t *testing.T) {
 	t.Helper()
 	eventually(ctx, t, "nothing of the release to be left", func(ctx context.Context) error {
-		out, err := cluster.Kubectl(ctx, nil, "get", "all,cm,sa,secret,lease,role,rolebinding,pdb,clusterrole,clusterrolebinding,validatingwebhookconfiguration,validatingadmissionpolicy",
+		out, err := cluster.Kubectl(ctx, nil, "get", "all,cm,sa,secret,lease,role,rolebinding,pdb,networkpolicy,clusterrole,clusterrolebinding,validatingwebhookconfiguration,validatingadmissionpolicy",
 			"--all-namespaces", "--selector", "app.kubernetes.io/instance="+release, "--output", "name")
 		if err != nil {
 			return err

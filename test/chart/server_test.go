@@ -21,17 +21,23 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 )
 
+// bundle is the base64 of what looks like a certificate in PEM.
+const bundle = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tClEwRT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo="
+
 // sets are installations that differ in what they bring.
 var sets = map[string]string{
 	"as it comes":                      "{}",
 	"one replica":                      "dynamo-operator: {controllerManager: {replicas: 1}}",
 	"no webhook":                       "dynamo-operator: {webhook: {enabled: false}}",
 	"one namespace":                    "dynamo-operator: {namespaceRestriction: {enabled: true, targetNamespace: team-a}, webhook: {enabled: false}}",
-	"one namespace, own certificate":   "dynamo-operator: {namespaceRestriction: {enabled: true, targetNamespace: team-a}, webhook: {certificateSecret: {external: true}, caBundle: Q0E=}}",
+	"one namespace, own certificate":   "dynamo-operator: {namespaceRestriction: {enabled: true, targetNamespace: team-a}, webhook: {certificateSecret: {external: true}, caBundle: " + bundle + "}}",
+	"one namespace, with metrics":      "dynamo-operator: {namespaceRestriction: {enabled: true, targetNamespace: team-a}, webhook: {enabled: false}, metricsService: {bindAuthDelegator: true, serviceMonitor: true}}",
 	"one namespace, cert-manager":      "dynamo-operator: {namespaceRestriction: {enabled: true}, webhook: {certManager: {enabled: true}}}",
 	"certificates by cert-manager":     "dynamo-operator: {webhook: {certManager: {enabled: true}}}",
 	"certificates from outside":        "dynamo-operator: {webhook: {certificateSecret: {name: mine, external: true}}}",
-	"NATS and etcd":                    "{nats: {enabled: true}, etcd: {enabled: true}, dynamo-operator: {discoveryBackend: etcd}}",
+	"authority from outside":           "dynamo-operator: {webhook: {certificateSecret: {name: mine, external: true}, caBundle: " + bundle + "}, metricsService: {serviceMonitor: true}}",
+	"metrics without webhooks":         "dynamo-operator: {webhook: {enabled: false, certManager: {enabled: true}}}",
+	"NATS and etcd of others":          "dynamo-operator: {discoveryBackend: etcd, etcdAddr: 'etcd:2379', natsAddr: 'nats://nats:4222'}",
 	"all monitoring":                   "{monitoring: {podMonitors: true, prometheusRule: true, dashboards: {enabled: true}}, dynamo-operator: {metricsService: {serviceMonitor: true}}}",
 	"Istio and Prometheus":             "dynamo-operator: {dynamo: {istio: {enabled: true, gateway: istio-system/gw}, ingressHostSuffix: example.com, metrics: {prometheusEndpoint: 'http://p:9090'}}}",
 	"Ingress, registry and placement":  "dynamo-operator: {dynamo: {ingress: {enabled: true, className: nginx}, dockerRegistry: {useKubernetesSecret: true, server: docker.io, username: u, password: p}}, controllerManager: {tolerations: [{operator: Exists}], nodeSelector: {a: b}, priorityClassName: system-cluster-critical}, imagePullSecrets: [{name: s}]}",

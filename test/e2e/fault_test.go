@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -90,6 +91,23 @@ what to do: read the container's log: kubectl logs -n %[3]s %[1]s -c main --prev
 `, pod.Name, pod.Spec.NodeName, room.namespace)
 		if got := room.plugin("why", "fault"); got != want {
 			t.Errorf("why says:\n%s\nwant:\n%s", got, want)
+		}
+	})
+	t.Run("no verb shows what a terminal obeys", func(t *testing.T) {
+		room := rooms["a crash whose last words are for a terminal"].in(t)
+		if log := room.logOf(room.podOf("fault", "worker").Name); !strings.Contains(log, "\x1b]52;c;") {
+			t.Errorf("the attack does not take place: %q", log)
+		}
+		for _, verb := range [][]string{{"why", "fault"}, {"status", "fault"}, {"status"}, {"models"}} {
+			got := room.plugin(verb...)
+			if i := strings.IndexFunc(got, func(r rune) bool {
+				return r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
+			}); i >= 0 {
+				t.Errorf("%v: %q", verb, got[i:])
+			}
+			if verb[0] == "why" && !strings.Contains(got, "lost here") {
+				t.Errorf("why says %q", got)
+			}
 		}
 	})
 	t.Run("status shows the tree", func(t *testing.T) {
@@ -268,6 +286,16 @@ func (w world) plugin(args ...string) string {
 		w.Fatalf("kubectl dynamo %v: %v: %s", args, err, output)
 	}
 	return string(output)
+}
+
+// logOf is a container's log as it was written.
+func (w world) logOf(pod string) string {
+	w.Helper()
+	text, err := w.cluster.Kubectl(w.ctx, nil, "logs", "--namespace", w.namespace, pod, "--container", "main", "--previous")
+	if err != nil {
+		w.Fatal(err)
+	}
+	return text
 }
 
 // label labels an object that others may label too.

@@ -56,6 +56,10 @@ var faults = map[string]aFault{
 		service: `extraPodSpec: {mainContainer: {args: ["echo out of ideas; exit 4"], readinessProbe: {tcpSocket: {port: 9}}, terminationMessagePolicy: FallbackToLogsOnError}}`,
 		reason:  cause.ContainerCrashed, message: "container main exited with code 4: out of ideas",
 	},
+	"a crash whose last words are for a terminal": {
+		service: shell("echo 'lost\x1b]52;c;cm0gLXJmIC8=\x07 \x1b]8;;https://evil.example\x07here\u009b2A\u202e' >&2; exit 3"),
+		reason:  cause.ContainerCrashed, message: "container main exited with code 3: lost here\ufffd",
+	},
 	"a crash without a word": {
 		service: `extraPodMetadata: {annotations: {localcluster.dynamo/crash-after: 1s, localcluster.dynamo/exit-code: "139"}}`,
 		reason:  cause.ContainerCrashed, message: "container main exited with code 139",

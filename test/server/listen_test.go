@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/process"
 )
@@ -67,6 +69,52 @@ func TestSecureMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	if text := w.answers(http.StatusOK, metrics, reader); !strings.Contains(text, "go_goroutines") {
 		t.Errorf("answer %.200s", text)
 	}
+}
+
+// TestSecureMetricsAreVerified scrapes as the ServiceMonitor of the chart does: by
+// the authority in the Secret, under the name of the Service, from one
+// certificate to the next.
+func TestSecureMetricsAreVerified(t *testing.T) {
+	w := newWorld(t)
+	reader := w.account("reader")
+	o := w.operate(fmt.Sprintf(`server: {metricsAddress: %q, secureMetrics: true, metricsService: scraped, healthAddress: ""}
+webhook: {namespace: %s}
+certificate: {validity: 10s, authorityValidity: 20s}
+`, metricsHost+":0", w.namespace))
+	address := w.listens(o, metricsHost)[metricsHost]
+	seen := map[string]bool{}
+	w.eventually("three certificates of two authorities", func(ctx context.Context) error {
+		secret := &corev1.Secret{}
+		if err := cluster.Client.Get(ctx, types.NamespacedName{Namespace: w.namespace, Name: "webhook-server-cert"}, secret); err != nil {
+			return err
+		}
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(secret.Data["ca.crt"]) {
+			return errors.New("no authority")
+		}
+		hc := &http.Client{Timeout: time.Minute, Transport: &http.Transport{
+			DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "scraped." + w.namespace + ".svc"},
+		}}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/metrics", http.NoBody)
+		if err != nil {
+			return err
+		}
+		request.Header.Set("Authorization", "Bearer "+reader)
+		response, err := hc.Do(request)
+		if err != nil {
+			if len(seen) > 0 {
+				t.Errorf("after %d certificates: %v", len(seen), err)
+			}
+			return err
+		}
+		response.Body.Close()
+		leaf := response.TLS.PeerCertificates[0]
+		seen[leaf.SerialNumber.String()], seen["by "+string(leaf.AuthorityKeyId)] = true, true
+		if len(seen) < 5 {
+			return fmt.Errorf("%d seen", len(seen))
+		}
+		return nil
+	})
 }
 
 // account makes an account and returns its token.

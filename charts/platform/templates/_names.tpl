@@ -44,16 +44,31 @@ control-plane: controller-manager
 
 {{- define "dynamo.nats" -}}
 {{- $op := index .Values "dynamo-operator" -}}
-{{- if $op.natsAddr -}}{{ $op.natsAddr }}
-{{- else if .Values.nats.enabled -}}nats://{{ .Release.Name }}-nats.{{ .Release.Namespace }}.svc.{{ $op.kubernetesClusterDomain }}:4222
-{{- end -}}
+{{- $op.natsAddr -}}
 {{- end -}}
 
 {{- define "dynamo.etcd" -}}
 {{- $op := index .Values "dynamo-operator" -}}
-{{- if $op.etcdAddr -}}{{ $op.etcdAddr }}
-{{- else if .Values.etcd.enabled -}}{{ .Release.Name }}-etcd.{{ .Release.Namespace }}.svc.{{ $op.kubernetesClusterDomain }}:2379
+{{- $op.etcdAddr -}}
 {{- end -}}
+
+{{/* Whether somebody can scrape the operator: an operator of one namespace has to
+     ask the cluster who a scraper is, which the rights of a namespace do not
+     suffice for. */}}
+{{- define "dynamo.metrics" -}}
+{{- $op := index .Values "dynamo-operator" -}}
+{{- if and $op.enabled $op.metricsService.enabled (or (not $op.metricsService.secure) (not $op.namespaceRestriction.enabled) $op.metricsService.bindAuthDelegator) -}}true{{- end -}}
+{{- end -}}
+
+{{/* Whether metrics are served over TLS. */}}
+{{- define "dynamo.metrics.tls" -}}
+{{- if and (include "dynamo.metrics" .) (index .Values "dynamo-operator").metricsService.secure -}}true{{- end -}}
+{{- end -}}
+
+{{/* Whether the chart has the operator scraped. */}}
+{{- define "dynamo.serviceMonitor" -}}
+{{- $op := index .Values "dynamo-operator" -}}
+{{- if include "dynamo.metrics" . -}}{{- include "dynamo.wanted" (list $op.metricsService.serviceMonitor "monitoring.coreos.com/v1" .) -}}{{- end -}}
 {{- end -}}
 
 {{/* What is "auto" is on where the API is served. */}}

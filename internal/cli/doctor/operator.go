@@ -89,11 +89,15 @@ func webhooks(ctx context.Context, p patient) ([]finding, error) {
 	}
 	var findings []finding
 	for i := range list.Items {
-		at := slices.IndexFunc(list.Items[i].Webhooks, ours)
-		if at < 0 {
+		judges := slices.DeleteFunc(list.Items[i].Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return !ours(w) })
+		if len(judges) == 0 {
 			continue
 		}
-		f, err := served(ctx, p, list.Items[i].Name, list.Items[i].Webhooks[at].ClientConfig)
+		if f, untrusted := empty(list.Items[i].Name, judges); untrusted {
+			findings = append(findings, f)
+			continue
+		}
+		f, err := served(ctx, p, list.Items[i].Name, judges[0].ClientConfig)
 		if err != nil {
 			return nil, err
 		}
@@ -109,6 +113,26 @@ func ours(webhook admissionregistrationv1.ValidatingWebhook) bool {
 	return slices.ContainsFunc(webhook.Rules, func(rule admissionregistrationv1.RuleWithOperations) bool {
 		return slices.Contains(rule.APIGroups, "nvidia.com")
 	})
+}
+
+// empty tells of webhooks whose certificate nothing can verify: each call of them
+// fails.
+func empty(name string, judges []admissionregistrationv1.ValidatingWebhook) (finding, bool) {
+	for i := range judges {
+		if len(judges[i].ClientConfig.CABundle) > 0 {
+			continue
+		}
+		what := "refused"
+		if policy := judges[i].FailurePolicy; policy != nil && *policy == admissionregistrationv1.Ignore {
+			what = "admitted without being judged"
+		}
+		return finding{
+			verdict: wrong,
+			what:    fmt.Sprintf("webhook %s of %s trusts no authority (its caBundle is empty): every object is %s", judges[i].Name, name, what),
+			todo:    "put ca.crt into the Secret of the certificate, or set webhook.caBundle of the chart (certificate.caBundle); with cert-manager, see that its cainjector runs",
+		}, true
+	}
+	return finding{}, false
 }
 
 func served(ctx context.Context, p patient, name string, to admissionregistrationv1.WebhookClientConfig) (finding, error) {

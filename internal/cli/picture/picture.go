@@ -4,9 +4,10 @@ package picture
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/sanitize"
 )
 
 // Picture shows a drawing that changes: in place on a terminal, as the lines
@@ -19,16 +20,7 @@ type Picture struct {
 
 // New makes a picture on w.
 func New(w io.Writer) *Picture {
-	return &Picture{w: w, live: isTerminal(w)}
-}
-
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return &Picture{w: w, live: sanitize.IsTerminal(w)}
 }
 
 // Show replaces what was shown by these lines.
@@ -38,7 +30,7 @@ func (p *Picture) Show(lines []string) {
 	}
 	if p.live {
 		if len(p.shown) > 0 {
-			fmt.Fprintf(p.w, "\x1b[%dA\x1b[J", len(p.shown))
+			fmt.Fprintf(sanitize.Raw(p.w), "\x1b[%dA\x1b[J", len(p.shown))
 		}
 		fmt.Fprintln(p.w, strings.Join(lines, "\n"))
 	} else {

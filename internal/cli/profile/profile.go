@@ -22,6 +22,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/search"
+	"github.com/dynamo-operator/dynamo-operator/internal/sanitize"
 )
 
 const help = `Find a graph that meets a goal, without a cluster and without a GPU.
@@ -92,7 +93,7 @@ func Command() *cobra.Command {
 				o.set[path] = *value
 			}
 		}
-		return o.run(cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		return o.run(cmd.InOrStdin(), sanitize.Document(cmd.OutOrStdout()), cmd.ErrOrStderr())
 	}
 	return command
 }

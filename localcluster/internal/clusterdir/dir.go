@@ -36,7 +36,8 @@ func Resolve(flag string) (Dir, error) {
 	return Dir(abs), nil
 }
 
-// Create makes the directory, or accepts one that is empty or already a cluster's.
+// Create makes the directory, or accepts one that is empty or already a cluster's. Keys and tokens lie in it, so it is
+// this user's, and closed to all others, before anything is written.
 func (d Dir) Create() error {
 	info, err := os.Stat(string(d))
 	switch {
@@ -44,7 +45,7 @@ func (d Dir) Create() error {
 		if err := os.MkdirAll(string(d), 0o700); err != nil {
 			return fmt.Errorf("create cluster directory: %w", err)
 		}
-		return nil
+		return d.protect()
 	case err != nil:
 		return fmt.Errorf("look at cluster directory: %w", err)
 	case !info.IsDir():
@@ -58,7 +59,7 @@ func (d Dir) Create() error {
 	if len(entries) > 0 && !d.ours() {
 		return fmt.Errorf("%s is not empty and has no cluster.json; choose another --dir: %w", d, ErrForeign)
 	}
-	return nil
+	return d.protect()
 }
 
 // ours accepts the lock file alone too: a first `up` that was interrupted leaves nothing else behind.
