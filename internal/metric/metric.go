@@ -17,6 +17,7 @@ type Metrics struct {
 	passes   *prometheus.CounterVec
 	errors   *prometheus.CounterVec
 	gaveUp   *prometheus.CounterVec
+	demoted  *prometheus.CounterVec
 	writes   *prometheus.CounterVec
 	ready    *prometheus.HistogramVec
 
@@ -46,6 +47,10 @@ func New(registry prometheus.Registerer) (*Metrics, error) {
 			Name: prefix + "reconcile_retries_exhausted_total",
 			Help: "Objects that are left alone until they change, after too many failures in a row.",
 		}, []string{"resource_type", "namespace"}),
+		demoted: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: prefix + "queue_demotions_total",
+			Help: "Objects queued at the priority of child events because their own budget, or their namespace's of alarms, was spent.",
+		}, []string{"resource_type", "namespace"}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: prefix + "writes_total",
 			Help: "Mutating requests to the API server, by resource and verb; leases are not counted.",
@@ -56,7 +61,7 @@ func New(registry prometheus.Registerer) (*Metrics, error) {
 			Buckets: []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600},
 		}, []string{"namespace"}),
 	}
-	for _, c := range []prometheus.Collector{m.duration, m.passes, m.errors, m.gaveUp, m.writes, m.ready} {
+	for _, c := range []prometheus.Collector{m.duration, m.passes, m.errors, m.gaveUp, m.demoted, m.writes, m.ready} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -87,6 +92,13 @@ func (m *Metrics) Pass(kind, namespace string, result Result, took time.Duration
 func (m *Metrics) GaveUp(kind, namespace string) {
 	m.count(kind, namespace)
 	m.gaveUp.WithLabelValues(kind, namespace).Inc()
+}
+
+// Demoted counts an object that changed too often, or whose namespace raised too
+// many alarms, to be queued ahead of child events.
+func (m *Metrics) Demoted(kind, namespace string) {
+	m.count(kind, namespace)
+	m.demoted.WithLabelValues(kind, namespace).Inc()
 }
 
 // GraphReady records that a graph became ready.
@@ -121,6 +133,7 @@ func (m *Metrics) forget(kind, namespace string) {
 	m.passes.DeletePartialMatch(gone)
 	m.errors.DeletePartialMatch(gone)
 	m.gaveUp.DeletePartialMatch(gone)
+	m.demoted.DeletePartialMatch(gone)
 	if kind == kindOfGraphs {
 		m.ready.DeletePartialMatch(prometheus.Labels{"namespace": namespace})
 	}
