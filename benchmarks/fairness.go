@@ -294,7 +294,7 @@ func steadily(ctx context.Context, perSecond int, do func(i int) error) int {
 	var mu sync.Mutex
 	var under sync.WaitGroup
 	defer under.Wait()
-	places, fine := make(chan struct{}, parallel), 0
+	places, fine, failed := make(chan struct{}, parallel), 0, 0
 	for i := 0; ; i++ {
 		select {
 		case <-tick.C:
@@ -309,10 +309,15 @@ func steadily(ctx context.Context, perSecond int, do func(i int) error) int {
 		}
 		under.Go(func() {
 			defer func() { <-places }()
-			if do(i) == nil {
-				mu.Lock()
-				defer mu.Unlock()
+			err := do(i)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
 				fine++
+			case ctx.Err() == nil && failed < 3: // it is load, not what is measured
+				failed++
+				fmt.Fprintln(os.Stderr, "load:", err)
 			}
 		})
 	}
