@@ -72,6 +72,7 @@ test: build addons ## Unit, golden and integration tests, the core of e2e, and a
 	hack/generate.sh --check
 	@rm -f bin/summary.txt
 	TEST_SUMMARY=$(CURDIR)/bin/summary.txt $(run) --packages="$$(go list ./... | grep -v '/test/' | tr '\n' ' ')" -- -count=1 -timeout 20m
+	go test -count=1 -tags unguarded ./internal/queue ./internal/lora
 	PLAYGROUND_BIN=$(CURDIR)/bin TEST_SUMMARY=$(CURDIR)/bin/summary.txt $(run) --packages=./test/... -- -count=1 -p 1 -timeout 40m -parallel 6
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -tags unguarded -run Attack ./internal/controller
 	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster $(run) --packages=./... -- -count=1 -p 1 -timeout 30m
@@ -162,6 +163,12 @@ bench: build addons ## Benchmarks against a bare client (GRAPHS=100,1000,5000); 
 	go run ./benchmarks -bin bin -graphs $(GRAPHS) -whole $(WHOLE) -write docs -check benchmarks/range.json
 	go test -run '^$$' -bench . ./internal/render ./internal/profile/search
 	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster go test -count=1 -run '^$$' -bench . -benchtime 1x ./test/...
+
+FAIRNESS_GRAPHS ?= 7
+
+.PHONY: fairness
+fairness: build ## A tenant's new graph while another edits 50 times a second and a third's pods flap
+	go run ./benchmarks -bin bin -fairness $(FAIRNESS_GRAPHS)
 
 .PHONY: generate
 generate: ## Regenerate what is derived from Go: deep copies, CRDs, roles

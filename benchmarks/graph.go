@@ -92,8 +92,8 @@ func runs(d *appsv1.Deployment, version string) bool {
 	})
 }
 
-// objects are the graphs and what they own.
-func (s *stage) objects(ctx context.Context) ([]unstructured.Unstructured, error) {
+// objects are the graphs of a namespace and what they own.
+func (s *stage) objects(ctx context.Context, namespace string) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
 	for _, kind := range append([]schema.GroupVersionKind{v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeployment)}, childKinds...) {
 		var list unstructured.UnstructuredList

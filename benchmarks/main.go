@@ -25,6 +25,9 @@ type options struct {
 	idle  time.Duration
 	write string
 	check string
+	// fairness is a number of graphs to measure among other tenants; 0 for the usual
+	// benchmarks.
+	fairness int
 }
 
 func main() {
@@ -38,6 +41,9 @@ func run(ctx context.Context, args []string) error {
 	o, err := parse(args)
 	if err != nil {
 		return err
+	}
+	if o.fairness > 0 {
+		return measureFairness(ctx, o)
 	}
 	var results []result
 	for _, run := range o.runs() {
@@ -89,6 +95,7 @@ func parse(args []string) (options, error) {
 	flags.DurationVar(&o.idle, "idle", 20*time.Second, "how long the operator is watched doing nothing")
 	flags.StringVar(&o.write, "write", "", "folder for benchmarks.md and its plot")
 	flags.StringVar(&o.check, "check", "", "file of ranges that the ratios must keep to")
+	flags.IntVar(&o.fairness, "fairness", 0, "make so many graphs of one tenant in a quiet cluster and under the load of others, instead of the usual benchmarks")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

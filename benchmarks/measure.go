@@ -97,7 +97,7 @@ func operate(ctx context.Context, o options, size scale) (result, []unstructured
 		fmt.Fprintf(os.Stderr, "%d graphs, %s: %.1f s\n", count, phase.name, p.Wall.Seconds()) // a long run shows that it goes on
 		r.Phases = append(r.Phases, p)
 	}
-	all, err := s.objects(ctx)
+	all, err := s.objects(ctx, namespace)
 	if err != nil {
 		return r, nil, fmt.Errorf("list what was made: %w", err)
 	}

@@ -87,13 +87,19 @@ func inventoryOf(p *parts) (objects []metric.Object, ok bool) {
 	return objects, true
 }
 
-// countable says of an object what is counted of it.
+// countable says of an object what is counted of it. A graph or component whose
+// spec changed is not ready until a status has been written for that spec: what is
+// told of the one before says nothing about it.
 func countable(object client.Object) metric.Object {
 	o := metric.Object{Kind: nameOf(object), Namespace: object.GetNamespace(), Name: object.GetName(), Status: "unknown"}
 	switch object := object.(type) {
 	case *v1alpha1.DynamoGraphDeployment:
-		o.Ready = meta.IsStatusConditionTrue(object.Status.Conditions, v1alpha1.ConditionReady)
-		if object.Status.State != "" {
+		current := object.Status.ObservedGeneration == object.Generation
+		o.Ready = current && meta.IsStatusConditionTrue(object.Status.Conditions, v1alpha1.ConditionReady)
+		switch {
+		case object.Status.State == v1alpha1.GraphStateSuccessful && !current:
+			o.Status = string(v1alpha1.GraphStatePending) // that was another spec
+		case object.Status.State != "":
 			o.Status = string(object.Status.State)
 		}
 	case *v1alpha1.DynamoGraphDeploymentRequest:
@@ -101,7 +107,8 @@ func countable(object client.Object) metric.Object {
 			o.Status = string(object.Status.State)
 		}
 	case *v1alpha1.DynamoComponentDeployment:
-		o.Status = readiness(meta.IsStatusConditionTrue(object.Status.Conditions, v1alpha1.ConditionAvailable))
+		current := object.Status.ObservedGeneration == object.Generation
+		o.Status = readiness(current && meta.IsStatusConditionTrue(object.Status.Conditions, v1alpha1.ConditionAvailable))
 	case *v1alpha1.DynamoModel:
 		o.Status = readiness(object.Status.TotalEndpoints > 0 && object.Status.ReadyEndpoints == object.Status.TotalEndpoints)
 	case *v1alpha1.DynamoGraphDeploymentScalingAdapter:

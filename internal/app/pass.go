@@ -25,13 +25,25 @@ import (
 // controllerOf begins the controller of one of our kinds: how its objects stand
 // in line is the same for all.
 func (p *parts) controllerOf(kind client.Object) *ctrl.Builder {
-	backoff := p.config.Controller.Queue
+	backoff, workers, fairness := p.config.Controller.Queue, p.config.Controller.WorkersOf(nameOf(kind)), p.config.Controller.Fairness
 	return ctrl.NewControllerManagedBy(p).
 		For(kind, builder.WithPredicates(intent())).
 		WithOptions(ctrlcontroller.Options{
-			MaxConcurrentReconciles: p.config.Controller.WorkersOf(nameOf(kind)),
+			// One more than a namespace may have, so that a namespace whose passes hang
+			// does not have them all.
+			MaxConcurrentReconciles: workers + 1,
 			RateLimiter:             queue.Backoff(backoff.BaseDelay.Duration, backoff.MaxDelay.Duration),
-			NewQueue:                p.watchdog.Queue(nameOf(kind), p.lines.At(depth[nameOf(kind)])),
+			NewQueue: p.watchdog.Queue(nameOf(kind), p.lines.New(queue.Options{
+				Depth: depth[nameOf(kind)],
+				Fairness: queue.Fairness{
+					Workers:            workers,
+					LowerPriorityEvery: fairness.LowerPriorityEvery,
+					Window:             fairness.Window.Duration,
+					ObjectBudget:       fairness.ObjectBudget,
+					AlarmBudget:        fairness.AlarmBudget,
+				},
+				Demoted: func(namespace string) { p.metrics.Demoted(nameOf(kind), namespace) },
+			})),
 		})
 }
 

@@ -14,7 +14,9 @@ import (
 
 // Controller tunes the reconcilers.
 type Controller struct {
-	// Workers is the number of objects of one kind that are worked on at once.
+	// Workers is the number of objects of one kind that are worked on at once for
+	// one namespace; one more worker is left to others. While several namespaces
+	// wait, they share them.
 	Workers int `json:"workers,omitempty"`
 	// WorkersPerKind overrides it for single kinds.
 	WorkersPerKind map[string]int `json:"workersPerKind,omitempty"`
@@ -31,6 +33,8 @@ type Controller struct {
 	Queue  Queue           `json:"queue,omitzero"`
 	// Watchdog has the liveness probe fail when a controller no longer works.
 	Watchdog Watchdog `json:"watchdog,omitzero"`
+	// Fairness keeps namespaces and objects from delaying others.
+	Fairness Fairness `json:"fairness,omitzero"`
 }
 
 // Watchdog is when a controller counts as one that no longer works.
@@ -41,6 +45,21 @@ type Watchdog struct {
 	// Idle is how long objects may be ready in a queue while no pass of their kind
 	// begins or ends. 0 turns it off.
 	Idle metav1.Duration `json:"idle,omitzero"`
+}
+
+// Fairness is how reconciles are shared among namespaces and objects.
+type Fairness struct {
+	// LowerPriorityEvery is after how many reconciles one of a lower priority
+	// comes, if any waits.
+	LowerPriorityEvery int `json:"lowerPriorityEvery,omitempty"`
+	// Window is the time that the budgets are for.
+	Window metav1.Duration `json:"window,omitzero"`
+	// ObjectBudget is how many reconciles of one object in a window, for what users
+	// change of it, are ahead of child events.
+	ObjectBudget int `json:"objectBudget,omitempty"`
+	// AlarmBudget is how many falls of running services in one namespace in a window
+	// are ahead of what users change.
+	AlarmBudget int `json:"alarmBudget,omitempty"`
 }
 
 // Queue is about objects whose pass failed.
@@ -62,6 +81,11 @@ func defaultController() Controller {
 		Queue:   Queue{BaseDelay: metav1.Duration{Duration: 50 * time.Millisecond}, MaxDelay: metav1.Duration{Duration: 5 * time.Minute}},
 		Watchdog: Watchdog{
 			Stuck: metav1.Duration{Duration: 2 * time.Minute}, Idle: metav1.Duration{Duration: 10 * time.Minute},
+		},
+		Fairness: Fairness{
+			LowerPriorityEvery: 4,
+			Window:             metav1.Duration{Duration: 10 * time.Second},
+			ObjectBudget:       10, AlarmBudget: 10,
 		},
 	}
 }
@@ -93,7 +117,22 @@ func (c Controller) validate(at *field.Path) field.ErrorList {
 	errs = append(errs, atLeast(at.Child("resync"), c.Resync, time.Minute)...)
 	errs = append(errs, atLeast(at.Child("watchdog", "stuck"), c.Watchdog.Stuck, 0)...)
 	errs = append(errs, atLeast(at.Child("watchdog", "idle"), c.Watchdog.Idle, 0)...)
+	errs = append(errs, c.Fairness.validate(at.Child("fairness"))...)
 	return append(errs, c.Queue.validate(at.Child("queue"))...)
+}
+
+func (f Fairness) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if f.LowerPriorityEvery < 2 {
+		errs = append(errs, field.Invalid(at.Child("lowerPriorityEvery"), f.LowerPriorityEvery, "must be at least 2"))
+	}
+	if f.ObjectBudget < 1 {
+		errs = append(errs, field.Invalid(at.Child("objectBudget"), f.ObjectBudget, "must be at least 1"))
+	}
+	if f.AlarmBudget < 1 {
+		errs = append(errs, field.Invalid(at.Child("alarmBudget"), f.AlarmBudget, "must be at least 1"))
+	}
+	return append(errs, atLeast(at.Child("window"), f.Window, time.Second)...)
 }
 
 func (q Queue) validate(at *field.Path) field.ErrorList {

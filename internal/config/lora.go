@@ -15,7 +15,7 @@ type LoRA struct {
 	// Parallel is how many engines are called at once.
 	Parallel int `json:"parallel,omitempty"`
 	// SlowParallel is how many calls may have taken longer than a second at once;
-	// they do not count among the others.
+	// they do not count among the others. One namespace has at most half of them.
 	SlowParallel int `json:"slowParallel,omitempty"`
 	// Timeout bounds one call.
 	Timeout metav1.Duration `json:"timeout,omitzero"`
@@ -28,7 +28,7 @@ type LoRA struct {
 
 func defaultLoRA() LoRA {
 	return LoRA{
-		Parallel: 10, SlowParallel: 100,
+		Parallel: 10, SlowParallel: 200,
 		Timeout:        metav1.Duration{Duration: 15 * time.Second},
 		RetryMin:       metav1.Duration{Duration: time.Second},
 		RetryMax:       metav1.Duration{Duration: time.Minute},

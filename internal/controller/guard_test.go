@@ -162,34 +162,33 @@ func TestReport(t *testing.T) {
 }
 
 func TestPatience(t *testing.T) {
-	pressing := false
-	p, now := &Patience{For: time.Second, Pressing: func() bool { return pressing }}, time.Now()
+	pressing := ""
+	p, now := &Patience{For: time.Second, Pressing: func(namespace string) bool { return namespace == pressing }}, time.Now()
 	later := now.Add(300 * time.Millisecond)
+	graph := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", UID: "u"}}
 	for _, step := range []struct {
 		rule     string
-		pressing bool
+		pressing string
 		what     Tidings
 		at       time.Time
 		after    time.Duration
 		place    int
 	}{
-		{"an object whose children do not rest is put off", false, UnderWay, now, time.Second, queue.News},
-		{"and again for what is left of the time", false, UnderWay, later, 700 * time.Millisecond, queue.News},
-		{"one whose children rest is reported", false, Settled, later, 0, 0},
-		{"the next change is another wait", false, UnderWay, later, time.Second, queue.News},
-		{"children that never rest are still reported", false, UnderWay, later.Add(time.Second), 0, 0},
-		{"what users wait for comes before a report", true, Settled, now, time.Minute, queue.Lull},
-		{"and again for what is left of the longer time", true, Settled, now.Add(4 * time.Second), 56 * time.Second, queue.Lull},
-		{"until nobody waits", false, Settled, now.Add(5 * time.Second), 0, 0},
-		{"or an error has to be known", true, Urgent, now, 0, 0},
-		{"a crowd", true, UnderWay, now, time.Minute, queue.Lull},
-		{"does not hold reports up for ever", true, UnderWay, now.Add(time.Minute), 0, 0},
-		{"the next one in the crowd", true, UnderWay, now, time.Minute, queue.Lull},
-		{"waits until the last that came through is a while ago", true, UnderWay, now.Add(time.Minute + 100*time.Millisecond), time.Minute + 100*time.Millisecond, queue.Lull},
-		{"and then comes through", true, UnderWay, now.Add(time.Minute + 200*time.Millisecond), 0, 0},
+		{"an object whose children do not rest is put off", "", UnderWay, now, time.Second, queue.News},
+		{"and again for what is left of the time", "", UnderWay, later, 700 * time.Millisecond, queue.News},
+		{"one whose children rest is reported", "", Settled, later, 0, 0},
+		{"the next change is another wait", "", UnderWay, later, time.Second, queue.News},
+		{"children that never rest are still reported", "", UnderWay, later.Add(time.Second), 0, 0},
+		{"what users wait for comes before a report", "n", Settled, now, 2 * time.Second, queue.Lull},
+		{"and again for what is left of the longer time", "n", Settled, now.Add(time.Second), time.Second, queue.Lull},
+		{"until nobody waits", "", Settled, now.Add(time.Second), 0, 0},
+		{"what users of another namespace wait for does not", "another", Settled, now, 0, 0},
+		{"or an error has to be known", "n", Urgent, now, 0, 0},
+		{"a crowd", "n", UnderWay, now, 2 * time.Second, queue.Lull},
+		{"holds no report up for more than two seconds", "n", UnderWay, now.Add(2 * time.Second), 0, 0},
 	} {
 		pressing = step.pressing
-		result, off := p.PutOff("u", step.what, step.at)
+		result, off := p.PutOff(graph, step.what, step.at)
 		if off != (step.after > 0) || result.RequeueAfter != step.after {
 			t.Errorf("%s: put off %v for %v, want %v", step.rule, off, result.RequeueAfter, step.after)
 		}
@@ -197,15 +196,15 @@ func TestPatience(t *testing.T) {
 			t.Errorf("%s: at place %v, want %d", step.rule, place, step.place)
 		}
 	}
-	if _, off := (*Patience)(nil).PutOff("u", UnderWay, now); off {
+	if _, off := (*Patience)(nil).PutOff(graph, UnderWay, now); off {
 		t.Error("without patience every pass is reported")
 	}
 }
 
 func TestThoseThatWereDeletedWhileTheyWaitedAreForgotten(t *testing.T) {
 	p, now := &Patience{For: time.Second}, time.Now()
-	p.PutOff("deleted", UnderWay, now)
-	p.PutOff("another", UnderWay, now.Add(time.Hour))
+	p.PutOff(&metav1.ObjectMeta{UID: "deleted"}, UnderWay, now)
+	p.PutOff(&metav1.ObjectMeta{UID: "another"}, UnderWay, now.Add(time.Hour))
 	if _, kept := p.since["deleted"]; kept || len(p.since) != 1 {
 		t.Errorf("waiting: %v", p.since)
 	}

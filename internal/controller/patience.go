@@ -15,34 +15,24 @@ import (
 
 // Patience puts reports off that nobody waits for: on objects whose children are
 // just being made or changed, because what they were before is not worth a
-// status, and on all others while something that users asked for stands in line.
-// It ends after a while, so that an object whose children never rest is still
-// reported. In a crowd those whose time has come are let through one by one, so
-// that they do not take what the crowd waits for. The zero value has no patience.
+// status, and on all others while something that users of the same namespace asked
+// for stands in line. No report is put off for longer than twice the usual time,
+// whatever stands in line. The zero value has no patience.
 type Patience struct {
 	// For is how long reports on children under way are put off at most.
 	For time.Duration
-	// Pressing reports whether users wait for something to be made or changed.
-	Pressing func() bool
+	// Pressing reports whether users of a namespace wait for something to be made or
+	// changed.
+	Pressing func(namespace string) bool
 
 	mu    sync.Mutex
 	since map[types.UID]time.Time
-	// passed is when the last one was let through a crowd.
-	passed time.Time
 	// swept is when those that are gone were last forgotten.
 	swept time.Time
 }
 
 // crowded is how many times as long reports are put off in a crowd.
-const crowded = 60
-
-// perPatience is how many reports a crowd lets through in the time that one is
-// usually put off for: a few in a hundred of what an API server can take.
-const perPatience = 5
-
-// rarest is how many times as long as a report waits in a crowd there is at most
-// between two looks at an object: one at each of thousands every minute adds up.
-const rarest = 5
+const crowded = 2
 
 // Tidings say how much a report on an object matters now.
 type Tidings int
@@ -64,43 +54,37 @@ func Fell(was, now []metav1.Condition, condition string) bool {
 
 // PutOff reports whether this pass over an object ends without a report, to come
 // again later. Nil has no patience.
-func (p *Patience) PutOff(uid types.UID, what Tidings, now time.Time) (reconcile.Result, bool) {
+func (p *Patience) PutOff(object metav1.Object, what Tidings, now time.Time) (reconcile.Result, bool) {
 	if p == nil || p.For == 0 {
 		return reconcile.Result{}, false
 	}
-	most, crowd := p.most(what)
+	most, crowd := p.most(object.GetNamespace(), what)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	since, waiting := p.since[uid]
+	since, waiting := p.since[object.GetUID()]
 	if !waiting {
 		since = now
 	}
-	waited := now.Sub(since)
-	if waited >= most && (!crowd || now.Sub(p.passed) >= p.For/perPatience) {
-		if crowd {
-			p.passed = now
-		}
-		delete(p.since, uid)
+	rest := most - now.Sub(since)
+	if rest <= 0 {
+		delete(p.since, object.GetUID())
 		return reconcile.Result{}, false
 	}
 	if p.since == nil {
 		p.since = map[types.UID]time.Time{}
 	}
-	p.since[uid] = since
+	p.since[object.GetUID()] = since
 	p.sweep(now)
-	place, again := queue.News, most-waited
+	place := queue.News
 	if crowd {
 		place = queue.Lull
 	}
-	if again <= 0 { // each look costs something too, so they become rarer
-		again = min(waited, rarest*most)
-	}
-	return reconcile.Result{RequeueAfter: again, Priority: &place}, true
+	return reconcile.Result{RequeueAfter: rest, Priority: &place}, true
 }
 
 // sweep forgets, every now and then, those that were deleted while they waited.
 func (p *Patience) sweep(now time.Time) {
-	old := 2 * rarest * crowded * p.For
+	old := 100 * p.For
 	if now.Sub(p.swept) < old {
 		return
 	}
@@ -109,11 +93,11 @@ func (p *Patience) sweep(now time.Time) {
 }
 
 // most is how long a report is put off, and whether because of a crowd.
-func (p *Patience) most(what Tidings) (most time.Duration, crowd bool) {
+func (p *Patience) most(namespace string, what Tidings) (most time.Duration, crowd bool) {
 	switch {
 	case what == Urgent:
 		return 0, false
-	case p.Pressing != nil && p.Pressing():
+	case p.Pressing != nil && p.Pressing(namespace):
 		return crowded * p.For, true
 	case what == UnderWay:
 		return p.For, false

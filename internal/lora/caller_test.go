@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/dynamo-operator/dynamo-operator/internal/model"
 )
 
@@ -19,14 +21,30 @@ type engines struct {
 	mu      sync.Mutex
 	calls   map[string]int
 	release chan struct{}
+	// now are the calls that each engine has at once, most the largest number.
+	now, most map[string]int
+	order     []string
+}
+
+func newEngines() *engines {
+	return &engines{calls: map[string]int{}, release: make(chan struct{}), now: map[string]int{}, most: map[string]int{}}
 }
 
 func (e *engines) serve(w http.ResponseWriter, r *http.Request) {
 	io.Copy(io.Discard, r.Body) // or a client that gives up is not noticed
+	host := r.URL.Hostname()
 	e.mu.Lock()
-	e.calls[r.URL.Hostname()]++
+	e.calls[host]++
+	e.now[host]++
+	e.most[host] = max(e.most[host], e.now[host])
+	e.order = append(e.order, r.Method)
 	e.mu.Unlock()
-	if strings.HasPrefix(r.URL.Hostname(), "10.66.") {
+	defer func() {
+		e.mu.Lock()
+		e.now[host]--
+		e.mu.Unlock()
+	}()
+	if strings.HasPrefix(host, "10.66.") {
 		select {
 		case <-e.release:
 		case <-r.Context().Done():
@@ -49,6 +67,11 @@ func load(address string, patient bool) model.Call {
 	}
 }
 
+// start makes a call that is wanted whenever its turn comes.
+func start(c *Caller, namespace string, call model.Call, done func(model.Outcome)) {
+	c.Start(Request{Namespace: namespace, Call: call, Done: done})
+}
+
 // deadline is far longer than anything here takes.
 const deadline = 2 * time.Minute
 
@@ -69,14 +92,14 @@ func await(t *testing.T, what string, outcomes <-chan model.Outcome, n int) []mo
 // More engines hang than the quick lane has room for; all healthy ones are
 // served before any of them is let go.
 func TestEnginesThatHangHoldUpNobody(t *testing.T) {
-	e := &engines{calls: map[string]int{}, release: make(chan struct{})}
+	e := newEngines()
 	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 2, Slow: 30, Patience: 20 * time.Millisecond, Timeout: deadline})
 	healthy, hanging := make(chan model.Outcome, 20), make(chan model.Outcome, 8)
 	for i := range 8 {
-		caller.Start(load(fmt.Sprintf("10.66.0.%d", i), false), func(o model.Outcome) { hanging <- o })
+		start(caller, "n", load(fmt.Sprintf("10.66.0.%d", i), false), func(o model.Outcome) { hanging <- o })
 	}
 	for i := range 20 {
-		caller.Start(load(fmt.Sprintf("10.1.0.%d", i), false), func(o model.Outcome) { healthy <- o })
+		start(caller, "n", load(fmt.Sprintf("10.1.0.%d", i), false), func(o model.Outcome) { healthy <- o })
 	}
 	for _, o := range await(t, "healthy engines", healthy, 20) {
 		if o.Problem != "" {
@@ -102,18 +125,18 @@ func TestEnginesThatHangHoldUpNobody(t *testing.T) {
 // Where the slow lane is full as well, calls wait for it and leave the quick
 // one to others.
 func TestTheQuickLaneIsLeftEvenIfTheSlowOneIsFull(t *testing.T) {
-	e := &engines{calls: map[string]int{}, release: make(chan struct{})}
+	e := newEngines()
 	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 1, Slow: 1, Patience: 20 * time.Millisecond, Timeout: deadline})
 	hanging := make(chan model.Outcome, 3)
 	for i := range 3 {
-		caller.Start(load(fmt.Sprintf("10.66.0.%d", i), false), func(o model.Outcome) { hanging <- o })
+		start(caller, "n", load(fmt.Sprintf("10.66.0.%d", i), false), func(o model.Outcome) { hanging <- o })
 	}
 	for i := range 3 {
 		for e.callsTo(fmt.Sprintf("10.66.0.%d", i)) == 0 {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	for len(caller.quick) > 0 || len(caller.slow) < 1 {
+	for quick, slow := caller.inUse(); quick > 0 || slow < 1; quick, slow = caller.inUse() {
 		time.Sleep(time.Millisecond)
 	}
 	close(e.release)
@@ -125,15 +148,15 @@ func TestTheQuickLaneIsLeftEvenIfTheSlowOneIsFull(t *testing.T) {
 }
 
 func TestAPatientCallTakesNoPlaceAmongQuickOnes(t *testing.T) {
-	e := &engines{calls: map[string]int{}, release: make(chan struct{})}
+	e := newEngines()
 	// A quick call would hold the only place for as long as the test may take.
 	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 1, Slow: 1, Patience: deadline, Timeout: deadline})
 	done := make(chan model.Outcome, 2)
-	caller.Start(load("10.66.0.1", true), func(o model.Outcome) { done <- o })
+	start(caller, "n", load("10.66.0.1", true), func(o model.Outcome) { done <- o })
 	for e.callsTo("10.66.0.1") == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	caller.Start(load("10.1.0.1", false), func(o model.Outcome) { done <- o })
+	start(caller, "n", load("10.1.0.1", false), func(o model.Outcome) { done <- o })
 	await(t, "the quick call", done, 1)
 	if e.callsTo("10.1.0.1") != 1 {
 		t.Error("the patient call came back first")
@@ -149,30 +172,111 @@ func TestAProblemIsToldInTheSameWordsEachTime(t *testing.T) {
 	}
 	caller := NewCaller(t.Context(), through(t, hang), Limits{Quick: 1, Slow: 1, Patience: time.Millisecond, Timeout: 2 * time.Second})
 	done := make(chan model.Outcome, 1)
-	caller.Start(load("10.1.0.1", false), func(o model.Outcome) { done <- o })
+	start(caller, "n", load("10.1.0.1", false), func(o model.Outcome) { done <- o })
 	if o := await(t, "the call", done, 1)[0]; o.Problem != "load a: no answer within 2s" || !o.Slow {
 		t.Errorf("outcome %+v", o)
 	}
 	abort := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 	caller = NewCaller(t.Context(), through(t, abort), Limits{Quick: 1, Slow: 1, Patience: deadline, Timeout: deadline})
-	caller.Start(load("10.1.0.1", false), func(o model.Outcome) { done <- o })
+	start(caller, "n", load("10.1.0.1", false), func(o model.Outcome) { done <- o })
 	if o := await(t, "the call", done, 1)[0]; o.Problem != "load a: the connection broke" {
 		t.Errorf("outcome %+v", o)
 	}
 }
 
 func TestNothingComesBackAfterTheEnd(t *testing.T) {
-	e := &engines{calls: map[string]int{}, release: make(chan struct{})}
+	e := newEngines()
 	ctx, cancel := context.WithCancel(t.Context())
 	caller := NewCaller(ctx, through(t, e.serve), Limits{Quick: 1, Slow: 1, Patience: deadline, Timeout: deadline})
-	caller.Start(load("10.66.0.1", false), func(o model.Outcome) { t.Errorf("outcome %+v", o) })
+	start(caller, "n", load("10.66.0.1", false), func(o model.Outcome) { t.Errorf("outcome %+v", o) })
 	for e.callsTo("10.66.0.1") == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	cancel()
-	for caller.inUse() > 0 {
+	for quick, slow := caller.inUse(); quick+slow > 0; quick, slow = caller.inUse() {
 		time.Sleep(time.Millisecond)
 	}
 }
 
-func (c *Caller) inUse() int { return len(c.quick) + len(c.slow) }
+func (c *Caller) inUse() (quick, slow int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.quick.total, c.slow.total
+}
+
+// One engine hangs and many models want something of it: it takes one place, and is
+// asked for one thing at a time.
+func TestAnEngineIsCalledForOneModelAtATime(t *testing.T) {
+	e := newEngines()
+	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 2, Slow: 4, Patience: time.Millisecond, Timeout: deadline})
+	const models = 200
+	hanging, healthy := make(chan model.Outcome, models), make(chan model.Outcome, 20)
+	for range models {
+		start(caller, "n", load("10.66.0.1", false), func(o model.Outcome) { hanging <- o })
+	}
+	for range 20 {
+		start(caller, "n", load("10.1.0.1", false), func(o model.Outcome) { healthy <- o })
+	}
+	await(t, "a healthy engine of the same namespace", healthy, 20)
+	if n := e.callsTo("10.66.0.1"); n > 2 { // once in the quick lane, and again in the slow one if that was full
+		t.Errorf("the engine that hangs was called %d times", n)
+	}
+	close(e.release)
+	await(t, "the engine that hung", hanging, models)
+	for engine, most := range e.most {
+		if most > 1 {
+			t.Errorf("engine %s had %d calls at once", engine, most)
+		}
+	}
+	if len(caller.engines) > 0 {
+		t.Errorf("%d engines are remembered that nobody calls", len(caller.engines))
+	}
+}
+
+// A namespace full of engines that hang has its share of the slow lane, and others
+// find room.
+func TestNamespacesShareTheSlowLane(t *testing.T) {
+	e := newEngines()
+	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 4, Slow: 10, Patience: time.Millisecond, Timeout: deadline})
+	hanging, others := make(chan model.Outcome, 50), make(chan model.Outcome, 10)
+	for i := range 50 {
+		start(caller, "attacker", load(fmt.Sprintf("10.66.0.%d", i), true), func(o model.Outcome) { hanging <- o })
+	}
+	for _, slow := caller.inUse(); slow < 5; _, slow = caller.inUse() {
+		time.Sleep(time.Millisecond)
+	}
+	for i := range 10 {
+		start(caller, fmt.Sprintf("tenant-%d", i%2), load(fmt.Sprintf("10.1.0.%d", i), true), func(o model.Outcome) { others <- o })
+	}
+	await(t, "slow calls of other namespaces", others, 10)
+	if _, slow := caller.inUse(); slow != 5 || len(hanging) > 0 {
+		t.Errorf("the namespace whose engines hang has %d of 10 places, and %d calls came back", slow, len(hanging))
+	}
+	close(e.release)
+	await(t, "all of them", hanging, 50)
+}
+
+func TestACallThatNobodyWantsAnyMoreIsNotMade(t *testing.T) {
+	e := newEngines()
+	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 1, Slow: 1, Patience: deadline, Timeout: deadline})
+	first, second, third := make(chan model.Outcome, 1), make(chan model.Outcome, 1), make(chan model.Outcome, 1)
+	start(caller, "n", load("10.66.0.1", false), func(o model.Outcome) { first <- o })
+	for e.callsTo("10.66.0.1") == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	wanted := true
+	caller.Start(Request{Namespace: "n", Call: load("10.66.0.1", false), Wanted: func(context.Context) bool { return wanted }, Done: func(o model.Outcome) { second <- o }})
+	unload := load("10.66.0.1", false)
+	unload.Task.Verb = model.Unload
+	start(caller, "n", unload, func(o model.Outcome) { third <- o })
+	wanted = false // its model was deleted while the engine was busy
+	close(e.release)
+	await(t, "the call under way", first, 1)
+	if o := await(t, "the call that was queued", second, 1)[0]; !o.Skipped {
+		t.Errorf("outcome %+v", o)
+	}
+	await(t, "the unload after it", third, 1)
+	if diff := cmp.Diff([]string{http.MethodPost, http.MethodDelete}, e.order); diff != "" {
+		t.Error("calls: -want +got", diff)
+	}
+}

@@ -35,7 +35,7 @@ var (
 	resources = prometheus.NewDesc(prefix+"resources_total",
 		"Objects by kind, namespace and status.", []string{"resource_type", "namespace", "status"}, nil)
 	graphReady = prometheus.NewDesc(prefix+"graph_ready",
-		"Whether all services of a graph are ready.", []string{"namespace", "graph"}, nil)
+		"Whether all services of a graph are ready, in the generation that its spec has now.", []string{"namespace", "graph"}, nil)
 )
 
 // Describe tells Prometheus what to expect.

@@ -17,6 +17,7 @@ type Metrics struct {
 	passes   *prometheus.CounterVec
 	errors   *prometheus.CounterVec
 	gaveUp   *prometheus.CounterVec
+	demoted  *prometheus.CounterVec
 	writes   *prometheus.CounterVec
 	ready    *prometheus.HistogramVec
 	policies *prometheus.GaugeVec
@@ -49,6 +50,10 @@ func New(registry prometheus.Registerer) (*Metrics, error) {
 			Name: prefix + "reconcile_retries_exhausted_total",
 			Help: "Objects that are left alone until they change, after too many failures in a row.",
 		}, []string{"resource_type", "namespace"}),
+		demoted: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: prefix + "queue_demotions_total",
+			Help: "Objects queued at the priority of child events because their own budget, or their namespace's of alarms, was spent.",
+		}, []string{"resource_type", "namespace"}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: prefix + "writes_total",
 			Help: "Mutating requests to the API server, by resource and verb; leases are not counted.",
@@ -67,7 +72,7 @@ func New(registry prometheus.Registerer) (*Metrics, error) {
 			Help: "1 while the certificate's Secret cannot be read or written, or its authority cannot be published.",
 		}, nil),
 	}
-	for _, c := range []prometheus.Collector{m.duration, m.passes, m.errors, m.gaveUp, m.writes, m.ready, m.policies, m.certificate} {
+	for _, c := range []prometheus.Collector{m.duration, m.passes, m.errors, m.gaveUp, m.demoted, m.writes, m.ready, m.policies, m.certificate} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -118,6 +123,13 @@ func (m *Metrics) GaveUp(kind, namespace string) {
 	m.gaveUp.WithLabelValues(kind, namespace).Inc()
 }
 
+// Demoted counts an object that changed too often, or whose namespace raised too
+// many alarms, to be queued ahead of child events.
+func (m *Metrics) Demoted(kind, namespace string) {
+	m.count(kind, namespace)
+	m.demoted.WithLabelValues(kind, namespace).Inc()
+}
+
 // GraphReady records that a graph became ready.
 func (m *Metrics) GraphReady(namespace string, took time.Duration) {
 	m.count(kindOfGraphs, namespace)
@@ -150,6 +162,7 @@ func (m *Metrics) forget(kind, namespace string) {
 	m.passes.DeletePartialMatch(gone)
 	m.errors.DeletePartialMatch(gone)
 	m.gaveUp.DeletePartialMatch(gone)
+	m.demoted.DeletePartialMatch(gone)
 	if kind == kindOfGraphs {
 		m.ready.DeletePartialMatch(prometheus.Labels{"namespace": namespace})
 	}

@@ -90,6 +90,9 @@ type Outcome struct {
 	Loaded []string
 	// Slow is a call that took longer than quick ones do.
 	Slow bool
+	// Skipped is a call that was not made: when its turn came, nobody wanted it any
+	// more.
+	Skipped bool
 }
 
 // Memory is what is known about the engines of one model.
@@ -139,7 +142,11 @@ func (b Backoff) After(times int) time.Duration {
 
 // After is what is known of an engine once a call came back.
 func (e Engine) After(c Call, o Outcome, b Backoff, now time.Time) Engine {
-	e.Busy, e.Slow = false, o.Slow
+	e.Busy = false
+	if o.Skipped {
+		return e
+	}
+	e.Slow = o.Slow
 	e.Held, e.Setbacks = slices.Clone(e.Held), slices.Clone(e.Setbacks)
 	at := slices.IndexFunc(e.Setbacks, func(s Setback) bool { return s.Task == c.Task })
 	if o.Problem != "" {

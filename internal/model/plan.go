@@ -93,11 +93,33 @@ func tasks(in Intent, w World, e Engine) []Task {
 	return append(first, later...)
 }
 
+// Wanted reports whether a call that was planned earlier would still be planned: its
+// engine runs on at the same address, and the task is left to do there.
+func Wanted(in Intent, w World, e Engine, c Call) bool {
+	there := slices.ContainsFunc(w.Endpoints, func(now Endpoint) bool {
+		return now.Run == c.Endpoint.Run && now.Address == c.Endpoint.Address && !now.Leaving && now.takes(c.Task)
+	})
+	return there && slices.Contains(tasks(in, w, e), c.Task)
+}
+
+// Abandoned reports whether what a load has brought into an engine after its model
+// was gone is nobody's: no other model wants an adapter of that name there.
+func Abandoned(w World, load Call) bool {
+	shared := slices.ContainsFunc(w.Shared, func(a Adapter) bool { return a.Name == load.Task.Adapter.Name })
+	unload := load
+	unload.Task.Verb = Unload
+	return !shared && Wanted(Intent{}, w, Engine{Held: []Adapter{load.Task.Adapter}}, unload)
+}
+
+// takes reports whether a task can be done at an engine: one that is not ready may
+// still have to give something back.
+func (e Endpoint) takes(t Task) bool { return t.Verb == Unload || e.Ready }
+
 // call plans the first task that is not held back.
 func (p *Plan) call(in Intent, e Endpoint, engine Engine, tasks []Task, now time.Time) {
 	for _, task := range tasks {
-		if task.Verb != Unload && !e.Ready {
-			continue // an engine that is not ready may still have to give something back
+		if !e.takes(task) {
+			continue
 		}
 		at := slices.IndexFunc(engine.Setbacks, func(s Setback) bool { return s.Task == task })
 		if at >= 0 && engine.Setbacks[at].Until.After(now) {

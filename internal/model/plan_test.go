@@ -260,3 +260,67 @@ func TestNameFault(t *testing.T) {
 		}
 	}
 }
+
+func TestWanted(t *testing.T) {
+	load, unload := Task{Load, wants}, Task{Unload, wants}
+	restarted, elsewhere := at("a"), at("a")
+	restarted.Run, elsewhere.Address = "another", netip.MustParseAddr("10.0.0.2")
+	here := World{Endpoints: []Endpoint{at("a")}}
+	holds := Engine{Held: []Adapter{wants}, Busy: true}
+	cases := map[string]struct {
+		adapter *Adapter
+		world   World
+		engine  Engine
+		task    Task
+		want    bool
+	}{
+		"a load that is still to be done":                {&wants, here, Engine{Busy: true}, load, true},
+		"a load of a model that is being deleted":        {nil, here, Engine{Busy: true}, load, false},
+		"a load of what is fetched from elsewhere now":   {&moved, here, Engine{Busy: true}, load, false},
+		"a load into an engine that is gone":             {&wants, World{}, Engine{}, load, false},
+		"a load into an engine that was restarted":       {&wants, World{Endpoints: []Endpoint{restarted}}, Engine{}, load, false},
+		"a load into an engine with another address":     {&wants, World{Endpoints: []Endpoint{elsewhere}}, Engine{}, load, false},
+		"a load into an engine that is not ready":        {&wants, World{Endpoints: []Endpoint{unready(at("a"))}}, Engine{}, load, false},
+		"a load into an engine that is on its way out":   {&wants, World{Endpoints: []Endpoint{leaving(at("a"))}}, Engine{}, load, false},
+		"an unload of what nobody wants":                 {nil, here, holds, unload, true},
+		"an unload from an engine that is not ready":     {nil, World{Endpoints: []Endpoint{unready(at("a"))}}, holds, unload, true},
+		"an unload of what is wanted again":              {&wants, here, holds, unload, false},
+		"an unload of what another model has taken over": {nil, World{Endpoints: here.Endpoints, Shared: []Adapter{wants}}, holds, unload, false},
+	}
+	for rule, c := range cases {
+		t.Run(rule, func(t *testing.T) {
+			if got := Wanted(Intent{Adapter: c.adapter}, c.world, c.engine, Call{Endpoint: at("a"), Task: c.task}); got != c.want {
+				t.Errorf("wanted %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAbandoned(t *testing.T) {
+	load := Call{Endpoint: at("a"), Task: Task{Load, wants}}
+	cases := map[string]struct {
+		world World
+		want  bool
+	}{
+		"what nobody wants is taken back":                    {World{Endpoints: []Endpoint{at("a")}}, true},
+		"what another model wants stays":                     {World{Endpoints: []Endpoint{at("a")}, Shared: []Adapter{wants}}, false},
+		"an adapter of the same name may be another model's": {World{Endpoints: []Endpoint{at("a")}, Shared: []Adapter{moved}}, false},
+		"an engine that is gone took the adapter with it":    {World{}, false},
+	}
+	for rule, c := range cases {
+		t.Run(rule, func(t *testing.T) {
+			if got := Abandoned(c.world, load); got != c.want {
+				t.Errorf("abandoned %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestACallThatWasNotMadeChangesNothing(t *testing.T) {
+	before := Engine{Held: []Adapter{old}, Slow: true, Setbacks: []Setback{failed(Task{Load, wants}, noon)}}
+	busy := before
+	busy.Busy = true
+	if diff := cmp.Diff(before, busy.After(Call{Task: Task{Load, wants}}, Outcome{Skipped: true}, Backoff{}, noon)); diff != "" {
+		t.Error("-want +got", diff)
+	}
+}

@@ -73,6 +73,20 @@ func (m Models) ofBase(ctx context.Context, namespace, hash string) ([]v1alpha1.
 	return list.Items, nil
 }
 
+// Current is a model as the informers have it now; nil if it is gone, or another of
+// the same name.
+func (m Models) Current(ctx context.Context, dm *v1alpha1.DynamoModel) (*v1alpha1.DynamoModel, error) {
+	now := &v1alpha1.DynamoModel{}
+	err := m.Reader.Get(ctx, client.ObjectKeyFromObject(dm), now)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read DynamoModel %s/%s: %w", dm.Namespace, dm.Name, err)
+	}
+	if err != nil || now.UID != dm.UID {
+		return nil, nil
+	}
+	return now, nil
+}
+
 // World reads the endpoints of a model's base and what other models want of
 // them. Only slices of the model's own namespace are looked at.
 func (m Models) World(ctx context.Context, dm *v1alpha1.DynamoModel) (w model.World, err error) {

@@ -1,7 +1,8 @@
 // Package queue is the line in which objects wait for a pass of their
 // controller: what a user just did comes before what is looked at again for no
-// reason, changes of children are gathered, failures wait longer each time, and
-// what stands in line can be worked off before the operator ends.
+// reason, namespaces take turns, changes of children are gathered, failures wait
+// longer each time, and what stands in line can be worked off before the operator
+// ends.
 package queue
 
 import (
@@ -24,15 +25,20 @@ type Lines struct {
 	closed atomic.Bool
 }
 
-// At returns what makes the queue of one controller. The depth of its objects is
-// how many owners are above them.
-func (l *Lines) At(depth int) func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+// Options are what one controller's queue is made from.
+type Options struct {
+	// Depth is how many owners are above the controller's objects.
+	Depth    int
+	Fairness Fairness
+	// Demoted is called for each object that is queued among child events because
+	// its budget, or its namespace's, is spent. It may be nil.
+	Demoted func(namespace string)
+}
+
+// New returns what makes the queue of one controller.
+func (l *Lines) New(o Options) func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-		made := &line{
-			PriorityQueue: priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter }),
-			lines:         l,
-			depth:         depth,
-		}
+		made := newLine(name, limiter, l, o)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.all = append(l.all, made)
@@ -51,8 +57,8 @@ func (l *Lines) Drain(ctx context.Context) int {
 	l.closed.Store(true)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	// An object that a worker just took stands nowhere for a moment, hence more
-	// than one look.
+	// What a pass has written may still have to wake another object, hence more than
+	// one look.
 	for quiet := 0; quiet < 3; {
 		left := l.left()
 		quiet++
@@ -68,24 +74,26 @@ func (l *Lines) Drain(ctx context.Context) int {
 	return 0
 }
 
-// Pressing reports whether something that users asked for stands in line.
-func (l *Lines) Pressing() bool {
+// Pressing reports whether something that users of a namespace asked for stands in
+// line. What other namespaces ask for holds no report of this one back.
+func (l *Lines) Pressing(namespace string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.ContainsFunc(l.all, func(q *line) bool { return q.asked.Load() && q.Len() > 0 })
+	return slices.ContainsFunc(l.all, func(q *line) bool { return q.urgent(namespace) })
 }
 
-// lull calls some of those who wait for a lull, if there is one: first those who
-// are owned, since what is told of an owner is made of what is told of them.
-func (l *Lines) lull() {
+// lull calls some of those of a namespace who wait for a lull, if there is one:
+// first those who are owned, since what is told of an owner is made of what is
+// told of them.
+func (l *Lines) lull(namespace string) {
 	l.mu.Lock()
-	waiting := slices.DeleteFunc(slices.Clone(l.all), func(q *line) bool { return q.room.empty() })
+	waiting := slices.DeleteFunc(slices.Clone(l.all), func(q *line) bool { return q.room.empty(namespace) })
 	l.mu.Unlock()
-	if len(waiting) == 0 || l.Pressing() {
+	if len(waiting) == 0 || l.Pressing(namespace) {
 		return
 	}
 	next := slices.MaxFunc(waiting, func(a, b *line) int { return cmp.Compare(a.depth, b.depth) })
-	next.AddWithOpts(priorityqueue.AddOpts{Priority: new(News)}, next.room.call(called)...)
+	next.AddWithOpts(priorityqueue.AddOpts{Priority: new(News)}, next.room.call(namespace, called)...)
 }
 
 func (l *Lines) left() int {
@@ -93,65 +101,7 @@ func (l *Lines) left() int {
 	defer l.mu.Unlock()
 	left := 0
 	for _, q := range l.all {
-		left += q.Len() + int(q.busy.Load())
+		left += q.unfinished()
 	}
 	return left
-}
-
-// line is one controller's queue; it can be closed to newcomers.
-type line struct {
-	priorityqueue.PriorityQueue[reconcile.Request]
-	lines *Lines
-	depth int
-	// room is where those wait who come when there is a lull.
-	room room
-	// busy counts the objects that workers have in hand.
-	busy atomic.Int64
-	// asked is whether the last that a worker took stood there because of what a
-	// user did, or of an alarm. Those come first, so that all others stand behind
-	// them.
-	asked atomic.Bool
-}
-
-func (q *line) Add(item reconcile.Request) {
-	q.AddWithOpts(priorityqueue.AddOpts{}, item)
-}
-
-func (q *line) AddAfter(item reconcile.Request, after time.Duration) {
-	q.AddWithOpts(priorityqueue.AddOpts{After: after}, item)
-}
-
-func (q *line) AddRateLimited(item reconcile.Request) {
-	q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, item)
-}
-
-func (q *line) AddWithOpts(o priorityqueue.AddOpts, items ...reconcile.Request) {
-	if q.lines.closed.Load() {
-		return
-	}
-	if o.Priority != nil && *o.Priority == Lull {
-		q.room.enter(items...)
-	}
-	q.PriorityQueue.AddWithOpts(o, items...)
-}
-
-func (q *line) Get() (item reconcile.Request, shutdown bool) {
-	item, _, shutdown = q.GetWithPriority()
-	return item, shutdown
-}
-
-func (q *line) GetWithPriority() (item reconcile.Request, priority int, shutdown bool) {
-	item, priority, shutdown = q.PriorityQueue.GetWithPriority()
-	if !shutdown {
-		q.busy.Add(1)
-		q.asked.Store(priority > News)
-		q.room.leave(item)
-	}
-	return item, priority, shutdown
-}
-
-func (q *line) Done(item reconcile.Request) {
-	q.PriorityQueue.Done(item)
-	q.busy.Add(-1)
-	q.lines.lull()
 }

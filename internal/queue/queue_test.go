@@ -19,9 +19,15 @@ func request(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: name}}
 }
 
-func newLine(t *testing.T, lines *Lines) *line {
+func testLine(t *testing.T, lines *Lines) *line {
 	t.Helper()
-	q := lines.At(len(lines.all))(t.Name(), Backoff(time.Millisecond, time.Second)).(*line)
+	return testLineOf(t, lines, Fairness{})
+}
+
+func testLineOf(t *testing.T, lines *Lines, f Fairness) *line {
+	t.Helper()
+	o := Options{Depth: len(lines.all), Fairness: f}
+	q := lines.New(o)(t.Name(), Backoff(time.Millisecond, time.Second)).(*line)
 	t.Cleanup(q.ShutDown)
 	return q
 }
@@ -45,7 +51,7 @@ func take(t *testing.T, q *line) reconcile.Request {
 
 func TestWhatStandsInLineIsWorkedOffBeforeTheEnd(t *testing.T) {
 	lines := &Lines{}
-	q := newLine(t, lines)
+	q := testLine(t, lines)
 	q.Add(request("in hand"))
 	inHand := take(t, q)
 	q.Add(request("queued"))
@@ -77,7 +83,7 @@ func TestWhatStandsInLineIsWorkedOffBeforeTheEnd(t *testing.T) {
 
 func TestDrainingEndsWithItsLimit(t *testing.T) {
 	lines := &Lines{}
-	newLine(t, lines).Add(request("nobody works on it"))
+	testLine(t, lines).Add(request("nobody works on it"))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if left := lines.Drain(ctx); left != 1 {
@@ -86,7 +92,7 @@ func TestDrainingEndsWithItsLimit(t *testing.T) {
 }
 
 func TestWhatAUserDidComesBeforeWhatIsOnlyLookedAtAgain(t *testing.T) {
-	q := newLine(t, &Lines{})
+	q := testLine(t, &Lines{})
 	pod := func(name string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, ResourceVersion: "1"}}
 	}
@@ -106,20 +112,22 @@ func TestWhatAUserDidComesBeforeWhatIsOnlyLookedAtAgain(t *testing.T) {
 
 func TestWhatUsersAskedForIsPressingWhileItStandsInLine(t *testing.T) {
 	lines := &Lines{}
-	asked, told := newLine(t, lines), newLine(t, lines)
+	asked, told := testLine(t, lines), testLine(t, lines)
 	look := func(rule string, want bool) {
 		t.Helper()
-		if got := lines.Pressing(); got != want {
+		if got := lines.Pressing("n"); got != want {
 			t.Errorf("%s: pressing %v, want %v", rule, got, want)
 		}
 	}
 	look("nobody stands in line", false)
-	for _, name := range []string{"a", "b"} {
-		asked.Add(request(name))
-		told.AddWithOpts(priorityqueue.AddOpts{Priority: new(News)}, request(name))
+	told.AddWithOpts(priorityqueue.AddOpts{Priority: new(News)}, request("a"))
+	look("only reports stand in line", false)
+	asked.Add(request("a"))
+	asked.Add(request("b"))
+	look("what a user did stands in line", true)
+	if lines.Pressing("another") {
+		t.Error("what a user of another namespace did holds reports back")
 	}
-	take(t, told)
-	look("only reports are under way", false)
 	take(t, asked)
 	look("what a user did is under way, and more stands behind it", true)
 	take(t, asked)
@@ -128,7 +136,7 @@ func TestWhatUsersAskedForIsPressingWhileItStandsInLine(t *testing.T) {
 
 func TestThoseWhoWaitForALullComeOnceNothingThatUsersAskedForStandsInLine(t *testing.T) {
 	lines := &Lines{}
-	asked, told := newLine(t, lines), newLine(t, lines)
+	asked, told := testLine(t, lines), testLine(t, lines)
 	look := func(rule string, want int) {
 		t.Helper()
 		if got := told.Len(); got != want {
@@ -162,14 +170,14 @@ func TestThoseWhoWaitForALullComeOnceNothingThatUsersAskedForStandsInLine(t *tes
 	for range 3 {
 		last = take(t, told).Name
 	}
-	if last != "1" || !told.room.empty() {
+	if last != "1" || !told.room.empty("n") {
 		t.Errorf("%s came last; %v are left", last, told.room.in)
 	}
 }
 
 func TestOwnersWaitUntilWhatTheyOwnHasBeenCalled(t *testing.T) {
 	lines := &Lines{}
-	owners, owned := newLine(t, lines), newLine(t, lines)
+	owners, owned := testLine(t, lines), testLine(t, lines)
 	for _, q := range []*line{owners, owned} {
 		q.AddWithOpts(priorityqueue.AddOpts{After: time.Hour, Priority: new(Lull)}, request("a"))
 	}

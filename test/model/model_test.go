@@ -190,6 +190,34 @@ func TestDeletionWaitsForNobodyForEver(t *testing.T) {
 	w.remove(invalid)
 }
 
+// An engine that hangs is asked for one model at a time: what is queued for it is
+// not made once its model is gone, and what was under way is taken back.
+func TestALoadThatWasQueuedIsNotMadeForAModelThatIsGone(t *testing.T) {
+	w, other := newWorld(t, 1), newWorld(t, 1)
+	w.restart(impatiently)
+	defer w.restart(patiently)
+	gate := make(chan struct{})
+	w.engines[0].set(func(e *engine) { e.gate = gate })
+	var models []*v1alpha1.DynamoModel
+	for i := range 20 {
+		models = append(models, w.lora(fmt.Sprintf("lora-%02d", i), fmt.Sprintf("adapter-%02d", i), "s3://b/a"))
+	}
+	dm := other.lora("lora", "one", "s3://b/one")
+	other.reported(dm, 1, 1) // another namespace does not wait for it
+	for _, dm := range models[1:] {
+		if err := cluster.Client.Delete(w.ctx, dm); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dm := range models[1:] {
+		w.gone(dm)
+	}
+	w.engines[0].set(func(e *engine) { e.gate = nil })
+	close(gate)
+	w.reported(models[0], 1, 1)
+	w.holding(w.engines, "adapter-00=s3://b/a")
+}
+
 // restart has the operator run with another deadline.
 func (w *world) restart(unload time.Duration) {
 	w.Helper()

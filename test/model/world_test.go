@@ -181,6 +181,11 @@ func (w *world) remove(dm *v1alpha1.DynamoModel) {
 	if err := cluster.Client.Delete(w.ctx, dm); err != nil {
 		w.Fatal(err)
 	}
+	w.gone(dm)
+}
+
+func (w *world) gone(dm *v1alpha1.DynamoModel) {
+	w.Helper()
 	w.eventually(dm.Name+" to be gone", func() error {
 		err := cluster.Client.Get(w.ctx, client.ObjectKeyFromObject(dm), &v1alpha1.DynamoModel{})
 		if client.IgnoreNotFound(err) != nil {

@@ -118,7 +118,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 	}
 	err = errors.Join(unrendered, err)
 	progress := render.Progress(g, snap, platform)
-	if result, off := r.Patience.PutOff(dcd.UID, tidings(dcd, r.status(dcd, progress, err), snap, err), r.Clock.Now()); off {
+	if result, off := r.Patience.PutOff(dcd, tidings(dcd, r.status(dcd, progress, err), snap, err), r.Clock.Now()); off {
 		return result, nil
 	}
 	return r.report(ctx, dcd, progress, err)

@@ -189,7 +189,7 @@ func (r *Reconciler) mirror(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploy
 // brings the next truth.
 func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen world, err error) (reconcile.Result, error) {
 	now := status.Graph(dgd, g, seen.provider, seen.Snapshot, seen.restart, err, metav1.NewTime(r.Clock.Now()))
-	if result, off := r.Patience.PutOff(dgd.UID, seen.tidings(dgd, now, err), r.Clock.Now()); off {
+	if result, off := r.Patience.PutOff(dgd, seen.tidings(dgd, now, err), r.Clock.Now()); off {
 		return result, nil
 	}
 	return controller.Report(ctx, r.Client, dgd, &dgd.Status, now, err)

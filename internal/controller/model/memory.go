@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -8,7 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/lora"
 	"github.com/dynamo-operator/dynamo-operator/internal/model"
+	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 )
 
 // settleTime gathers the outcomes of several calls into one pass.
@@ -41,12 +44,23 @@ func (m *memory) plan(uid types.UID, held bool, decide func(model.Memory) model.
 	return p
 }
 
-func (m *memory) change(uid types.UID, run model.Run, change func(model.Engine) model.Engine) {
+// change replaces what is known of an engine; false for a model that was forgotten.
+func (m *memory) change(uid types.UID, run model.Run, change func(model.Engine) model.Engine) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if known, found := m.models[uid]; found {
+	known, found := m.models[uid]
+	if found {
 		known.Engines[run] = change(known.Engines[run])
 	}
+	return found
+}
+
+// engine is what is known of one; false for a model that was forgotten.
+func (m *memory) engine(uid types.UID, run model.Run) (model.Engine, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known, found := m.models[uid]
+	return known.Engines[run], found
 }
 
 func (m *memory) forget(uid types.UID) {
@@ -55,7 +69,8 @@ func (m *memory) forget(uid types.UID) {
 	delete(m.models, uid)
 }
 
-// start makes calls and remembers what comes of them.
+// start queues calls and remembers what comes of them. A load whose model is gone
+// when it comes back is taken back.
 func (r *Reconciler) start(dm *v1alpha1.DynamoModel, calls []model.Call) {
 	uid, key := dm.UID, client.ObjectKeyFromObject(dm)
 	for _, call := range calls {
@@ -64,11 +79,52 @@ func (r *Reconciler) start(dm *v1alpha1.DynamoModel, calls []model.Call) {
 			e.Busy = true
 			return e
 		})
-		r.Caller.Start(call, func(o model.Outcome) {
-			r.memory.change(uid, run, func(e model.Engine) model.Engine {
-				return e.After(call, o, r.Backoff, r.Clock.Now())
-			})
-			r.Wake(key, settleTime)
+		r.Caller.Start(lora.Request{
+			Namespace: dm.Namespace, Call: call,
+			Wanted: func(ctx context.Context) bool { return r.stillWanted(ctx, dm, call) },
+			Done: func(o model.Outcome) {
+				known := r.memory.change(uid, run, func(e model.Engine) model.Engine {
+					return e.After(call, o, r.Backoff, r.Clock.Now())
+				})
+				if !known && call.Task.Verb == model.Load && !o.Skipped {
+					r.takeBack(dm, call)
+				}
+				r.Wake(key, settleTime)
+			},
 		})
 	}
+}
+
+// stillWanted reports whether a call that has waited for its turn would be planned
+// now, by what the informers hold of its model.
+func (r *Reconciler) stillWanted(ctx context.Context, planned *v1alpha1.DynamoModel, call model.Call) bool {
+	engine, known := r.memory.engine(planned.UID, call.Endpoint.Run)
+	dm, err := r.Models.Current(ctx, planned)
+	if err != nil || dm == nil || !known || (dm.DeletionTimestamp == nil && validation.Fault(validation.Model(dm)) != nil) {
+		return false
+	}
+	w, err := r.Models.World(ctx, dm)
+	if err != nil {
+		return false
+	}
+	in := model.Intent{Noted: noted(dm)}
+	if dm.DeletionTimestamp == nil && w.Rival == "" {
+		in.Adapter = wanted(dm)
+	}
+	return model.Wanted(in, w, engine, call)
+}
+
+// takeBack unloads what a load that was under way when its model was finalized has
+// brought into an engine.
+func (r *Reconciler) takeBack(dm *v1alpha1.DynamoModel, load model.Call) {
+	unload := load
+	unload.Task.Verb = model.Unload
+	r.Caller.Start(lora.Request{
+		Namespace: dm.Namespace, Call: unload,
+		Wanted: func(ctx context.Context) bool {
+			w, err := r.Models.World(ctx, dm)
+			return err == nil && model.Abandoned(w, load)
+		},
+		Done: func(model.Outcome) {}, // nobody is left to be told
+	})
 }

@@ -1,0 +1,324 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+)
+
+// The load of two tenants that a third must not suffer from.
+const (
+	editor, flapper = "editor", "flapper"
+	editedGraphs    = 10
+	editedServices  = 25
+	editsPerSecond  = 50
+	flappingGraphs  = 10
+	flapsPerSecond  = 50
+	// loadFor is how long the load goes on before the first graph is made under it.
+	loadFor = 15 * time.Second
+	// sampleLimit is how long a graph is waited for.
+	sampleLimit = 3 * time.Minute
+)
+
+// What is allowed of the time in a quiet cluster, once the slowdown that a bare
+// client sees is divided out.
+const (
+	mostChildren = 2.0
+	mostStatus   = 3.0
+)
+
+// times are what a tenant waits for after creating a graph.
+type times struct {
+	// children is until all children are there, status until the graph is Ready in
+	// its generation, with Deployments that become available at once.
+	children, status time.Duration
+	// bare is what a bare client takes to write the same objects.
+	bare time.Duration
+}
+
+// measureFairness compares the times of a tenant's new graph in a quiet cluster and
+// under the load of two other tenants.
+func measureFairness(ctx context.Context, o options) error {
+	s, err := setUp(ctx, o.bin, false)
+	if err != nil {
+		return err
+	}
+	defer s.tearDown()
+	if s.operator, err = startOperator(ctx, s); err != nil {
+		return err
+	}
+	if err := s.warmUp(ctx); err != nil {
+		return fmt.Errorf("warm up: %w", err)
+	}
+	if err := s.prepareLoad(ctx); err != nil {
+		return fmt.Errorf("prepare the load: %w", err)
+	}
+	quiet, err := s.samples(ctx, "quiet", o.fairness)
+	if err != nil {
+		return err
+	}
+	stop := s.startLoad(ctx)
+	err = pass(ctx, loadFor)
+	var loaded []times
+	if err == nil {
+		loaded, err = s.samples(ctx, "loaded", o.fairness)
+	}
+	edits, flaps := stop()
+	if err != nil {
+		return err
+	}
+	return reportFairness(quiet, loaded, edits, flaps)
+}
+
+func reportFairness(quiet, loaded []times, edits, flaps float64) error {
+	median := func(all []times, of func(times) time.Duration) float64 {
+		var taken []time.Duration
+		for _, one := range all {
+			taken = append(taken, of(one))
+		}
+		slices.Sort(taken)
+		return taken[len(taken)/2].Seconds()
+	}
+	row := func(what string, of func(times) time.Duration) float64 {
+		q, l := median(quiet, of), median(loaded, of)
+		fmt.Printf("| %s | %.2f s | %.2f s | %.2f |\n", what, q, l, l/q)
+		return l / q
+	}
+	fmt.Printf("\n%d edits and %d flaps a second, medians of %d graphs\n\n| | quiet | loaded | ratio |\n|---|---|---|---|\n", int(edits), int(flaps), len(quiet))
+	bare := row("a bare client writes the same objects", func(t times) time.Duration { return t.bare })
+	children := row("all children are there", func(t times) time.Duration { return t.children })
+	status := row("the status is true", func(t times) time.Duration { return t.status })
+	children, status = children/max(bare, 1), status/max(bare, 1)
+	fmt.Printf("\nWith the bare client's slowdown divided out: children %.2f times (at most %.1f), status %.2f times (at most %.1f).\n",
+		children, mostChildren, status, mostStatus)
+	if children > mostChildren || status > mostStatus {
+		return errors.New("a tenant's load delays another's graph by more than is allowed")
+	}
+	return nil
+}
+
+// samples makes graphs one after the other, each in a namespace of its own.
+func (s *stage) samples(ctx context.Context, phase string, count int) ([]times, error) {
+	var all []times
+	for i := range count {
+		one, err := s.sample(ctx, fmt.Sprintf("%s-%d", phase, i))
+		if err != nil {
+			return nil, fmt.Errorf("%s: graph %d: %w", phase, i, err)
+		}
+		fmt.Fprintf(os.Stderr, "%s: children %.2f s, status %.2f s, bare client %.2f s\n", phase, one.children.Seconds(), one.status.Seconds(), one.bare.Seconds())
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func (s *stage) sample(ctx context.Context, tenant string) (one times, err error) {
+	bare := tenant + "-bare"
+	if err := s.namespaces(ctx, tenant, bare); err != nil {
+		return one, err
+	}
+	limited, cancel := context.WithTimeout(ctx, sampleLimit)
+	defer cancel()
+	var kubelet sync.WaitGroup
+	defer kubelet.Wait()
+	playing, stop := context.WithCancel(ctx)
+	defer stop()
+	kubelet.Go(func() { s.becomeAvailable(playing, tenant) })
+	graph := newGraph(0, "1")
+	graph.Namespace = tenant
+	begin := time.Now()
+	if err := s.client.Create(limited, graph); err != nil {
+		return one, err
+	}
+	one.children, one.status = sampleLimit, sampleLimit
+	if err := s.children(limited, tenant, 1, "1"); err == nil {
+		one.children = time.Since(begin)
+	} else if limited.Err() == nil {
+		return one, err
+	}
+	if err := s.ready(limited, tenant); err == nil {
+		one.status = time.Since(begin)
+	} else if limited.Err() == nil {
+		return one, err
+	}
+	all, err := s.objects(ctx, tenant)
+	if err != nil {
+		return one, err
+	}
+	begin = time.Now()
+	for i := range all { // one after the other, as the children of one graph depend on each other
+		if err := patch(ctx, s.client, copyTo(bare, &all[i])); err != nil {
+			return one, err
+		}
+	}
+	one.bare = time.Since(begin)
+	return one, nil
+}
+
+func (s *stage) namespaces(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		if err := s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ready waits until every graph of a namespace is Ready in its generation.
+func (s *stage) ready(ctx context.Context, namespace string) error {
+	for {
+		var list v1alpha1.DynamoGraphDeploymentList
+		if err := s.client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(list.Items, func(g v1alpha1.DynamoGraphDeployment) bool {
+			return g.Status.ObservedGeneration != g.Generation || !meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ConditionReady)
+		}) {
+			return nil
+		}
+		if err := pass(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// becomeAvailable plays the controllers that run pods: the Deployments of a
+// namespace are available as soon as they are there.
+func (s *stage) becomeAvailable(ctx context.Context, namespace string) {
+	for ctx.Err() == nil {
+		follow, err := s.client.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(namespace))
+		if err != nil {
+			continue // the sample ends by its limit
+		}
+		stop := context.AfterFunc(ctx, follow.Stop)
+		for e := range follow.ResultChan() {
+			if d, ok := e.Object.(*appsv1.Deployment); ok && d.Status.ObservedGeneration != d.Generation {
+				_ = s.available(ctx, d, 1) // the next event brings it again
+			}
+		}
+		stop()
+	}
+}
+
+// available writes the status that a Deployment's controller would.
+func (s *stage) available(ctx context.Context, d *appsv1.Deployment, replicas int32) error {
+	status := fmt.Sprintf(`{"status":{"observedGeneration":%d,"replicas":1,"updatedReplicas":1,"readyReplicas":%d,"availableReplicas":%d}}`,
+		d.Generation, replicas, replicas)
+	return s.client.Status().Patch(ctx, d.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(status)))
+}
+
+// prepareLoad makes the graphs of the two tenants, and has them run.
+func (s *stage) prepareLoad(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	if err := s.namespaces(ctx, editor, flapper); err != nil {
+		return err
+	}
+	var kubelet sync.WaitGroup
+	defer kubelet.Wait()
+	playing, stop := context.WithCancel(ctx)
+	defer stop()
+	for _, namespace := range []string{editor, flapper} {
+		kubelet.Go(func() { s.becomeAvailable(playing, namespace) })
+	}
+	for i := range editedGraphs {
+		graph := newGraph(i, "1")
+		graph.Namespace = editor
+		for n := len(graph.Spec.Services); n < editedServices; n++ {
+			graph.Spec.Services[fmt.Sprintf("decode%d", n)] = graph.Spec.Services["decode"].DeepCopy()
+		}
+		if err := s.client.Create(ctx, graph); err != nil {
+			return err
+		}
+	}
+	for i := range flappingGraphs {
+		graph := newGraph(i, "1")
+		graph.Namespace = flapper
+		if err := s.client.Create(ctx, graph); err != nil {
+			return err
+		}
+	}
+	return errors.Join(s.ready(ctx, editor), s.ready(ctx, flapper), s.settle(ctx))
+}
+
+// startLoad has one tenant edit and the pods of another flap, until the function
+// that it returns is called, which says how many of each came through a second.
+func (s *stage) startLoad(ctx context.Context) func() (edits, flaps float64) {
+	ctx, cancel := context.WithCancel(ctx)
+	begin := time.Now()
+	var load sync.WaitGroup
+	var edited, flapped int
+	load.Go(func() {
+		edited = steadily(ctx, editsPerSecond, func(i int) error {
+			graph := newGraph(i%editedGraphs, "1")
+			graph.Namespace = editor
+			change := fmt.Sprintf(`{"spec":{"envs":[{"name":"EDIT","value":"%d"}]}}`, i)
+			return s.client.Patch(ctx, graph, client.RawPatch(types.MergePatchType, []byte(change)))
+		})
+	})
+	load.Go(func() {
+		var list appsv1.DeploymentList
+		if err := s.client.List(ctx, &list, client.InNamespace(flapper)); err != nil || len(list.Items) == 0 {
+			return // it is told that nothing flapped
+		}
+		flapped = steadily(ctx, flapsPerSecond, func(i int) error {
+			n := len(list.Items)
+			return s.available(ctx, &list.Items[i%n], int32(i/n%2))
+		})
+	})
+	return func() (float64, float64) {
+		cancel()
+		load.Wait()
+		took := time.Since(begin).Seconds()
+		return float64(edited) / took, float64(flapped) / took
+	}
+}
+
+// steadily does something so many times a second, as far as what it asks answers in
+// time, and returns how often that went well.
+func steadily(ctx context.Context, perSecond int, do func(i int) error) int {
+	tick := time.NewTicker(time.Second / time.Duration(perSecond))
+	defer tick.Stop()
+	var mu sync.Mutex
+	var under sync.WaitGroup
+	defer under.Wait()
+	places, fine, failed := make(chan struct{}, parallel), 0, 0
+	for i := 0; ; i++ {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			under.Wait()
+			return fine
+		}
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			continue
+		}
+		under.Go(func() {
+			defer func() { <-places }()
+			err := do(i)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				fine++
+			case ctx.Err() == nil && failed < 3: // it is load, not what is measured
+				failed++
+				fmt.Fprintln(os.Stderr, "load:", err)
+			}
+		})
+	}
+}
