@@ -26,20 +26,21 @@ import (
 // in line is the same for all.
 func (p *parts) controllerOf(kind client.Object) *ctrl.Builder {
 	backoff := p.config.Controller.Queue
-	return ctrl.NewControllerManagedBy(p).
+	b := ctrl.NewControllerManagedBy(p).
 		For(kind, builder.WithPredicates(intent())).
 		WithOptions(ctrlcontroller.Options{
 			MaxConcurrentReconciles: p.config.Controller.WorkersOf(nameOf(kind)),
 			RateLimiter:             queue.Backoff(backoff.BaseDelay.Duration, backoff.MaxDelay.Duration),
 			NewQueue:                p.lines.At(depth[nameOf(kind)]),
 		})
+	return p.followScope(kind, b)
 }
 
 // guarded puts what all passes have in common around a reconciler.
 func (p *parts) guarded(kind client.Object, recorder events.EventRecorder, r reconcile.Reconciler) reconcile.Reconciler {
 	return p.gate(kind, &controller.Guard{
 		Kind: nameOf(kind), Do: r,
-		Covers:  p.config.Covers,
+		Covers: p.config.Covers, While: p.scope.writer.While,
 		Metrics: p.metrics, Tracer: p.tracer, Causes: p.causesOf(kind),
 		Retries: &controller.Retries{
 			Max: p.config.Controller.Queue.MaxRetries, Object: kind, Condition: wellBeing[nameOf(kind)],
