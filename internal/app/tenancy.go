@@ -194,7 +194,7 @@ func addTenancy(_ context.Context, p *parts) error {
 	if len(p.scope.claims.Holders) == 0 {
 		return nil
 	}
-	err := p.AddReadyzCheck("scope", func(*http.Request) error { return p.scope.claims.Rivals() })
+	err := p.AddReadyzCheck("scope", func(*http.Request) error { return p.scope.claims.Idle() })
 	return errors.Join(err, p.Add(p.scope.claims))
 }
 

@@ -82,11 +82,15 @@ func (c *Claims) Term(namespace string) context.Context {
 	return context.Background()
 }
 
-// Rivals says who else is seen to hold what this operator is for, if that leaves it
-// nothing to do.
-func (c *Claims) Rivals() error {
+// Idle says why this operator has nothing to do: who else is seen to hold what it is
+// for, or that it has no right to. It is nil if anything is left, or may be soon.
+func (c *Claims) Idle() error {
 	var problems []string
 	for _, namespace := range slices.Sorted(maps.Keys(c.Holders)) {
+		if c.Holders[namespace].Refused() {
+			problems = append(problems, fmt.Sprintf("Lease %s is forbidden", c.Holders[namespace].Lease))
+			continue
+		}
 		rival := c.Holders[namespace].Rival()
 		if rival == "" {
 			return nil

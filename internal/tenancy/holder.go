@@ -55,7 +55,9 @@ type Holder struct {
 	mu    sync.Mutex
 	seen  Seen
 	rival string
-	told  string
+	// refused is whether we have no right to the Lease.
+	refused bool
+	told    string
 }
 
 func (h *Holder) init() {
@@ -137,8 +139,23 @@ func (h *Holder) Rival() string {
 	return h.rival
 }
 
+// Refused reports whether the API server lets us have the Lease at all.
+func (h *Holder) Refused() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.refused
+}
+
 // attempt asks for the Lease, or for its renewal.
 func (h *Holder) attempt(ctx context.Context) error {
+	err := h.ask(ctx)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refused = apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+	return err
+}
+
+func (h *Holder) ask(ctx context.Context) error {
 	// One attempt that hangs must not keep us from the next.
 	ctx, cancel := context.WithTimeout(ctx, max(time.Second, h.Times.deadline()/2))
 	defer cancel()

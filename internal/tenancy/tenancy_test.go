@@ -238,6 +238,10 @@ func TestWhoIsNext(t *testing.T) {
 		if !w.try(t, w.holder) || w.try(t, other) || other.Rival() != "ops/theirs" {
 			t.Errorf("rival %q", other.Rival())
 		}
+		loser, winner := &Claims{Holders: map[string]*Holder{"team": other}}, &Claims{Holders: map[string]*Holder{"team": w.holder}}
+		if err := loser.Idle(); err == nil || !strings.Contains(err.Error(), "namespace team already has an operator, ops/theirs") || winner.Idle() != nil {
+			t.Errorf("who lost says %v, who has it %v", err, winner.Idle())
+		}
 	})
 	t.Run("who comes later waits for a whole duration that they have seen", func(t *testing.T) {
 		w := newWorld()
