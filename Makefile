@@ -118,6 +118,10 @@ observability: build ## Ask a real Prometheus every query of the dashboards and 
 	@command -v prometheus >/dev/null || { test "$$(id -u)" = 0 && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends prometheus >/dev/null; } || { echo "make observability needs Prometheus: apt-get install prometheus"; exit 1; }
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 20m ./test/observability -observe
 
+.PHONY: writers
+writers: build ## One writer at a time with the durations that are shipped: paused leaders, wrong clocks, two releases
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 40m ./test/writer -shipped
+
 .PHONY: idle
 idle: build addons ## Count the writes of an operator with 100 idle graphs, then delete them under it
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/e2e -run TestManyGraphs -idle-graphs 100 -idle-for 60s

@@ -34,7 +34,7 @@ func TestNoAdmissionFailsWhileCertificatesRotate(t *testing.T) {
 			Direct: cluster, Secret: types.NamespacedName{Namespace: "lab", Name: "cert"}, Names: []string{"hook"},
 			Life: certificate.Life{Serving: time.Minute, Authority: 2 * time.Minute}, Clock: clock,
 		}
-		servers[i] = &Server{Address: "127.0.0.1:0", Certificate: replicas[i].Certificate, Clock: clock}
+		servers[i] = &Server{Address: "127.0.0.1:0", Certificate: replicas[i].Certificate, AnswerTimeout: 10 * time.Second, Clock: clock}
 		go servers[i].Start(t.Context())
 	}
 	replicas[0].Publish = func(_ context.Context, trusted []byte) error { published = append(published, trusted); return nil }

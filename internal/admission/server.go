@@ -31,7 +31,9 @@ type Server struct {
 	// Drain is how long requests are taken after the end was announced: so long
 	// does it take until nobody is sent here any more.
 	Drain time.Duration
-	Clock clock.WithTicker
+	// AnswerTimeout is how long the last requests may take after that.
+	AnswerTimeout time.Duration
+	Clock         clock.WithTicker
 
 	listening atomic.Pointer[net.TCPAddr]
 	leaving   atomic.Bool
@@ -77,7 +79,7 @@ func (s *Server) Start(ctx context.Context) error {
 
 func (s *Server) drain(ctx context.Context, server *http.Server) {
 	<-s.Clock.After(s.Drain)
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, s.AnswerTimeout)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
 		log.FromContext(ctx).Error(err, "end the webhook server")

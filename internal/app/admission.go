@@ -9,6 +9,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -44,13 +45,14 @@ func newKeeper(cfg config.Config) *certificate.Keeper {
 	}
 }
 
-// addAdmission keeps the certificate, and serves webhooks on every replica. What
-// it returns waits for the last request to be answered.
-func addAdmission(ctx context.Context, mgr manager.Manager, cfg config.Config, keeper *certificate.Keeper, counted *metric.Metrics) (finish func(), err error) {
+// addAdmission keeps the certificate, and serves webhooks on every replica, so what
+// it writes is written by those that do not lead, too. What it returns waits for
+// the last request to be answered.
+func addAdmission(ctx context.Context, mgr manager.Manager, cluster *rest.Config, cfg config.Config, keeper *certificate.Keeper, counted *metric.Metrics) (finish func(), err error) {
 	if keeper == nil {
 		return func() {}, nil
 	}
-	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+	direct, err := client.New(cluster, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, err
 	}
@@ -60,13 +62,14 @@ func addAdmission(ctx context.Context, mgr manager.Manager, cfg config.Config, k
 	}
 	self := whoami(ctx, direct)
 	server := &admission.Server{
-		Address:     cfg.Webhook.Address,
-		Certificate: keeper.Certificate,
-		HTTP2:       cfg.Server.HTTP2,
-		Scope:       cfg.Rules(),
-		Operator:    self,
-		Drain:       cfg.Webhook.Drain.Duration,
-		Clock:       clock.RealClock{},
+		Address:       cfg.Webhook.Address,
+		Certificate:   keeper.Certificate,
+		HTTP2:         cfg.Server.HTTP2,
+		Scope:         cfg.Rules(),
+		Operator:      self,
+		Drain:         cfg.Webhook.Drain.Duration,
+		AnswerTimeout: config.AnswerTimeout,
+		Clock:         clock.RealClock{},
 	}
 	runnables := []manager.Runnable{keeper, server}
 	if cfg.Webhook.Register {

@@ -4,8 +4,8 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
@@ -39,25 +39,31 @@ func Run(ctx context.Context, cfg config.Config, cluster *rest.Config) error {
 	}
 	defer flush(tracer)
 	keeper := newKeeper(cfg)
-	mgr, err := newManager(cfg, cluster, keeper, counted.Transport, tracing.Transport)
+	cluster = connection(cfg, cluster, counted.Transport, tracing.Transport)
+	scope, err := newScope(cfg, cluster)
 	if err != nil {
 		return err
 	}
-	p := &parts{Manager: mgr, config: cfg, metrics: counted, tracer: tracer, lines: &queue.Lines{}, watchdog: newWatchdog(cfg.Controller)}
+	mgr, err := newManager(cfg, cluster, scope, keeper)
+	if err != nil {
+		return err
+	}
+	p := &parts{Manager: mgr, config: cfg, metrics: counted, tracer: tracer, lines: &queue.Lines{}, scope: scope, watchdog: newWatchdog(cfg.Controller)}
 	if err := p.addControllers(ctx); err != nil {
 		return err
 	}
 	if err := addProbes(ctx, mgr, p.watchdog); err != nil {
 		return err
 	}
-	finish, err := addAdmission(ctx, mgr, cfg, keeper, counted)
+	finish, err := addAdmission(ctx, mgr, cluster, cfg, keeper, counted)
 	if err != nil {
 		return err
 	}
 	defer finish()
 	work, end := drained(ctx, mgr, p.lines, cfg.Shutdown.Drain.Duration)
 	defer end()
-	return mgr.Start(work)
+	scope.bound(work, cfg.Shutdown.Grace.Duration)
+	return errors.Join(mgr.Start(work), scope.release(ctx))
 }
 
 func newTracer(ctx context.Context, cfg config.Tracing) (*tracing.Tracer, error) {
@@ -70,21 +76,30 @@ func newTracer(ctx context.Context, cfg config.Tracing) (*tracing.Tracer, error)
 // flush sends the last traces, without holding up the end for a collector that
 // is gone.
 func flush(tracer *tracing.Tracer) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), config.FlushTimeout)
 	defer cancel()
 	if err := tracer.Stop(ctx); err != nil {
 		ctrl.Log.Error(err, "send the last traces")
 	}
 }
 
-func newManager(cfg config.Config, cluster *rest.Config, keeper *certificate.Keeper, around ...transport.WrapperFunc) (manager.Manager, error) {
+// connection is how the operator talks to the API server.
+func connection(cfg config.Config, cluster *rest.Config, around ...transport.WrapperFunc) *rest.Config {
 	cluster = rest.CopyConfig(cluster)
 	cluster.QPS, cluster.Burst = cfg.Controller.QPS, cfg.Controller.Burst
 	cluster.UserAgent = apply.FieldManager
 	for _, wrap := range around {
 		cluster.Wrap(wrap)
 	}
-	mgr, err := ctrl.NewManager(cluster, manager.Options{
+	return cluster
+}
+
+// newManager makes what runs the controllers. What they write goes through the
+// scope's writer.
+func newManager(cfg config.Config, cluster *rest.Config, scope *scope, keeper *certificate.Keeper) (manager.Manager, error) {
+	guarded := rest.CopyConfig(cluster)
+	guarded.Wrap(scope.writer.Transport)
+	options := manager.Options{
 		Scheme:                        scheme.New(),
 		Cache:                         stores(cfg),
 		Metrics:                       metricsServer(cfg, keeper),
@@ -92,17 +107,21 @@ func newManager(cfg config.Config, cluster *rest.Config, keeper *certificate.Kee
 		PprofBindAddress:              cfg.Server.ProfileAddress,
 		LeaderElection:                cfg.Leader.Enabled,
 		LeaderElectionID:              cfg.Leader.ID,
-		LeaderElectionNamespace:       cfg.Leader.Namespace,
 		LeaderElectionReleaseOnCancel: cfg.Leader.ReleaseOnStop,
-		// Passes that have begun are waited for, and none takes longer.
-		GracefulShutdownTimeout: &cfg.Controller.Timeout.Duration,
+		// Passes that have begun are waited for until the scope ends them.
+		GracefulShutdownTimeout: new(cfg.Shutdown.Stop()),
 		LeaseDuration:           &cfg.Leader.LeaseDuration.Duration,
 		RenewDeadline:           &cfg.Leader.RenewDeadline.Duration,
 		RetryPeriod:             &cfg.Leader.RetryPeriod.Duration,
 		Controller:              controllerDefaults(cfg),
-	})
+	}
+	if scope.election != nil {
+		options.LeaderElectionResourceLockInterface = scope.election
+	}
+	mgr, err := ctrl.NewManager(guarded, options)
 	if err != nil {
 		return nil, fmt.Errorf("set up the manager: %w", err)
 	}
+	scope.report(mgr)
 	return mgr, nil
 }

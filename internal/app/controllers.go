@@ -37,6 +37,7 @@ var controllers = []func(context.Context, *parts) error{
 // parts are what controllers are made from.
 type parts struct {
 	manager.Manager
+	scope   *scope
 	config  config.Config
 	metrics *metric.Metrics
 	tracer  *tracing.Tracer

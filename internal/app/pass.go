@@ -26,7 +26,7 @@ import (
 // in line is the same for all.
 func (p *parts) controllerOf(kind client.Object) *ctrl.Builder {
 	backoff, workers, fairness := p.config.Controller.Queue, p.config.Controller.WorkersOf(nameOf(kind)), p.config.Controller.Fairness
-	return ctrl.NewControllerManagedBy(p).
+	b := ctrl.NewControllerManagedBy(p).
 		For(kind, builder.WithPredicates(intent())).
 		WithOptions(ctrlcontroller.Options{
 			// One more than a namespace may have, so that a namespace whose passes hang
@@ -45,13 +45,14 @@ func (p *parts) controllerOf(kind client.Object) *ctrl.Builder {
 				Demoted: func(namespace string) { p.metrics.Demoted(nameOf(kind), namespace) },
 			})),
 		})
+	return p.followScope(kind, b)
 }
 
 // guarded puts what all passes have in common around a reconciler.
 func (p *parts) guarded(kind client.Object, recorder events.EventRecorder, r reconcile.Reconciler) reconcile.Reconciler {
 	return p.watchdog.Watch(nameOf(kind), p.config.Controller.WorkersOf(nameOf(kind)), p.gate(kind, &controller.Guard{
 		Kind: nameOf(kind), Do: r,
-		Covers:  p.config.Covers,
+		Covers: p.config.Covers, While: p.scope.writer.While,
 		Metrics: p.metrics, Tracer: p.tracer, Causes: p.causesOf(kind),
 		Retries: &controller.Retries{
 			Max: p.config.Controller.Queue.MaxRetries, Object: kind, Condition: wellBeing[nameOf(kind)],

@@ -2,50 +2,206 @@ package app
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/leaderelection"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/guard"
+	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/tenancy"
 	"github.com/dynamo-operator/dynamo-operator/internal/version"
 )
 
-// addTenancy claims the namespaces of an operator that has some.
-func addTenancy(_ context.Context, p *parts) error {
-	if p.config.ClusterWide() || !p.config.Tenancy.Claim {
-		return nil
-	}
-	direct, err := client.New(p.GetConfig(), client.Options{Scheme: p.GetScheme(), Mapper: p.GetRESTMapper(), HTTPClient: p.GetHTTPClient()})
-	if err != nil {
-		return err
-	}
-	return p.Add(&tenancy.Holder{
-		Direct: direct, Namespaces: p.config.Namespaces,
-		Identity: "namespace-restricted-operator-" + version.Short(),
-		Duration: p.config.Tenancy.Duration.Duration, Renew: p.config.Tenancy.Renew.Duration,
-		Clock: clock.RealClock{},
-	})
+// scope is what the operator may write to, and when: as the leader of its replicas,
+// as the one operator for the cluster or for its namespaces.
+type scope struct {
+	config   config.Config
+	writer   *tenancy.Writer
+	election *tenancy.Election // nil without replicas
+	lock     *resourcelock.LeaseLock
+	claims   *tenancy.Claims
+	view     *tenancy.View // nil for an operator of single namespaces
+	// wake has all objects of a kind in a namespace looked at, for each controller.
+	mu   sync.Mutex
+	wake []func(ctx context.Context, namespace string)
 }
 
-// claims reports whether the operator has to ask whose a namespace is.
-func (p *parts) claims() bool { return p.config.ClusterWide() && p.config.Tenancy.Claim }
-
-// gate has a reconciler of a kind work only in namespaces that are ours.
-func (p *parts) gate(kind client.Object, next reconcile.Reconciler) reconcile.Reconciler {
-	if !p.claims() || conditionsOf(kind) == nil {
-		return next
+// newScope makes the Leases, which are written past the writer.
+func newScope(cfg config.Config, cluster *rest.Config) (*scope, error) {
+	s := &scope{config: cfg, writer: &tenancy.Writer{}, claims: &tenancy.Claims{}}
+	electedBy := ""
+	if uid := os.Getenv("POD_UID"); uid != "" {
+		electedBy = "pod " + uid // its containers of one name run one after the other
 	}
+	if cfg.Leader.Enabled {
+		if err := s.elect(cluster); err != nil {
+			return nil, err
+		}
+		electedBy = "lease " + s.lock.Describe()
+	}
+	if !cfg.Tenancy.Claim {
+		return s, nil
+	}
+	direct, err := client.New(cluster, client.Options{Scheme: scheme.New()})
+	if err != nil {
+		return nil, err
+	}
+	identity, err := newIdentity(cfg, electedBy)
+	if err != nil {
+		return nil, err
+	}
+	s.claims.Holders = s.holders(direct, identity)
+	s.writer.Permits = append(s.writer.Permits, s.claims.Left)
+	s.writer.Terms = append(s.writer.Terms, s.claims.Term)
+	if cfg.ClusterWide() {
+		s.view = &tenancy.View{Direct: direct, Clock: guard.Clock()}
+		s.writer.Permits = append(s.writer.Permits, s.view.Left)
+	}
+	return s, nil
+}
+
+// elect makes the Lease of the leader election.
+func (s *scope) elect(cluster *rest.Config) error {
+	leader := s.config.Leader
+	lock, err := leaderelection.NewResourceLock(cluster, nobody{}, leaderelection.Options{
+		LeaderElection: true, LeaderElectionID: leader.ID, LeaderElectionNamespace: leader.Namespace, RenewDeadline: leader.RenewDeadline.Duration,
+	})
+	if err != nil {
+		return fmt.Errorf("set up leader election: %w", err)
+	}
+	lease, ok := lock.(*resourcelock.LeaseLock)
+	if !ok {
+		return fmt.Errorf("leader election is by a %T, want a Lease", lock)
+	}
+	term := &tenancy.Term{Lease: lock.Describe(), Deadline: leader.RenewDeadline.Duration, Clock: clock.RealClock{}}
+	s.lock, s.election = lease, &tenancy.Election{Interface: lock, Term: term, Close: s.close}
+	s.writer.Permits = append(s.writer.Permits, func(context.Context, string) (time.Duration, error) { return term.Left() })
+	s.writer.Terms = append(s.writer.Terms, func(string) context.Context { return term.Context() })
+	return nil
+}
+
+// nobody records no events: the manager does, once it is there.
+type nobody struct{}
+
+func (nobody) GetEventRecorderFor(string) record.EventRecorder { return nil }
+func (nobody) GetEventRecorder(string) recorder.EventRecorder  { return nil }
+
+// newIdentity is who we are on the Leases.
+func newIdentity(cfg config.Config, electedBy string) (tenancy.Identity, error) {
+	if tenancy.GuardIdentity.Off() {
+		return tenancy.Identity{Holder: "namespace-restricted-operator-" + version.Short()}, nil
+	}
+	name := cfg.Webhook.Pod
+	if name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return tenancy.Identity{}, fmt.Errorf("name the holder of Leases: %w", err)
+		}
+		name = host
+	}
+	return tenancy.NewIdentity(config.OwnNamespace(), name, electedBy), nil
+}
+
+// holders are one for each namespace, or one for the cluster.
+func (s *scope) holders(direct client.Client, identity tenancy.Identity) map[string]*tenancy.Holder {
+	t := s.config.Tenancy
+	times := tenancy.Times{Duration: t.Duration.Duration, Renew: t.Renew.Duration, Retry: min(t.Renew.Duration, 2*time.Second)}
+	holder := func(namespace string, lease types.NamespacedName, times tenancy.Times) *tenancy.Holder {
+		return &tenancy.Holder{
+			Direct: direct, Lease: lease, Identity: identity, Times: times, Clock: guard.Clock(),
+			Begin: func() { s.wakeAll(context.Background(), namespace) },
+		}
+	}
+	all := map[string]*tenancy.Holder{}
+	if s.config.ClusterWide() {
+		if !tenancy.GuardCluster.Off() {
+			all[""] = holder("", types.NamespacedName{Namespace: t.ClusterNamespace, Name: tenancy.ClusterLeaseName}, times)
+		}
+		return all
+	}
+	times.HandOver = tenancy.HandOver
+	for _, namespace := range s.config.Namespaces {
+		all[namespace] = holder(namespace, types.NamespacedName{Namespace: namespace, Name: tenancy.LeaseName}, times)
+	}
+	return all
+}
+
+// report tells of the scope: by events about the election and by readiness.
+func (s *scope) report(mgr manager.Manager) {
+	if s.lock != nil {
+		s.lock.LockConfig.EventRecorder = mgr.GetEventRecorderFor(s.lock.Identity()) //nolint:staticcheck // the election knows no other
+	}
+}
+
+// bound ends passes that are still under way a while after the operator was told to
+// end. Until then only a lost Lease ends them.
+func (s *scope) bound(work context.Context, grace time.Duration) {
+	late, end := context.WithCancelCause(context.Background())
+	context.AfterFunc(work, func() {
+		time.AfterFunc(grace, func() { end(fmt.Errorf("the operator ends and has waited %s for its passes", grace)) })
+	})
+	s.writer.Terms = append(s.writer.Terms, func(string) context.Context { return late })
+}
+
+// close lets nothing be written any more.
+func (s *scope) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, config.ReleaseTimeout)
+	defer cancel()
+	return s.writer.Close(ctx)
+}
+
+// release gives the Leases back when all work has ended, so that others can go on at
+// once. If it has not they wait.
+func (s *scope) release(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), config.ReleaseTimeout)
+	defer cancel()
+	if err := s.writer.Close(ctx); err != nil {
+		return err
+	}
+	return s.claims.Release(ctx)
+}
+
+// addTenancy holds the operator's Leases.
+func addTenancy(_ context.Context, p *parts) error {
+	if len(p.scope.claims.Holders) == 0 {
+		return nil
+	}
+	err := p.AddReadyzCheck("scope", func(*http.Request) error { return p.scope.claims.Idle() })
+	return errors.Join(err, p.Add(p.scope.claims))
+}
+
+// gate has a reconciler of a kind work only on what is ours to write.
+func (p *parts) gate(kind client.Object, next reconcile.Reconciler) reconcile.Reconciler {
 	return &tenancy.Gate{
-		Client: p.GetClient(), Covers: p.config.Covers, Clock: clock.RealClock{}, Next: next,
+		Client: p.GetClient(), Writer: p.scope.writer, View: p.scope.view, Covers: p.config.Covers, Clock: guard.Clock(), Next: next,
 		Kind: func() (client.Object, *[]metav1.Condition) {
 			object := kind.DeepCopyObject().(client.Object)
 			return object, conditionsOf(object)
@@ -53,18 +209,81 @@ func (p *parts) gate(kind client.Object, next reconcile.Reconciler) reconcile.Re
 	}
 }
 
-// followClaims wakes the objects of a namespace whose owner changes.
-func (p *parts) followClaims(w *watched, b *builder.Builder) *builder.Builder {
-	if !p.claims() {
+// followScope wakes the objects of a kind whose writer changes.
+func (p *parts) followScope(kind client.Object, b *builder.Builder) *builder.Builder {
+	list := p.listOf(kind)
+	b = b.WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		p.scope.onWake(func(ctx context.Context, namespace string) {
+			objects, err := objectsOf(ctx, p.GetClient(), list, client.InNamespace(namespace))
+			if err != nil {
+				p.GetLogger().Error(err, "cannot wake objects", "kind", nameOf(kind), "namespace", namespace)
+			}
+			for _, object := range objects {
+				later(queue, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
+			}
+		})
+		return nil
+	}))
+	if p.scope.view == nil {
 		return b
 	}
-	return b.Watches(&coordinationv1.Lease{}, w.neighbours(p.GetClient()), builder.WithPredicates(predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			was, is := tenancy.Read(e.ObjectOld.(*coordinationv1.Lease)), tenancy.Read(e.ObjectNew.(*coordinationv1.Lease))
-			renewed := e.ObjectNew.(*coordinationv1.Lease).Spec.RenewTime
-			return was.Holder != is.Holder || renewed == nil || !was.Live(renewed.Time)
+	return b.Watches(&coordinationv1.Lease{}, sameNamespace(p.GetClient(), list), builder.WithPredicates(p.scope.changesHands()))
+}
+
+// later queues an object as the first list does: behind what users just did.
+func later(queue workqueue.TypedRateLimitingInterface[reconcile.Request], request reconcile.Request) {
+	if q, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
+		q.AddWithOpts(priorityqueue.AddOpts{Priority: new(handler.LowPriority)}, request)
+		return
+	}
+	queue.Add(request)
+}
+
+// listOf is an empty list of a kind.
+func (p *parts) listOf(kind client.Object) client.ObjectList {
+	gvk, err := apiutil.GVKForObject(kind, p.GetScheme())
+	if err == nil {
+		gvk.Kind += "List"
+		if list, err := p.GetScheme().New(gvk); err == nil {
+			return list.(client.ObjectList)
+		}
+	}
+	panic(fmt.Sprintf("%T has no list in the scheme: %v", kind, err)) // a mistake in the program
+}
+
+// changesHands lets Leases through that are another's from now on. What is known of
+// them is noted first, so that who is woken finds it.
+func (s *scope) changesHands() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool {
+			s.view.Observe(e.Object.(*coordinationv1.Lease))
+			return true
 		},
-	}))
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			was, is := e.ObjectOld.(*coordinationv1.Lease), e.ObjectNew.(*coordinationv1.Lease)
+			s.view.Observe(is)
+			return tenancy.Read(is).Follows(tenancy.Read(was))
+		},
+		DeleteFunc: func(e event.DeleteEvent) bool {
+			s.view.Forget(e.Object.(*coordinationv1.Lease))
+			return true
+		},
+	}
+}
+
+func (s *scope) onWake(wake func(ctx context.Context, namespace string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wake = append(s.wake, wake)
+}
+
+// wakeAll has everything in a namespace looked at; everywhere if it is empty.
+func (s *scope) wakeAll(ctx context.Context, namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, wake := range s.wake {
+		wake(ctx, namespace)
+	}
 }
 
 // claimStore holds the Leases of tenancy alone: nodes have one each.

@@ -45,7 +45,6 @@ func watch(p *parts, kind observe.Child, children []observe.Child, recorder even
 	w := &watched{kind: kind.Object, kindList: kind.List, children: children, wake: make(chan event.GenericEvent)}
 	b := p.controllerOf(kind.Object).
 		WatchesRawSource(source.Channel(w.wake, p.leisurely(kind.Object, &handler.EnqueueRequestForObject{})))
-	b = p.followClaims(w, b)
 	// A pull secret that comes or goes, or is for other registries than before,
 	// concerns every pod of its namespace.
 	b = b.Watches(&corev1.Secret{}, p.gathered(kind.Object, w.neighbours(p.GetClient())), builder.WithPredicates(told()))
@@ -63,9 +62,14 @@ func watch(p *parts, kind observe.Child, children []observe.Child, recorder even
 // neighbours wakes every object of the controller's kind in the namespace of
 // what changed; all of them if that has none.
 func (w *watched) neighbours(reader client.Reader) handler.EventHandler {
+	return sameNamespace(reader, w.kindList)
+}
+
+// sameNamespace wakes every object of a kind in the namespace of what changed.
+func sameNamespace(reader client.Reader, kind client.ObjectList) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, changed client.Object) []reconcile.Request {
 		var requests []reconcile.Request
-		list, err := w.list(ctx, reader, client.InNamespace(changed.GetNamespace()))
+		list, err := objectsOf(ctx, reader, kind, client.InNamespace(changed.GetNamespace()))
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "cannot wake those that a change concerns", "changed", client.ObjectKeyFromObject(changed))
 		}
@@ -78,7 +82,12 @@ func (w *watched) neighbours(reader client.Reader) handler.EventHandler {
 
 // list reads the objects of the controller's kind.
 func (w *watched) list(ctx context.Context, reader client.Reader, options ...client.ListOption) ([]client.Object, error) {
-	list := w.kindList.DeepCopyObject().(client.ObjectList)
+	return objectsOf(ctx, reader, w.kindList, options...)
+}
+
+// objectsOf reads the objects of a kind.
+func objectsOf(ctx context.Context, reader client.Reader, kind client.ObjectList, options ...client.ListOption) ([]client.Object, error) {
+	list := kind.DeepCopyObject().(client.ObjectList)
 	if err := reader.List(ctx, list, options...); err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ type Leader struct {
 func defaultLeader() Leader {
 	return Leader{
 		ID:            "dynamo.nvidia.com",
-		Namespace:     ownNamespace(),
+		Namespace:     OwnNamespace(),
 		LeaseDuration: metav1.Duration{Duration: 15 * time.Second},
 		RenewDeadline: metav1.Duration{Duration: 10 * time.Second},
 		RetryPeriod:   metav1.Duration{Duration: time.Second},
@@ -60,12 +60,38 @@ func (l Leader) validate(at *field.Path) field.ErrorList {
 type Shutdown struct {
 	// Drain is how long what is queued is still worked off.
 	Drain metav1.Duration `json:"drain,omitzero"`
+	// Grace is how long passes that have begun are waited for after that.
+	Grace metav1.Duration `json:"grace,omitzero"`
 }
 
+// What has a limit of its own at the end.
+const (
+	// AnswerTimeout is for the last requests of the API server to webhooks.
+	AnswerTimeout = 5 * time.Second
+	// ReleaseTimeout is for giving Leases back.
+	ReleaseTimeout = 3 * time.Second
+	// FlushTimeout is for the last traces.
+	FlushTimeout = 2 * time.Second
+)
+
 func defaultShutdown() Shutdown {
-	return Shutdown{Drain: metav1.Duration{Duration: 5 * time.Second}}
+	return Shutdown{Drain: metav1.Duration{Duration: 5 * time.Second}, Grace: metav1.Duration{Duration: 10 * time.Second}}
+}
+
+// Stop is how long the manager waits for all that it runs: passes end when their
+// grace does, and a moment later they are gone.
+func (s Shutdown) Stop() time.Duration { return s.Grace.Duration + time.Second }
+
+// Longest is how long the operator takes from SIGTERM to its end at most. The pod's
+// terminationGracePeriodSeconds has to be more.
+func (c Config) Longest() time.Duration {
+	stop := c.Shutdown.Stop() + 2*ReleaseTimeout
+	if c.Webhook.Enabled {
+		stop = max(stop, c.Webhook.Drain.Duration+AnswerTimeout)
+	}
+	return c.Shutdown.Drain.Duration + stop + FlushTimeout
 }
 
 func (s Shutdown) validate(at *field.Path) field.ErrorList {
-	return atLeast(at.Child("drain"), s.Drain, 0)
+	return append(atLeast(at.Child("drain"), s.Drain, 0), atLeast(at.Child("grace"), s.Grace, 0)...)
 }

@@ -44,7 +44,7 @@ func defaultWebhook() Webhook {
 	return Webhook{
 		Address: listen("9443"), Register: true,
 		Configuration: "dynamo-operator-validating",
-		Service:       "dynamo-operator-webhook-service", Namespace: ownNamespace(),
+		Service:       "dynamo-operator-webhook-service", Namespace: OwnNamespace(),
 		FailurePolicy: "Ignore", TimeoutSeconds: 10,
 		Drain: metav1.Duration{Duration: 5 * time.Second}, Pod: os.Getenv("POD_NAME"),
 	}
@@ -54,8 +54,8 @@ func defaultWebhook() Webhook {
 // otherwise.
 const SystemNamespace = "dynamo-system"
 
-// ownNamespace is where the operator runs, if its pod was told.
-func ownNamespace() string { return os.Getenv("POD_NAMESPACE") }
+// OwnNamespace is where the operator runs, if its pod was told.
+func OwnNamespace() string { return os.Getenv("POD_NAMESPACE") }
 
 func (w Webhook) validate(at *field.Path) field.ErrorList {
 	if !w.Enabled {

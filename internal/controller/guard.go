@@ -22,7 +22,10 @@ type Guard struct {
 	Kind string
 	Do   reconcile.Reconciler
 	// Covers tells which namespaces are ours to look after.
-	Covers  func(namespace string) bool
+	Covers func(namespace string) bool
+	// While is a context that ends, with a cause, when the namespace is no longer
+	// ours to write to, or the operator has waited for its end for long enough.
+	While   func(ctx context.Context, namespace string) (context.Context, context.CancelFunc)
 	Metrics *metric.Metrics
 	Tracer  *tracing.Tracer
 	Causes  *queue.Causes
@@ -47,18 +50,20 @@ func (g *Guard) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	return result, err
 }
 
-// pass makes a pass that cannot take the operator down, and that the operator
-// does not take down with it: once begun it ends by itself or by its deadline,
-// so that nothing is left half done.
+// pass makes a pass that cannot take the operator down, and that an operator which
+// is told to end does not take down with it at once, so that nothing is left half
+// done: once begun it ends by itself, by its deadline, by the end of the grace
+// period, or because somebody else is to write.
 func (g *Guard) pass(outer context.Context, request reconcile.Request) (result reconcile.Result, err error) {
 	if outer.Err() != nil {
 		return reconcile.Result{}, context.Cause(outer)
 	}
-	ctx, cancel := context.WithoutCancel(outer), context.CancelFunc(func() {})
+	ctx, cancel := g.While(context.WithoutCancel(outer), request.Namespace)
+	defer cancel()
 	if deadline, limited := outer.Deadline(); limited {
 		ctx, cancel = context.WithDeadline(ctx, deadline)
+		defer cancel()
 	}
-	defer cancel()
 	defer func() {
 		if r := recover(); r != nil {
 			log.FromContext(ctx).Error(nil, "a pass panicked", "panic", r, "stack", string(debug.Stack()))
@@ -66,8 +71,10 @@ func (g *Guard) pass(outer context.Context, request reconcile.Request) (result r
 		}
 	}()
 	result, err = g.Do.Reconcile(ctx, request)
-	if cause := context.Cause(outer); err != nil && ctx.Err() != nil && cause != nil && !errors.Is(err, cause) {
-		err = fmt.Errorf("%w: %w", cause, err)
+	for _, of := range []context.Context{outer, ctx} {
+		if cause := context.Cause(of); err != nil && ctx.Err() != nil && cause != nil && !errors.Is(err, cause) {
+			err = fmt.Errorf("%w: %w", cause, err)
+		}
 	}
 	return result, err
 }

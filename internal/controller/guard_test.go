@@ -39,7 +39,10 @@ func guard(t *testing.T, limit int, do reconcile.Func) (*Guard, *events.FakeReco
 	recorder := events.NewFakeRecorder(10)
 	return &Guard{
 		Kind: v1alpha1.KindDynamoGraphDeployment, Do: do,
-		Covers:  func(namespace string) bool { return namespace == "a" },
+		Covers: func(namespace string) bool { return namespace == "a" },
+		While: func(ctx context.Context, _ string) (context.Context, context.CancelFunc) {
+			return context.WithCancel(ctx)
+		},
 		Metrics: counted, Tracer: tracing.Off(),
 		Retries: &Retries{
 			Max: limit, Object: &v1alpha1.DynamoGraphDeployment{}, Condition: v1alpha1.ConditionReady,
@@ -68,6 +71,25 @@ func TestAPassThatHasBegunOutlivesTheOperator(t *testing.T) {
 	}
 	if _, err := g.Reconcile(operator, request); !errors.Is(err, context.Canceled) || passes != 1 {
 		t.Errorf("a pass that begins afterwards ended with %v", err)
+	}
+}
+
+func TestAPassEndsAtOnceWhenSomebodyElseIsToWrite(t *testing.T) {
+	lost := errors.New("lease lost")
+	g, _ := guard(t, 0, func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+		<-ctx.Done()
+		return reconcile.Result{}, ctx.Err()
+	})
+	g.While = func(ctx context.Context, namespace string) (context.Context, context.CancelFunc) {
+		if namespace != "a" {
+			t.Errorf("namespace %q", namespace)
+		}
+		ctx, cancel := context.WithCancelCause(ctx)
+		cancel(lost)
+		return ctx, func() { cancel(nil) }
+	}
+	if _, err := g.Reconcile(t.Context(), request); !errors.Is(err, lost) {
+		t.Errorf("error %v, want why it ended", err)
 	}
 }
 

@@ -35,7 +35,7 @@ func Operator() ([]*unstructured.Unstructured, error) {
 
 func rank(object *unstructured.Unstructured) int {
 	switch object.GetKind() {
-	case "Namespace":
+	case "Namespace", "Lease": // a Lease goes when nobody has the right to make it again
 		return 0
 	case "Deployment":
 		return 2

@@ -30,7 +30,7 @@ func TestValuesOfTheOriginalChart(t *testing.T) {
 		{"dynamo-operator: {controllerManager: {tolerations: [{operator: Exists}]}}", ""},
 		{"dynamo-operator: {controllerManager: {affinity: {nodeAffinity: {}}}}", ""},
 		{"dynamo-operator: {controllerManager: {leaderElection: {id: dynamo.nvidia.com, namespace: kube-system}}}", ""},
-		{"dynamo-operator: {controllerManager: {leaderElection: {id: mine}}}", "share one lease"},
+		{"dynamo-operator: {controllerManager: {leaderElection: {id: mine}}}", "find each other by one name"},
 		{"dynamo-operator: {controllerManager: {manager: {image: {repository: r, tag: t, pullPolicy: Always}}}}", ""},
 		{"dynamo-operator: {controllerManager: {manager: {args: ['--log-format=text']}}}", ""},
 		{"dynamo-operator: {controllerManager: {manager: {resources: {limits: {cpu: 1}}}}}", ""},

@@ -42,6 +42,16 @@ control-plane: controller-manager
 {{- default .Release.Namespace (index .Values "dynamo-operator").namespaceRestriction.targetNamespace -}}
 {{- end -}}
 
+{{/* The Lease by which the replicas of this release elect a leader. An operator of one
+     namespace may share its own with others. */}}
+{{- define "dynamo.election" -}}
+{{- $op := index .Values "dynamo-operator" -}}
+{{- if $op.controllerManager.leaderElection.id -}}{{ $op.controllerManager.leaderElection.id }}
+{{- else if $op.namespaceRestriction.enabled -}}{{ include "dynamo.fullname" . }}
+{{- else -}}dynamo.nvidia.com
+{{- end -}}
+{{- end -}}
+
 {{- define "dynamo.nats" -}}
 {{- $op := index .Values "dynamo-operator" -}}
 {{- $op.natsAddr -}}

@@ -37,6 +37,7 @@ func Command() *cobra.Command {
 				what string
 				do   func(context.Context) error
 			}{
+				{"no other operator for all namespaces", i.Alone},
 				{"definitions of the API", i.Definitions},
 				{"operator and its rights", i.Operator},
 				{"operator is ready", i.Ready},

@@ -29,6 +29,7 @@ type Entry struct {
 		Username string `json:"username"`
 	} `json:"user"`
 	UserAgent string `json:"userAgent"`
+	URI       string `json:"requestURI"`
 	Verb      string `json:"verb"`
 	Ref       struct {
 		Namespace   string `json:"namespace"`

@@ -41,7 +41,7 @@ func Shipped() ([]Holder, error) {
 		account string
 		roles   []string
 	}{
-		{installation.Namespace + ":dynamo-operator-controller-manager", []string{"manager", "manager-cluster", "webhook", "leader-election"}},
+		{installation.Namespace + ":dynamo-operator-controller-manager", []string{"manager", "manager-cluster", "webhook", "leader-election", "cluster-scope"}},
 		{installation.Namespace + ":" + Team, []string{"manager", "namespace-scope"}},
 		{"*:planner-serviceaccount", []string{"planner"}},
 		{"*:epp-serviceaccount", []string{"epp"}},
