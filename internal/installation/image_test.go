@@ -54,9 +54,9 @@ func TestEveryImageOfAnInstallation(t *testing.T) {
 		registry, image string
 		want            []string
 	}{
-		"those of this build":                        {"", "", []string{"dynamo-profiler:dev", "dynamo-operator:dev"}},
-		"those of this build in a registry":          {"registry.example/team", "", []string{"registry.example/team/dynamo-profiler:dev", "registry.example/team/dynamo-operator:dev"}},
-		"the profiler beside the operator":           {"", "registry.example/team/dynamo-operator:v2", []string{"registry.example/team/dynamo-profiler:v2", "registry.example/team/dynamo-operator:v2"}},
+		"those of this build":                          {"", "", []string{"dynamo-profiler:dev", "dynamo-operator:dev"}},
+		"those of this build in a registry":            {"registry.example/team", "", []string{"registry.example/team/dynamo-profiler:dev", "registry.example/team/dynamo-operator:dev"}},
+		"the profiler beside the operator":             {"", "registry.example/team/dynamo-operator:v2", []string{"registry.example/team/dynamo-profiler:v2", "registry.example/team/dynamo-operator:v2"}},
 		"an operator of another name stands by itself": {"", "registry.example/op:v2", []string{"dynamo-profiler:dev", "registry.example/op:v2"}},
 	} {
 		i, err := ImagesFrom(c.registry, c.image)
