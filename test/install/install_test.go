@@ -97,7 +97,13 @@ func annotate(ctx context.Context, t *testing.T, cluster *playground.Cluster, te
 		}
 		var first []*unstructured.Unstructured
 		for _, object := range shipped {
-			if object.GetKind() == "Namespace" || object.GetKind() == "Deployment" {
+			switch object.GetKind() {
+			case "Deployment": // no pods until it is installed
+				if err := unstructured.SetNestedField(object.Object, int64(0), "spec", "replicas"); err != nil {
+					t.Fatal(err)
+				}
+				first = append(first, object)
+			case "Namespace":
 				first = append(first, object)
 			}
 		}
