@@ -7,14 +7,14 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG PROGRAM=dynamo-operator
-# BuildKit says which, and a default would hide it; a Docker without BuildKit
-# builds for the machine that it runs on.
+# BuildKit says which; a default would hide that. The program is built where the
+# build runs, for where the image is to run, and never emulated.
 ARG TARGETARCH
 ARG VERSION=dev
 ARG COMMIT=unknown
 ARG DATE=1970-01-01
 ARG LDFLAGS="-s -w"
-RUN go run ./hack/images --unpack --out /out --programs "$PROGRAM" --platforms "linux/${TARGETARCH:-$(go env GOARCH)}" \
+RUN go run ./hack/images --unpack --out /out --programs "$PROGRAM" --platforms "linux/$TARGETARCH" \
     --version "$VERSION" --commit "$COMMIT" --date "$DATE" --ldflags "$LDFLAGS"
 
 FROM scratch AS image

@@ -152,7 +152,7 @@ func TestDockerBuildsForThePlatformAskedFor(t *testing.T) {
 		t.Error("a variable of BuildKit is declared before the first stage, where it has no effect")
 	}
 	build := found["build"]
-	if !slices.Contains(build.all("ARG"), "TARGETARCH") || !strings.Contains(strings.Join(build.all("RUN"), " "), `--platforms "linux/${TARGETARCH:-`) {
+	if !slices.Contains(build.all("ARG"), "TARGETARCH") || !strings.Contains(strings.Join(build.all("RUN"), " "), `--platforms "linux/$TARGETARCH"`) {
 		t.Error("the program is not built for TARGETARCH")
 	}
 }

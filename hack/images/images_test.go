@@ -59,6 +59,16 @@ func archive(t *testing.T, files []file) (string, []byte) {
 	return digest, text
 }
 
+// TestAPlatformIsWhole because a builder that does not say TARGETARCH would have
+// half of one.
+func TestAPlatformIsWhole(t *testing.T) {
+	for _, text := range []string{"linux/", "/arm64", "linux", ""} {
+		if _, err := parsePlatform(text); err == nil {
+			t.Errorf("%q is a platform", text)
+		}
+	}
+}
+
 func TestSameFilesGiveTheSameBytes(t *testing.T) {
 	first, one := archive(t, sample)
 	second, two := archive(t, sample)
