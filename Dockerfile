@@ -1,13 +1,15 @@
 # For those who build with Docker; `make images` needs none. Both take the files of
 # an image from hack/images: one static program, a name for its user, its bill of
-# materials; no shell, not root. A target for each program, the operator by default.
-FROM golang:1.26 AS build
+# materials, other names of the mock engine; no shell, not root. A target for each program, the operator by default.
+FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG PROGRAM=dynamo-operator
-ARG TARGETARCH=amd64
+# BuildKit says which; a default would hide that. The program is built where the
+# build runs, for where the image is to run, and never emulated.
+ARG TARGETARCH
 ARG VERSION=dev
 ARG COMMIT=unknown
 ARG DATE=1970-01-01
@@ -20,7 +22,6 @@ ARG VERSION=dev
 ARG COMMIT=unknown
 ARG DATE=1970-01-01
 COPY --from=build /out/ /
-ENV PATH=/
 WORKDIR /
 USER 65532:65532
 LABEL org.opencontainers.image.version=$VERSION
@@ -33,12 +34,17 @@ LABEL org.opencontainers.image.source=https://github.com/dynamo-operator/dynamo-
 # named there: build these with --target and --build-arg PROGRAM of one name.
 FROM image AS dynamo-mocker
 LABEL org.opencontainers.image.title=dynamo-mocker
+ENV PATH=/usr/local/bin:/usr/bin:/bin
+ENV HOME=/tmp
+ENV DYNAMO_CONTAINER_IMAGE=dynamo-mocker
 ENTRYPOINT ["/dynamo-mocker"]
 
 FROM image AS dynamo-profiler
 LABEL org.opencontainers.image.title=dynamo-profiler
+ENV PATH=/
 ENTRYPOINT ["/dynamo-profiler"]
 
 FROM image AS dynamo-operator
 LABEL org.opencontainers.image.title=dynamo-operator
+ENV PATH=/
 ENTRYPOINT ["/dynamo-operator"]

@@ -12,7 +12,10 @@ MODULE   := github.com/dynamo-operator/dynamo-operator
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT   ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 DATE     ?= $(shell git log -1 --format=%cs 2>/dev/null || echo unknown)
-LDFLAGS  := -s -w -X $(MODULE)/internal/version.version=$(VERSION) -X $(MODULE)/internal/version.commit=$(COMMIT) -X $(MODULE)/internal/version.date=$(DATE)
+# Where the images are, as host/path; empty if nodes have them by another way. With
+# VERSION it makes every name of an image, in programs, archives and registries.
+REGISTRY ?=
+LDFLAGS  := -s -w -X $(MODULE)/internal/version.version=$(VERSION) -X $(MODULE)/internal/version.registry=$(REGISTRY) -X $(MODULE)/internal/version.commit=$(COMMIT) -X $(MODULE)/internal/version.date=$(DATE)
 
 # The control plane's version is written down once, in its go.mod.
 KUBERNETES    := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' localcluster/go.mod)
@@ -27,29 +30,33 @@ help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: $(PROGRAMS:%=bin/%) bin/localcluster ## Build what the demo runs into bin/
+build: $(PROGRAMS:%=bin/%) bin/localcluster ## Build all programs into bin/
 
 # What only tests and --with need: the real LeaderWorkerSet controller, and the
 # definitions of other optional APIs.
 .PHONY: addons
-addons: bin/lws-controller bin/addons/.collected
+addons: bin/lws-controller bin/addons/.collected ## Build what localcluster up --with installs
 
-$(PROGRAMS:%=bin/%): bin/%: $(SOURCES)
-	@echo "building $@"
-	@go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/$*
+# One build for all of them: what they share is compiled once, and one is linked
+# while another is compiled. Meanwhile the modules of the local cluster are fetched.
+$(PROGRAMS:%=bin/%) &: $(SOURCES)
+	@echo "building $(PROGRAMS:%=bin/%)"
+	@mkdir -p bin
+	@{ test -e bin/localcluster || (cd localcluster && go list -deps ./cmd/localcluster); } >/dev/null 2>&1 & \
+	  hack/build.sh bin/ '$(LDFLAGS)' $(PROGRAMS:%=./cmd/%); wait
 
-# A cold build compiles Kubernetes: some minutes, once. Go's build cache keeps
-# it by version.
+# A cold build compiles Kubernetes, once: Go's build cache keeps it by version.
 bin/localcluster: $(CLUSTER)
 	@echo "building $@: Kubernetes $(KUBERNETES) from source; the first time takes about ten minutes on two cores"
 	@mkdir -p bin
-	@cd localcluster && go build -ldflags '$(CLUSTER_FLAGS)' -o ../$@ ./cmd/localcluster
+	@cd localcluster && ../hack/build.sh ../$@ '$(CLUSTER_FLAGS)' ./cmd/localcluster
 	@ln -sf localcluster bin/kubectl
 
 # The controller pins an older Kubernetes, so it is built from a module of its own.
 bin/lws-controller: localcluster/lws/go.mod
 	@echo "building $@"
-	@cd localcluster/lws && go build -ldflags '-s -w' -o ../../$@ sigs.k8s.io/lws/cmd
+	@mkdir -p bin
+	@cd localcluster/lws && ../../hack/build.sh ../../$@ '-s -w' sigs.k8s.io/lws/cmd
 
 bin/addons/.collected: localcluster/collect-manifests.sh localcluster/go.mod localcluster/lws/go.mod
 	@mkdir -p bin
@@ -183,13 +190,19 @@ lint: ## Vet, style and the direction of imports
 	@linter=$$(hack/tool.sh golangci-lint); $$linter run ./... && cd localcluster && $$linter run --config ../.golangci.yaml ./...
 
 # Static programs for two platforms as OCI archives: no Docker, same bytes each time.
+IMAGES = go run ./hack/images --out dist/images --registry '$(REGISTRY)' --version '$(VERSION)' --commit '$(COMMIT)' --date '$(DATE)' --ldflags '$(LDFLAGS)'
+
 .PHONY: images
-images: ## Write the images as OCI archives into dist/images
-	@go run ./hack/images --out dist/images --version '$(VERSION)' --commit '$(COMMIT)' --date '$(DATE)' --ldflags '$(LDFLAGS)'
+images: ## Write the images as OCI archives into dist/images (REGISTRY=host/path names them)
+	@$(IMAGES)
+
+.PHONY: push
+push: ## Write the images and push them, without Docker (REGISTRY=host/path, credentials as docker login keeps them)
+	@$(IMAGES) --push
 
 KUBECTL ?= bin/kubectl
 PROGRAM ?= dynamo-operator
-IMAGE   ?= $(PROGRAM):$(VERSION)
+IMAGE   ?= $(if $(REGISTRY),$(REGISTRY)/)$(PROGRAM):$(VERSION)
 
 .PHONY: run
 run: build ## Run the operator here, against the cluster of KUBECONFIG
@@ -204,7 +217,7 @@ uninstall: build ## Remove the definitions, and with them every graph
 	$(KUBECTL) delete --ignore-not-found -k config/crd
 
 .PHONY: deploy
-deploy: build ## Install definitions and operator (IMAGE=...)
+deploy: build ## Install definitions and operator, with the images of REGISTRY and VERSION or those beside IMAGE
 	bin/kubectl-dynamo install --image $(IMAGE)
 
 .PHONY: undeploy
@@ -226,5 +239,5 @@ charts: build ## Lint the charts and test them against the real Helm and a real 
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/chart/...
 
 .PHONY: clean
-clean: ## Remove what was built, and the demo's cluster
-	rm -rf bin dist .localcluster
+clean: ## Remove what was built, and the data of the demo's and the local cluster
+	rm -rf bin dist .localcluster .localcluster-demo

@@ -30,11 +30,12 @@ module() { # NAME MODULE PACKAGE
 
 case ${1:-} in
   controller-gen) install controller-gen v0.23.0 sigs.k8s.io/controller-tools/cmd/controller-gen ;;
+  crane)          install crane v0.20.6 github.com/google/go-containerregistry/cmd/crane ;;
   crd-ref-docs)   install crd-ref-docs v0.3.0 github.com/elastic/crd-ref-docs ;;
   golangci-lint)  install golangci-lint v2.13.0 github.com/golangci/golangci-lint/v2/cmd/golangci-lint ;;
   gotestsum)      install gotestsum v1.13.0 gotest.tools/gotestsum ;;
   helm)           install helm v3.22.0 helm.sh/helm/v3/cmd/helm ;;
   helm-docs)      install helm-docs v1.14.2 github.com/norwoodj/helm-docs/cmd/helm-docs ;;
   helm-unittest)  module helm-unittest github.com/helm-unittest/helm-unittest github.com/helm-unittest/helm-unittest/cmd/helm-unittest ;;
-  *) echo "usage: hack/tool.sh controller-gen|crd-ref-docs|golangci-lint|gotestsum|helm|helm-docs|helm-unittest" >&2; exit 2 ;;
+  *) echo "usage: hack/tool.sh controller-gen|crane|crd-ref-docs|golangci-lint|gotestsum|helm|helm-docs|helm-unittest" >&2; exit 2 ;;
 esac

@@ -2,6 +2,11 @@
 // are the container's command and args, word for word.
 //
 //	dynamo-mocker python3 -m dynamo.vllm --model Qwen/Qwen3-0.6B
+//
+// Started under the name of a program that it plays, by the links of its image, it
+// plays that program: a container's command needs no change.
+//
+//	python3 -m dynamo.vllm --model Qwen/Qwen3-0.6B
 package main
 
 import (
@@ -12,16 +17,17 @@ import (
 	"syscall"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine"
+	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/launch"
 	"github.com/dynamo-operator/dynamo-operator/internal/version"
 )
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == "--version" {
+	if words := launch.Words(os.Args); len(words) == 1 && words[0] == "--version" {
 		fmt.Println("dynamo-mocker version", version.String())
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	code := mockengine.Main(ctx, os.Args[1:])
+	code := mockengine.Main(ctx, launch.Words(os.Args))
 	stop()
 	os.Exit(code)
 }

@@ -2,11 +2,16 @@ package main
 
 import (
 	"debug/buildinfo"
+	"debug/elf"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/launch"
+	"github.com/dynamo-operator/dynamo-operator/internal/version"
 )
 
 // platform is an operating system and an architecture.
@@ -24,22 +29,72 @@ func parsePlatform(text string) (platform, error) {
 
 // build compiles a program and returns the path of the binary. Nothing of the
 // machine it is built on gets into it.
-func build(program string, on platform, ldflags, dir string) (string, error) {
+func build(program, from string, on platform, ldflags, dir string) (string, error) {
 	binary := filepath.Join(dir, on.arch, program)
-	command := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", binary, "./cmd/"+program)
+	command := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", binary, "./"+from+"/"+program)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+on.os, "GOARCH="+on.arch, "GOFLAGS=", "GOAMD64=v1")
 	command.Stderr = os.Stderr
 	if err := command.Run(); err != nil {
 		return "", fmt.Errorf("build for %s: %w", on, err)
 	}
-	return binary, nil
+	return binary, verify(binary, on)
 }
 
 // user runs every program; the number of its group is the same.
 const user = "65532"
 
-// contents are the files of an image: the program, a name for its user, and the
-// list of what the program is made of.
+// verify makes sure that a binary is one for a platform, so that no image is
+// written for another than it says.
+func verify(binary string, on platform) error {
+	f, err := elf.Open(binary)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+	if want, known := machines[on.arch]; !known || f.Machine != want {
+		return fmt.Errorf("%s is built for %s, the image is for %s", filepath.Base(binary), f.Machine, on)
+	}
+	return nil
+}
+
+// environment is what a program finds in its image. The mock engine's has a path
+// like that of a distribution, because the commands of containers are looked up
+// there, and a home that can be written.
+func environment(program string) []string {
+	if program == version.Mocker {
+		return []string{
+			"PATH=/usr/local/bin:/usr/bin:/bin",
+			"HOME=/tmp",
+			"DYNAMO_CONTAINER_IMAGE=" + program,
+		}
+	}
+	return []string{"PATH=/"}
+}
+
+// links let a program be started by other names. The mock engine is what a
+// container's command finds in its image, whichever of the usual folders the
+// command says; nothing else is there.
+func links(program string) []file {
+	if program != version.Mocker {
+		return nil
+	}
+	files := []file{
+		{path: "bin", link: "usr/bin"},
+		{path: "sbin", link: "usr/bin"},
+		{path: "tmp", scratch: true},
+		{path: "usr/local/bin", link: "../bin"},
+		{path: "usr/local/sbin", link: "../bin"},
+		{path: "usr/sbin", link: "bin"},
+	}
+	for _, name := range launch.Commands() {
+		files = append(files, file{path: "usr/bin/" + name, link: "/" + program})
+	}
+	return files
+}
+
+// contents are the files of an image: the program, a name for its user, the list
+// of what the program is made of, and other names of it.
 func contents(program, binary string, r release) ([]file, error) {
 	code, err := os.ReadFile(binary)
 	if err != nil {
@@ -53,12 +108,12 @@ func contents(program, binary string, r release) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []file{
+	return append([]file{
 		{path: "etc/group", data: []byte("nonroot:x:" + user + ":\n")},
 		{path: "etc/passwd", data: []byte("nonroot:x:" + user + ":" + user + ":nonroot:/:/none\n")},
 		{path: program, data: code, executable: true},
 		{path: "sbom.spdx.json", data: bill},
-	}, nil
+	}, links(program)...), nil
 }
 
 // writeFiles lays the files of an image out below a folder.
@@ -68,7 +123,18 @@ func writeFiles(to string, files []file) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(path, f.data, f.mode()); err != nil {
+		var err error
+		switch {
+		case f.link != "":
+			err = os.Symlink(f.link, path)
+		case f.scratch:
+			if err = os.MkdirAll(path, 0o755); err == nil {
+				err = os.Chmod(path, 0o777|fs.ModeSticky)
+			}
+		default:
+			err = os.WriteFile(path, f.data, f.mode())
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -74,7 +75,7 @@ func configuration(t *testing.T, program string) (user string, entrypoint, env [
 			Labels          map[string]string
 		}
 	}
-	if err := json.Unmarshal(image.blobs[0].data, &document); err != nil {
+	if err := json.Unmarshal(image.config.data, &document); err != nil {
 		t.Fatal(err)
 	}
 	c := document.Config
@@ -114,7 +115,7 @@ func TestDockerBuildsWhatWeWrite(t *testing.T) {
 		for what, diff := range map[string]string{
 			"user":       cmp.Diff([]string{user}, base.all("USER")),
 			"entrypoint": cmp.Diff(entrypoint, started),
-			"env":        cmp.Diff(env, base.all("ENV")),
+			"env":        cmp.Diff(env, slices.Concat(base.all("ENV"), target.all("ENV"))),
 			"labels":     cmp.Diff(labels, docker),
 		} {
 			if diff != "" {
@@ -128,8 +129,31 @@ func TestDockerTakesOurGo(t *testing.T) {
 	t.Parallel()
 	found, _ := stages(t)
 	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(content(t, "go.mod"))
-	if want := "golang:" + version[1]; found["build"].from != want {
+	if want := "--platform=$BUILDPLATFORM golang:" + version[1]; found["build"].from != want {
 		t.Errorf("builds with %s, go.mod wants %s", found["build"].from, want)
+	}
+}
+
+// TestDockerBuildsForThePlatformAskedFor because BuildKit's variables reach a stage
+// only by an ARG without a value: one with a value is that value on every platform.
+func TestDockerBuildsForThePlatformAskedFor(t *testing.T) {
+	t.Parallel()
+	found, _ := stages(t)
+	global := regexp.MustCompile(`(?m)^ARG (TARGET|BUILD)`)
+	for name, s := range found {
+		for _, arg := range s.all("ARG") {
+			if variable, _, given := strings.Cut(arg, "="); given && regexp.MustCompile(`^(TARGET|BUILD)(PLATFORM|OS|ARCH|VARIANT)$`).MatchString(variable) {
+				t.Errorf("stage %s: ARG %s shadows what BuildKit says", name, arg)
+			}
+		}
+	}
+	head, _, _ := strings.Cut(content(t, "Dockerfile"), "\nFROM ")
+	if global.MatchString(head) {
+		t.Error("a variable of BuildKit is declared before the first stage, where it has no effect")
+	}
+	build := found["build"]
+	if !slices.Contains(build.all("ARG"), "TARGETARCH") || !strings.Contains(strings.Join(build.all("RUN"), " "), `--platforms "linux/$TARGETARCH"`) {
+		t.Error("the program is not built for TARGETARCH")
 	}
 }
 
@@ -167,9 +191,21 @@ func TestUnpackLaysTheFilesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range sample {
-		info, err := os.Stat(filepath.Join(to, f.path))
+		info, err := os.Lstat(filepath.Join(to, f.path))
 		if err != nil {
 			t.Fatal(err)
+		}
+		if f.link != "" {
+			if leads, err := os.Readlink(filepath.Join(to, f.path)); err != nil || leads != f.link {
+				t.Errorf("%s leads to %q, %v", f.path, leads, err)
+			}
+			continue
+		}
+		if f.scratch {
+			if info.Mode() != fs.ModeDir|fs.ModeSticky|0o777 {
+				t.Errorf("%s is %v", f.path, info.Mode())
+			}
+			continue
 		}
 		if info.Mode().Perm() != f.mode() || info.Size() != int64(len(f.data)) {
 			t.Errorf("%s is %v of %d bytes", f.path, info.Mode(), info.Size())

@@ -7,8 +7,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"time"
 )
 
@@ -20,18 +22,26 @@ const (
 	typeLayer    = "application/vnd.oci.image.layer.v1.tar+gzip"
 )
 
-// file is one file of an image.
+// file is one file of an image, or a link to another, or a folder.
 type file struct {
 	path       string
 	data       []byte
 	executable bool
+	link       string // what a symbolic link leads to
+	scratch    bool   // a folder in which everybody may write, such as /tmp
 }
 
 func (f file) mode() fs.FileMode {
-	if f.executable {
+	switch {
+	case f.link != "":
+		return 0o777 // has no say
+	case f.scratch:
+		return 0o1777
+	case f.executable:
 		return 0o555
+	default:
+		return 0o444
 	}
-	return 0o444
 }
 
 // blob is content by its digest.
@@ -67,7 +77,8 @@ func (b blob) descriptor() descriptor {
 type image struct {
 	on       platform
 	manifest blob
-	blobs    []blob
+	config   blob
+	layer    blob
 }
 
 // newImage packs files into an image that starts program as a user without rights.
@@ -88,7 +99,7 @@ func newImage(program string, on platform, files []file, r release) (image, erro
 		"config": map[string]any{
 			"User":       user + ":" + user,
 			"Entrypoint": []string{"/" + program},
-			"Env":        []string{"PATH=/"},
+			"Env":        environment(program),
 			"WorkingDir": "/",
 			"Labels":     labels,
 		},
@@ -109,7 +120,7 @@ func newImage(program string, on platform, files []file, r release) (image, erro
 	if err != nil {
 		return image{}, err
 	}
-	return image{on: on, manifest: manifest, blobs: []blob{config, content, manifest}}, nil
+	return image{on: on, manifest: manifest, config: config, layer: content}, nil
 }
 
 func labels(program string, r release) map[string]string {
@@ -129,16 +140,36 @@ func document(media string, content any) (blob, error) {
 }
 
 // layer is a tar archive of files whose bytes depend on nothing but the files
-// and the time.
+// and the time. Every folder stands before what it holds.
 func layer(files []file, at time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "etc/", Mode: 0o755, ModTime: at, Format: tar.FormatUSTAR}); err != nil {
-		return nil, err
+	made := map[string]bool{".": true}
+	var folder func(string) error
+	folder = func(name string) error {
+		if made[name] {
+			return nil
+		}
+		made[name] = true
+		if err := folder(path.Dir(name)); err != nil {
+			return err
+		}
+		return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755, ModTime: at, Format: tar.FormatUSTAR})
 	}
 	for _, f := range files {
-		if err := writeFile(w, f.path, int64(f.mode()), f.data, at); err != nil {
-			return nil, err
+		err := folder(path.Dir(f.path))
+		switch {
+		case err != nil:
+		case f.link != "":
+			err = w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: f.path, Linkname: f.link, Mode: int64(f.mode()), ModTime: at, Format: tar.FormatUSTAR})
+		case f.scratch:
+			made[f.path] = true
+			err = w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: f.path + "/", Mode: int64(f.mode()), ModTime: at, Format: tar.FormatUSTAR})
+		default:
+			err = writeFile(w, f.path, int64(f.mode()), f.data, at)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("/%s: %w", f.path, err)
 		}
 	}
 	err := w.Close()

@@ -21,10 +21,14 @@ var (
 	amd      = platform{os: "linux", arch: "amd64"}
 	arm      = platform{os: "linux", arch: "arm64"}
 	tomorrow = release{version: "v1", commit: "abc", date: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}
-	sample   = []file{{path: "etc/passwd", data: []byte("nonroot")}, {path: "program", data: []byte("code"), executable: true}}
+	sample   = []file{
+		{path: "etc/passwd", data: []byte("nonroot")}, {path: "program", data: []byte("code"), executable: true},
+		{path: "tmp", scratch: true}, {path: "usr/bin/sh", link: "/program"}, {path: "usr/sbin", link: "bin"},
+	}
 )
 
-func archive(t *testing.T, files []file) (string, []byte) {
+// archiveAt writes an archive of sample images and returns its path.
+func archiveAt(t *testing.T, name string, files []file) (path, digest string) {
 	t.Helper()
 	var images []image
 	for _, on := range []platform{amd, arm} {
@@ -34,16 +38,35 @@ func archive(t *testing.T, files []file) (string, []byte) {
 		}
 		images = append(images, one)
 	}
-	path := filepath.Join(t.TempDir(), "program.tar")
-	digest, err := writeArchive(path, "program:v1", images, tomorrow)
+	full, err := called(name)
 	if err != nil {
 		t.Fatal(err)
 	}
+	path = filepath.Join(t.TempDir(), "program.tar")
+	if digest, err = writeArchive(path, full, images, tomorrow); err != nil {
+		t.Fatal(err)
+	}
+	return path, digest
+}
+
+func archive(t *testing.T, files []file) (string, []byte) {
+	t.Helper()
+	path, digest := archiveAt(t, "program:v1", files)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return digest, text
+}
+
+// TestAPlatformIsWhole because a builder that does not say TARGETARCH would have
+// half of one.
+func TestAPlatformIsWhole(t *testing.T) {
+	for _, text := range []string{"linux/", "/arm64", "linux", ""} {
+		if _, err := parsePlatform(text); err == nil {
+			t.Errorf("%q is a platform", text)
+		}
+	}
 }
 
 func TestSameFilesGiveTheSameBytes(t *testing.T) {

@@ -1,16 +1,21 @@
 // Command images writes each of our programs as an OCI image archive, for every
-// platform, without a Docker daemon: one static binary, no shell, not root.
-// The same sources give the same bytes.
+// platform, and pushes them to a registry, without a Docker daemon: one static
+// binary, no shell, not root. The same sources give the same bytes.
 package main
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/version"
 )
 
 // plan is what is asked for on the command line.
@@ -19,12 +24,16 @@ type plan struct {
 	platforms []platform
 	out       string
 	unpack    bool
+	registry  string
+	push      bool
+	plainHTTP bool
+	from      string // the folder of the programs
 	release   release
 	ldflags   string
 }
 
 // shipped are the programs that run in clusters.
-var shipped = []string{"dynamo-operator", "dynamo-mocker", "dynamo-profiler"}
+var shipped = version.Programs()
 
 // release is what an image says about where it comes from.
 type release struct {
@@ -33,13 +42,16 @@ type release struct {
 }
 
 func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "images:", err)
-		os.Exit(1)
+		stop()
+		os.Exit(1) //nolint:gocritic // stop is called above
 	}
 }
 
-func run(args []string, out io.Writer) error {
+func run(ctx context.Context, args []string, out io.Writer) error {
 	p, err := parse(args)
 	if err != nil {
 		return err
@@ -48,7 +60,7 @@ func run(args []string, out io.Writer) error {
 		return err
 	}
 	for _, program := range p.programs {
-		if err := p.write(program, out); err != nil {
+		if err := p.write(ctx, program, out); err != nil {
 			return fmt.Errorf("image of %s: %w", program, err)
 		}
 	}
@@ -61,7 +73,10 @@ func parse(args []string) (plan, error) {
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "platforms, by comma")
 	out := flags.String("out", "dist/images", "folder for the archives")
 	unpack := flags.Bool("unpack", false, "write the files of one program for one platform instead, for others to pack")
-	version := flags.String("version", "dev", "version label and tag")
+	registry := flags.String("registry", "", "registry and path before the names of the images")
+	push := flags.Bool("push", false, "send the images to the registry, too")
+	plainHTTP := flags.Bool("plain-http", false, "speak plain HTTP to a registry that is not on loopback")
+	tag := flags.String("version", "dev", "version label and tag")
 	commit := flags.String("commit", "unknown", "revision label")
 	date := flags.String("date", "1970-01-01", "day of the commit, the time of everything in the image")
 	ldflags := flags.String("ldflags", "", "flags of the linker")
@@ -76,8 +91,10 @@ func parse(args []string) (plan, error) {
 		programs: strings.Split(*programs, ","),
 		out:      *out,
 		unpack:   *unpack,
-		release:  release{version: *version, commit: *commit, date: day},
-		ldflags:  *ldflags,
+		registry: *registry, push: *push, plainHTTP: *plainHTTP,
+		from:    "cmd",
+		release: release{version: *tag, commit: *commit, date: day},
+		ldflags: *ldflags,
 	}
 	for text := range strings.SplitSeq(*platforms, ",") {
 		one, err := parsePlatform(text)
@@ -89,11 +106,14 @@ func parse(args []string) (plan, error) {
 	if p.unpack && (len(p.programs) != 1 || len(p.platforms) != 1) {
 		return plan{}, fmt.Errorf("unpack %d programs for %d platforms: want one of each", len(p.programs), len(p.platforms))
 	}
+	if p.push && p.registry == "" {
+		return plan{}, errors.New("push: to which registry? (--registry, or make push REGISTRY=...)")
+	}
 	return p, nil
 }
 
 // write builds one program for every platform and prints what its image holds.
-func (p plan) write(program string, out io.Writer) error {
+func (p plan) write(ctx context.Context, program string, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "images")
 	if err != nil {
 		return err
@@ -101,7 +121,7 @@ func (p plan) write(program string, out io.Writer) error {
 	defer func() { _ = os.RemoveAll(dir) }() // a folder of ours, in the system's own
 	var images []image
 	for _, on := range p.platforms {
-		binary, err := build(program, on, p.ldflags, dir)
+		binary, err := build(program, p.from, on, p.ldflags, dir)
 		if err != nil {
 			return err
 		}
@@ -119,14 +139,27 @@ func (p plan) write(program string, out io.Writer) error {
 		images = append(images, one)
 		fmt.Fprintf(out, "%s %s\n", program, on)
 		for _, f := range files {
-			fmt.Fprintf(out, "  %04o %10d /%s\n", f.mode(), len(f.data), f.path)
+			if f.link == "" {
+				fmt.Fprintf(out, "  %04o %10d /%s\n", f.mode(), len(f.data), f.path)
+			}
 		}
 	}
-	path := filepath.Join(p.out, program+".tar")
-	digest, err := writeArchive(path, program+":"+p.release.version, images, p.release)
+	name, err := called(version.Join(p.registry, program, p.release.version))
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s %s\n", digest, path)
+	path := filepath.Join(p.out, program+".tar")
+	digest, err := writeArchive(path, name, images, p.release)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s %s %s\n", digest, path, name)
+	if !p.push {
+		return nil
+	}
+	if err := push(ctx, path, name.String(), p.plainHTTP); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "pushed %s@%s\n", name, digest)
 	return nil
 }

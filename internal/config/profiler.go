@@ -9,6 +9,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/render/pod"
 	"github.com/dynamo-operator/dynamo-operator/internal/request"
+	"github.com/dynamo-operator/dynamo-operator/internal/version"
 )
 
 // Profiler is how requests for graphs are answered.
@@ -24,7 +25,7 @@ type Profiler struct {
 }
 
 func defaultProfiler() Profiler {
-	return Profiler{Image: "dynamo-profiler:dev", Deadline: metav1.Duration{Duration: 4 * time.Hour}}
+	return Profiler{Image: version.Image(version.Profiler), Deadline: metav1.Duration{Duration: 4 * time.Hour}}
 }
 
 func (p Profiler) validate(at *field.Path) field.ErrorList {

@@ -5,6 +5,7 @@ package installation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -32,8 +33,8 @@ type Installer struct {
 	Client client.Client
 	// Owner is the field manager under which it writes.
 	Owner string
-	// Image of the operator, instead of the shipped one.
-	Image string
+	// Images are what runs, instead of the images of this build.
+	Images Images
 }
 
 // Definitions applies the definitions of the API and waits until the server
@@ -81,39 +82,12 @@ func (i Installer) Operator(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if i.Image != "" {
-		for _, object := range objects {
-			if err := setImage(object, i.Image); err != nil {
-				return err
-			}
+	for _, object := range objects {
+		if err := i.Images.set(object); err != nil {
+			return fmt.Errorf("images of %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
 	return i.Apply(ctx, objects)
-}
-
-// setImage gives the containers of a Deployment another image.
-func setImage(object *unstructured.Unstructured, image string) error {
-	if object.GetKind() != "Deployment" {
-		return nil
-	}
-	for _, list := range []string{"initContainers", "containers"} {
-		containers, found, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", list)
-		if err != nil {
-			return err
-		}
-		if !found {
-			continue
-		}
-		for _, container := range containers {
-			if fields, ok := container.(map[string]any); ok {
-				fields["image"] = image
-			}
-		}
-		if err := unstructured.SetNestedSlice(object.Object, containers, "spec", "template", "spec", list); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Ready waits until every replica of the operator that is asked for is up.
@@ -184,13 +158,20 @@ func (p permanent) Unwrap() error { return p.error }
 
 // until tries until it works or the context ends, and says what it waited for.
 func until(ctx context.Context, what string, try func(context.Context) error) error {
-	var last error
-	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		last = try(ctx)
-		if p, ok := last.(permanent); ok { //nolint:errorlint // marked right here, never wrapped
+	last := errors.New("not asked yet")
+	err := wait.PollUntilContextCancel(ctx, 250*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		switch err := try(ctx); p := err.(type) { //nolint:errorlint // marked right here, never wrapped
+		case nil:
+			return true, nil
+		case permanent:
 			return false, p.error
+		default:
+			// A question that time cut short says nothing about what was waited for.
+			if ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
+				last = err
+			}
+			return false, nil
 		}
-		return last == nil, nil
 	})
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("wait for %s: %w: %w", what, ctx.Err(), last)

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -55,13 +56,31 @@ func NewVisitor(direct client.Reader, logs *Logs) *Inspector {
 // Inspect reads the pods of one service, or of a whole graph if service is
 // empty. Sets are the LeaderWorkerSets that make some of them.
 func (i *Inspector) Inspect(ctx context.Context, namespace, graphName, service string, sets ...string) (snapshot.Evidence, error) {
-	var e snapshot.Evidence
 	if i == nil {
-		return e, nil // an operator that does not look at pods
+		return snapshot.Evidence{}, nil // an operator that does not look at pods
 	}
+	e, err := i.inspect(ctx, namespace, i.ofService(graphName, service), sets)
+	if err != nil {
+		return e, fmt.Errorf("graph %s/%s: %w", namespace, graphName, err)
+	}
+	return e, nil
+}
+
+// InspectDeployment reads the pods of a Deployment that is no graph's, such as
+// the operator's own.
+func (i *Inspector) InspectDeployment(ctx context.Context, d *appsv1.Deployment) (snapshot.Evidence, error) {
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return snapshot.Evidence{}, fmt.Errorf("selector of Deployment %s/%s: %w", d.Namespace, d.Name, err)
+	}
+	return i.inspect(ctx, d.Namespace, client.MatchingLabelsSelector{Selector: selector}, nil)
+}
+
+func (i *Inspector) inspect(ctx context.Context, namespace string, which client.ListOption, sets []string) (snapshot.Evidence, error) {
+	var e snapshot.Evidence
 	var list corev1.PodList
-	if err := i.held.List(ctx, &list, client.InNamespace(namespace), i.ofService(graphName, service)); err != nil {
-		return e, fmt.Errorf("list pods of %s/%s: %w", namespace, graphName, err)
+	if err := i.held.List(ctx, &list, client.InNamespace(namespace), which); err != nil {
+		return e, fmt.Errorf("list pods: %w", err)
 	}
 	e.Pods = list.Items
 	slices.SortFunc(e.Pods, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })

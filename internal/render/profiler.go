@@ -26,9 +26,9 @@ const (
 // directProfiler runs the profiler of ours: it reads a file, which has to be the
 // one that was accepted, and writes its result itself. An exit status tells
 // whether trying again can help.
-func directProfiler(r *v1alpha1.DynamoGraphDeploymentRequest, step request.Step, job *batchv1.Job) {
+func directProfiler(r *v1alpha1.DynamoGraphDeploymentRequest, step request.Step, p Profiling, job *batchv1.Job) {
 	profiler := corev1.Container{
-		Name: request.ProfilerContainer, Image: step.Record.Spec.ProfilingConfig.ProfilerImage,
+		Name: request.ProfilerContainer, Image: p.Image,
 		Args: []string{
 			"run", "--config", request.InputPath, "--config-sha256", result.Sum(step.Record.Config), "--request", r.Name, "--namespace", r.Namespace,
 			"--result", graph.ProfilingOutput(r.Name), "--output", request.OutputPath,

@@ -82,8 +82,8 @@ func profilingJob(r *v1alpha1.DynamoGraphDeploymentRequest, step request.Step, p
 		BackoffLimit:          new(int32(3)),
 		ActiveDeadlineSeconds: new(max(1, int64(step.Deadline.Seconds()))),
 	}}
-	if step.Record.Spec.ProfilingConfig.ProfilerImage == p.Image {
-		directProfiler(r, step, job)
+	if (request.Policy{Image: p.Image}).Direct(step.Record.Spec) {
+		directProfiler(r, step, p, job)
 	} else {
 		foreignProfiler(r, step, p, job)
 	}

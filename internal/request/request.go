@@ -33,6 +33,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
 	"github.com/dynamo-operator/dynamo-operator/internal/validation"
+	"github.com/dynamo-operator/dynamo-operator/internal/version"
 )
 
 // Policy is what the operator's configuration says about requests.
@@ -266,9 +267,11 @@ func plain(spec v1alpha1.DynamoGraphDeploymentRequestSpec) any {
 }
 
 // Direct reports whether a request names the profiler of ours, which is run by
-// a contract of its own.
+// a contract of its own. Its name without a registry means it too, with any tag: a
+// manifest does not know where an installation has its images.
 func (p Policy) Direct(spec v1alpha1.DynamoGraphDeploymentRequestSpec) bool {
-	return spec.ProfilingConfig.ProfilerImage == p.Image
+	named := spec.ProfilingConfig.ProfilerImage
+	return named == p.Image || version.Same(named, p.Image)
 }
 
 // deadline is how long profiling for a request may take.

@@ -32,9 +32,16 @@ control-plane: controller-manager
 {{ $image.repository }}:{{ default .Chart.AppVersion $image.tag }}
 {{- end -}}
 
+{{/* The profiler is beside the operator, with its tag, unless values say otherwise. */}}
 {{- define "dynamo.profiler" -}}
-{{- $image := (index .Values "dynamo-operator").dynamo.profiler.image -}}
-{{- if contains ":" (base $image) }}{{ $image }}{{ else }}{{ $image }}:{{ .Chart.AppVersion }}{{ end -}}
+{{- $op := index .Values "dynamo-operator" -}}
+{{- $manager := $op.controllerManager.manager.image -}}
+{{- $image := $op.dynamo.profiler.image -}}
+{{- if not $image -}}
+{{- $image = "dynamo-profiler" -}}
+{{- if contains "/" $manager.repository }}{{ $image = printf "%s/%s" (dir $manager.repository) $image }}{{ end -}}
+{{- end -}}
+{{- if contains ":" (base $image) }}{{ $image }}{{ else }}{{ $image }}:{{ default .Chart.AppVersion $manager.tag }}{{ end -}}
 {{- end -}}
 
 {{/* The namespace that a restricted operator serves. */}}

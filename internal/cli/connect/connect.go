@@ -51,6 +51,9 @@ func (f *Flags) Cluster() (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the cluster: %w", err)
 	}
+	// The server shares itself out among its clients; a limit here would only make a
+	// verb that asks much look as if the server were slow. kubectl has the same.
+	config.QPS, config.Burst = 50, 300
 	c := &Cluster{Config: config, Namespace: f.namespace}
 	if c.Namespace == "" {
 		if c.Namespace, _, err = loaded.Namespace(); err != nil {

@@ -27,6 +27,11 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/playground"
 )
 
+// Dir is where the demo's cluster has its data by default: not where localcluster
+// has it, since the demo's has another number of nodes and each would refuse to run
+// over the other's data.
+const Dir = ".localcluster-demo"
+
 const question = "Why do GPUs like to work in graphs?"
 
 // Command is the verb.
@@ -46,7 +51,7 @@ func Command() *cobra.Command {
 	flags := command.Flags()
 	flags.StringVarP(&d.manifest, "filename", "f", "examples/quickstart.yaml", "graph to deploy")
 	flags.StringVar(&d.options.BinDir, "bin-dir", beside(), "folder of the programs that make up the cluster")
-	flags.StringVar(&d.options.Dir, "dir", ".localcluster", "folder for the cluster's data")
+	flags.StringVar(&d.options.Dir, "dir", Dir, "folder for the cluster's data")
 	flags.IntVar(&d.options.Nodes, "nodes", 1, "number of simulated nodes")
 	flags.IntVar(&d.options.GPUsPerNode, "gpus-per-node", 8, "simulated GPUs of each node")
 	flags.BoolVar(&d.once, "once", false, "end after the answer and leave nothing running")

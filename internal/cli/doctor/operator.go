@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/why"
 	"github.com/dynamo-operator/dynamo-operator/internal/installation"
 )
 
@@ -72,6 +73,13 @@ func operator(ctx context.Context, p patient) ([]finding, error) {
 		switch {
 		case d.Status.ReadyReplicas == 0:
 			f.verdict, f.todo = wrong, fmt.Sprintf("kubectl -n %s logs deploy/%s", d.Namespace, d.Name)
+			diagnosis, known, err := why.Operator(ctx, p.Cluster, d)
+			if err != nil {
+				return nil, err
+			}
+			if known {
+				f.what, f.todo = f.what+": "+diagnosis.Cause, diagnosis.Todo
+			}
 		case d.Status.ReadyReplicas < 2:
 			f.verdict, f.todo = note, "with two replicas webhooks are served while a node is away"
 		}

@@ -5,11 +5,15 @@ package install
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/why"
 	"github.com/dynamo-operator/dynamo-operator/internal/installation"
 )
 
@@ -19,39 +23,89 @@ const fieldManager = "kubectl-dynamo"
 // Command is the verb that installs.
 func Command() *cobra.Command {
 	var to connect.Flags
-	var image string
+	var registry, image string
 	var wait time.Duration
 	command := &cobra.Command{
 		Use:   "install",
 		Short: "Install the operator and the definitions of its API, or bring them up to date",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			images, err := installation.ImagesFrom(registry, image)
+			if err != nil {
+				return err
+			}
 			cluster, err := to.Cluster()
 			if err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), wait)
 			defer cancel()
-			i := installation.Installer{Client: cluster.WithWatch, Owner: fieldManager, Image: image}
-			for _, step := range []struct {
-				what string
-				do   func(context.Context) error
-			}{
-				{"no other operator for all namespaces", i.Alone},
-				{"definitions of the API", i.Definitions},
-				{"operator and its rights", i.Operator},
-				{"operator is ready", i.Ready},
-			} {
-				if err := step.do(ctx); err != nil {
-					return err
-				}
-				fmt.Fprintln(cmd.OutOrStdout(), "✓", step.what)
-			}
-			return nil
+			return run(ctx, cluster, images, cmd.OutOrStdout())
 		},
 	}
 	to.AddCluster(command.Flags())
-	command.Flags().StringVar(&image, "image", "", "image of the operator, instead of the one it is shipped with")
+	command.Flags().StringVar(&registry, "registry", "", "registry and path of all images, with the version of this program as their tag")
+	command.Flags().StringVar(&image, "image", "", "image of the operator; the profiler's is beside it, with the same tag")
 	command.Flags().DurationVar(&wait, "timeout", 5*time.Minute, "how long to wait for all of it")
 	return command
+}
+
+func run(ctx context.Context, cluster *connect.Cluster, images installation.Images, out io.Writer) error {
+	i := installation.Installer{Client: cluster.WithWatch, Owner: fieldManager, Images: images}
+	for _, step := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"no other operator for all namespaces", i.Alone},
+		{"definitions of the API", i.Definitions},
+		{"operator and its rights", i.Operator},
+		{"operator is ready", func(ctx context.Context) error { return ready(ctx, cluster, i, out) }},
+	} {
+		if err := step.do(ctx); err != nil {
+			return err
+		}
+		fmt.Fprintln(out, "✓", step.what)
+	}
+	return nil
+}
+
+// lookEvery is how often a wait for the operator asks what keeps it.
+const lookEvery = 2 * time.Second
+
+// ready waits for the operator, and tells meanwhile what keeps it from being
+// ready: some of it mends itself, the rest is why the wait ends in an error.
+func ready(ctx context.Context, cluster *connect.Cluster, i installation.Installer, out io.Writer) error {
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- i.Ready(waiting) }()
+	var last why.Diagnosis
+	for tick := time.NewTicker(lookEvery); ; {
+		select {
+		case err := <-ended:
+			tick.Stop()
+			if err == nil || last.Cause == "" {
+				return err
+			}
+			return fmt.Errorf("%w\ncause: %s\nwhat to do: %s", err, last.Cause, last.Todo)
+		case <-tick.C:
+			found, err := diagnose(waiting, cluster)
+			if err == nil && found != last { // what cannot be read now is asked again
+				last = found
+				if found.Cause != "" {
+					fmt.Fprintln(out, "·", found.Cause)
+				}
+			}
+		}
+	}
+}
+
+// diagnose says why the operator is not ready; nothing where there is no fault.
+func diagnose(ctx context.Context, cluster *connect.Cluster) (why.Diagnosis, error) {
+	d := &appsv1.Deployment{}
+	if err := cluster.Get(ctx, types.NamespacedName{Namespace: installation.Namespace, Name: installation.Deployment}, d); err != nil {
+		return why.Diagnosis{}, err
+	}
+	found, _, err := why.Operator(ctx, cluster, d)
+	return found, err
 }

@@ -245,7 +245,12 @@ func date(_ context.Context, p *process, args []string) int {
 
 func hostname(_ context.Context, p *process, args []string) int {
 	if len(args) > 0 && strings.HasPrefix(args[0], "-i") || len(args) > 0 && args[0] == "-I" {
-		fmt.Fprintln(p.streams.Out, p.env.AdvertiseHost())
+		host, err := p.env.AdvertiseHost()
+		if err != nil {
+			fmt.Fprintf(p.streams.Err, "hostname: %v\n", err)
+			return 1
+		}
+		fmt.Fprintln(p.streams.Out, host)
 	} else {
 		fmt.Fprintln(p.streams.Out, p.env.String("localhost", "HOSTNAME", "POD_NAME"))
 	}

@@ -73,6 +73,10 @@ func recognise(words []string) (Program, bool) {
 		return Program{Kind: RayNode, Name: name, Args: args}, true
 	case name == "planner_sla":
 		return Program{Kind: Planner, Name: name, Args: args}, true
+	case name == "dynamo-vllm-sidecar", name == "dynamo-sglang-sidecar":
+		// The worker's half that is outside of the engine: another container of
+		// the pod has the engine, which the mock does not need.
+		return Program{Kind: Worker, Name: "dynamo." + strings.TrimSuffix(strings.TrimPrefix(name, "dynamo-"), "-sidecar"), Args: args}, true
 	}
 	return Program{}, false
 }

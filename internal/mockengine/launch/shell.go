@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -58,6 +59,11 @@ func (sh Shell) Exec(ctx context.Context, words []string, env setting.Env, strea
 	}
 	if len(words) == 0 || strings.HasPrefix(words[0], "-") {
 		program := entrypoint(words, env)
+		if len(words) > 1 && words[0] == "-m" { // for the interpreter that is the runtime's entrypoint
+			if known, ok := python(words); ok {
+				program = known
+			}
+		}
 		program.Env = p.exports()
 		return sh.Run(ctx, program, streams)
 	}
@@ -433,9 +439,10 @@ func (p *process) words(ctx context.Context, words []string) int {
 		return builtin(ctx, p, words[1:])
 	}
 	name := path.Base(words[0])
-	switch name {
-	case "sh", "bash", "dash", "ash", "zsh":
+	if slices.Contains(shells, name) {
 		return p.nested(ctx, words[1:])
+	}
+	switch name {
 	case "exec":
 		if len(words) == 1 {
 			return 0

@@ -156,13 +156,18 @@ func (r *Router) run(ctx context.Context, own discovery.Address, rules map[strin
 		r.log.Error("router", "error", err)
 		return 1
 	}
+	host, err := r.program.Env.AdvertiseHost()
+	if err != nil {
+		r.log.Error("router", "error", err)
+		return 1
+	}
 	mux := http.NewServeMux()
 	data := discovery.NewMetadata()
 	for name, choose := range rules {
 		mux.HandleFunc("POST /v1/rpc/"+name, r.forward(choose))
 		address := own
 		address.Endpoint = name
-		data.Endpoints[address.Key()] = discovery.NewEndpoint(address, "http://"+net.JoinHostPort(r.program.Env.AdvertiseHost(), bound)+"/v1/rpc/"+name)
+		data.Endpoints[address.Key()] = discovery.NewEndpoint(address, "http://"+net.JoinHostPort(host, bound)+"/v1/rpc/"+name)
 	}
 	for _, m := range models {
 		data.ModelCards[m.Key()] = m

@@ -4,9 +4,11 @@
 package setting
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -95,22 +97,60 @@ func (e Env) Duration(name string, byDefault time.Duration) (time.Duration, erro
 // GPUs is how many the container has, 0 if nobody said.
 func (e Env) GPUs() (int, error) { return e.Int("DYNAMO_GPUS", 0) }
 
-// ListenHost is the address every listener of the process binds.
-func (e Env) ListenHost() string { return e.String("0.0.0.0", "DYNAMO_LISTEN_HOST") }
+// ListenHost is the address every listener of the process binds; empty means all
+// of them, IPv4 and IPv6.
+func (e Env) ListenHost() string { return e["DYNAMO_LISTEN_HOST"] }
 
 // Listen is ListenHost with a port, ready for net.Listen.
 func (e Env) Listen(port int) string {
 	return net.JoinHostPort(e.ListenHost(), strconv.Itoa(port))
 }
 
+// InCluster reports whether the process runs in a pod that a kubelet started. The
+// local cluster, whose pods are processes on loopback addresses, gives each of
+// them the address to listen on.
+func (e Env) InCluster() bool {
+	return e["KUBERNETES_SERVICE_HOST"] != "" && e["DYNAMO_LISTEN_HOST"] == ""
+}
+
 // AdvertiseHost is the address others reach this process under: the pod's, or
-// loopback outside of pods.
-func (e Env) AdvertiseHost() string {
-	if host := e.String("", "DYNAMO_POD_IP", "POD_IP"); host != "" {
-		return host
+// loopback outside of pods. Loopback is never the answer in a cluster, where it
+// would lead every other pod to itself.
+func (e Env) AdvertiseHost() (string, error) {
+	told := e.String("", "DYNAMO_POD_IP", "POD_IP", "DYNAMO_LISTEN_HOST")
+	if !e.InCluster() {
+		return cmp.Or(told, "127.0.0.1"), nil
 	}
-	if host := e.ListenHost(); host != "0.0.0.0" {
-		return host
+	if ip, err := netip.ParseAddr(told); told != "" && (err != nil || !ip.IsLoopback()) {
+		return told, nil
 	}
-	return "127.0.0.1"
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", fmt.Errorf("find the pod's address: %w", err)
+	}
+	host, found := podAddress(addresses)
+	if !found {
+		return "", fmt.Errorf("find the pod's address: none of %v can be reached from other pods; set POD_IP from status.podIP", addresses)
+	}
+	return host, nil
+}
+
+// podAddress is the first address of the pod's interfaces that others can reach,
+// IPv4 before IPv6.
+func podAddress(addresses []net.Addr) (string, bool) {
+	var six string
+	for _, address := range addresses {
+		prefix, err := netip.ParsePrefix(address.String())
+		if err != nil {
+			continue // not an IP network
+		}
+		switch ip := prefix.Addr().Unmap(); {
+		case !ip.IsGlobalUnicast(): // which leaves loopback and link-local out
+		case ip.Is4():
+			return ip.String(), true
+		case six == "":
+			six = ip.String()
+		}
+	}
+	return six, six != ""
 }

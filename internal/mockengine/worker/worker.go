@@ -55,6 +55,7 @@ type Worker struct {
 	adapters Adapters
 	engine   *engine.Engine
 	base     string // URL of the request plane, without the endpoint
+	host     string // where others reach it
 	lastUsed atomic.Int64
 
 	// serving is true from registration to the end of the drain.
@@ -200,11 +201,14 @@ func (w *Worker) serveRequests() (func(), error) {
 		return nil, err
 	}
 	root := w.env.String("/v1/rpc", "DYN_HTTP_RPC_ROOT_PATH")
+	if w.host, err = w.env.AdvertiseHost(); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
 	_, bound, err := net.SplitHostPort(listener.Addr().String())
 	if err != nil {
 		return nil, err
 	}
-	w.base = "http://" + net.JoinHostPort(w.env.AdvertiseHost(), bound) + root
+	w.base = "http://" + net.JoinHostPort(w.host, bound) + root
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+root+"/{endpoint}", w.handle)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
@@ -262,7 +266,7 @@ func (w *Worker) models() []discovery.Model {
 	}
 	card := w.config.Card()
 	if w.config.Bootstrap > 0 && w.config.Role == Prefill {
-		card.Runtime.DisaggregatedEndpoint = &discovery.DisaggregatedEndpoint{Host: w.env.AdvertiseHost(), Port: w.config.Bootstrap}
+		card.Runtime.DisaggregatedEndpoint = &discovery.DisaggregatedEndpoint{Host: w.host, Port: w.config.Bootstrap}
 	}
 	return append([]discovery.Model{discovery.NewModel(w.config.Address, card, "")}, w.adapterModels(card)...)
 }

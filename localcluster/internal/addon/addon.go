@@ -128,7 +128,7 @@ func (s Set) Available() error {
 		}
 		for _, file := range needed {
 			if _, err := os.Stat(file); err != nil {
-				return fmt.Errorf("add-on %s was not built (see `make build`): %w", a.name, err)
+				return fmt.Errorf("add-on %s was not built (see `make addons`): %w", a.name, err)
 			}
 		}
 	}

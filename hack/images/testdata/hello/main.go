@@ -1,0 +1,4 @@
+// Command hello is small enough to be built for every platform in a test.
+package main
+
+func main() { println("hello") }

@@ -1,0 +1,51 @@
+package why
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/cause"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
+	"github.com/dynamo-operator/dynamo-operator/internal/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload/deployment"
+)
+
+// Diagnosis is why a Deployment is not ready, and what to do about it.
+type Diagnosis struct{ Cause, Todo string }
+
+// Operator diagnoses the operator's own Deployment by the rules for graphs. None
+// is found if its pods only take their time.
+func Operator(ctx context.Context, cluster *connect.Cluster, d *appsv1.Deployment) (Diagnosis, bool, error) {
+	seen, err := observe.NewVisitor(cluster, observe.NewLogs(cluster.Pods)).InspectDeployment(ctx, d)
+	if err != nil {
+		return Diagnosis{}, false, err
+	}
+	seen.Refused = append(seen.Refused, deployment.Refused(d)...)
+	first, found := cause.First(seen)
+	if !found || !first.Reason.Fault() {
+		return Diagnosis{}, false, nil
+	}
+	return diagnose(d, first), true, nil
+}
+
+// operatorAdvice is for reasons whose advice speaks of a graph's services.
+var operatorAdvice = map[cause.Reason]string{
+	cause.ImageNotFound:   "push the images (make push REGISTRY=...), and name them: kubectl dynamo install --registry, or the chart's values",
+	cause.ImagePullDenied: "give the operator's ServiceAccount a pull secret for this registry; the chart takes dynamo-operator.imagePullSecrets",
+	cause.OutOfMemory:     "raise the memory limit of the operator's Deployment",
+}
+
+func diagnose(d *appsv1.Deployment, c cause.Cause) Diagnosis {
+	where := "Deployment " + d.Namespace + "/" + d.Name
+	if c.Pod != "" {
+		where = "pod " + d.Namespace + "/" + c.Pod
+	}
+	todo, own := operatorAdvice[c.Reason]
+	if !own {
+		todo = strings.NewReplacer("POD", "-n "+d.Namespace+" "+c.Pod, "CONTAINER", c.Container).Replace(c.Reason.Advice())
+	}
+	return Diagnosis{Cause: fmt.Sprintf("%s: %s: %s", where, c.Reason, c.Message), Todo: todo}
+}

@@ -1,0 +1,88 @@
+package installation
+
+import (
+	"cmp"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/version"
+)
+
+// Images are those of an installation. What is empty is the image of this build,
+// in the registry that it was built for.
+type Images struct {
+	Operator, Profiler string
+}
+
+// ImagesFrom are the images in a registry, or beside an operator's image that is
+// given in full: the profiler never stays behind where it is told from the operator.
+func ImagesFrom(registry, operator string) (Images, error) {
+	if registry != "" && operator != "" {
+		return Images{}, fmt.Errorf("both a registry, %s, and an image, %s: want one of them", registry, operator)
+	}
+	i := Images{Operator: operator}
+	if registry != "" {
+		i.Operator, i.Profiler = version.ImageIn(registry, version.Operator), version.ImageIn(registry, version.Profiler)
+	} else if beside, found := version.Beside(operator, version.Profiler); found {
+		i.Profiler = beside
+	}
+	return i, nil
+}
+
+// set writes the images into what is shipped: the operator's Deployment, and the
+// configuration in which it finds the profiler's.
+func (i Images) set(object *unstructured.Unstructured) error {
+	switch object.GetKind() {
+	case "Deployment":
+		return setOperator(object, cmp.Or(i.Operator, version.Image(version.Operator)))
+	case "ConfigMap":
+		return setProfiler(object, cmp.Or(i.Profiler, version.Image(version.Profiler)))
+	default:
+		return nil
+	}
+}
+
+// setOperator gives the containers of a Deployment another image.
+func setOperator(object *unstructured.Unstructured, image string) error {
+	for _, list := range []string{"initContainers", "containers"} {
+		containers, found, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", list)
+		if err != nil {
+			return err
+		}
+		if !found {
+			continue
+		}
+		for _, container := range containers {
+			if fields, ok := container.(map[string]any); ok {
+				fields["image"] = image
+			}
+		}
+		if err := unstructured.SetNestedSlice(object.Object, containers, "spec", "template", "spec", list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const configFile = "config.yaml"
+
+func setProfiler(object *unstructured.Unstructured, image string) error {
+	text, found, err := unstructured.NestedString(object.Object, "data", configFile)
+	if err != nil || !found {
+		return err
+	}
+	fields := map[string]any{}
+	if err := yaml.Unmarshal([]byte(text), &fields); err != nil {
+		return fmt.Errorf("%s: %w", configFile, err)
+	}
+	if err := unstructured.SetNestedField(fields, image, "profiler", "image"); err != nil {
+		return fmt.Errorf("%s: %w", configFile, err)
+	}
+	changed, err := yaml.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	return unstructured.SetNestedField(object.Object, string(changed), "data", configFile)
+}
