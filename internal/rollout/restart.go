@@ -6,13 +6,16 @@ package rollout
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
 // Phase is how far a restart is.
 //
 //	Pending ──> Restarting ──> Completed
-//	                └────────> Failed        a new id starts over from any of them
+//	                └────────> Failed ──> Restarting    when the service comes up after all
+//
+// A new id starts over from any of them.
 type Phase string
 
 const (
@@ -46,6 +49,8 @@ type Record struct {
 // Service is what was seen of one service.
 type Service struct {
 	Name string
+	// Made is true once its workload exists.
+	Made bool
 	// Mark is the id of the last restart that its workload carries.
 	Mark string
 	// Done is true when the workload runs in full, as it is asked for now.
@@ -62,24 +67,43 @@ type Step struct {
 }
 
 // Next computes the step. Services that are not to be restarted now keep the
-// mark they carry: taking it away would replace their pods.
-func Next(asked *Restart, last *Record, services []Service) Step {
-	marks := map[string]string{}
+// mark they carry: taking it away would replace their pods. While the
+// orchestrator is busy with an earlier change nobody gets a new mark. A service
+// that is made while a restart is asked for is born with its mark: it starts
+// once. A restart that failed goes on when the service comes up after all.
+func Next(asked *Restart, last *Record, services []Service, busy bool) Step {
+	carried, made := map[string]string{}, false
 	for _, s := range services {
+		made = made || s.Made
 		if s.Mark != "" {
-			marks[s.Name] = s.Mark
+			carried[s.Name] = s.Mark
 		}
 	}
-	switch {
-	case asked == nil:
-		return Step{marks, finished(last)}
-	case last != nil && last.ID == asked.ID && finished(last) != nil:
-		return Step{marks, last}
-	case asked.Parallel:
-		return Step{marks, parallel(*asked, services, marks)}
-	default:
-		return Step{marks, sequential(*asked, services, marks)}
+	if asked == nil {
+		return Step{carried, finished(last)}
 	}
+	if last != nil && last.ID == asked.ID && last.Phase == Completed {
+		return Step{carried, last}
+	}
+	for _, s := range services {
+		if !s.Made {
+			carried[s.Name] = asked.ID
+		}
+	}
+	marks := maps.Clone(carried)
+	var record *Record
+	switch {
+	case last == nil && !made: // what is there at creation is not carried out
+		record = &Record{ID: asked.ID, Phase: Completed}
+	case asked.Parallel:
+		record = parallel(*asked, services, marks)
+	default:
+		record = sequential(*asked, services, marks)
+	}
+	if busy {
+		marks = carried
+	}
+	return Step{marks, record}
 }
 
 // finished keeps the memory of a restart that has ended, and only that.
@@ -95,7 +119,7 @@ func parallel(asked Restart, services []Service, marks map[string]string) *Recor
 	record := &Record{ID: asked.ID, Phase: phase(asked.ID, services)}
 	for _, s := range services {
 		marks[s.Name] = asked.ID
-		if s.Mark != asked.ID || !s.Done {
+		if s.Made && (s.Mark != asked.ID || !s.Done) {
 			record.InProgress = append(record.InProgress, s.Name)
 		}
 		if s.Mark == asked.ID && s.Failure != "" {
@@ -118,7 +142,7 @@ func sequential(asked Restart, services []Service, marks map[string]string) *Rec
 		s := services[at]
 		marks[name] = asked.ID
 		switch {
-		case s.Mark == asked.ID && s.Done:
+		case !s.Made || (s.Mark == asked.ID && s.Done):
 			continue
 		case s.Mark == asked.ID && s.Failure != "":
 			return &Record{ID: asked.ID, Phase: Failed, InProgress: []string{name}, Message: failure(s)}

@@ -15,80 +15,107 @@ func TestNext(t *testing.T) {
 		asked    *Restart
 		last     *Record
 		services []Service
+		busy     bool
 		marks    map[string]string
 		record   *Record
 	}{
 		"nothing asked for, nothing done": {
-			services: []Service{{Name: "a", Done: true}},
+			services: []Service{{Name: "a", Made: true, Done: true}},
 			marks:    map[string]string{},
 		},
 		"a restart that is no longer asked for is remembered if it ended": {
 			last:     &Record{ID: "1", Phase: Completed},
-			services: []Service{{Name: "a", Mark: "1", Done: true}},
+			services: []Service{{Name: "a", Made: true, Mark: "1", Done: true}},
 			marks:    map[string]string{"a": "1"},
 			record:   &Record{ID: "1", Phase: Completed},
 		},
 		"a restart that is no longer asked for is forgotten if it did not": {
 			last:     &Record{ID: "1", Phase: Restarting, InProgress: []string{"a"}},
-			services: []Service{{Name: "a", Mark: "1"}},
+			services: []Service{{Name: "a", Made: true, Mark: "1"}},
 			marks:    map[string]string{"a": "1"},
 		},
 		"a sequential restart begins with the first in order": {
-			asked: sequential, services: []Service{{Name: "a", Done: true}, {Name: "b", Done: true}},
+			asked: sequential, services: []Service{{Name: "a", Made: true, Done: true}, {Name: "b", Made: true, Done: true}},
 			marks:  map[string]string{"a": "2"},
 			record: &Record{ID: "2", Phase: Pending, InProgress: []string{"a"}},
 		},
 		"the next waits until the one before is through": {
-			asked: sequential, services: []Service{{Name: "a", Mark: "2"}, {Name: "b", Mark: "1", Done: true}},
+			asked: sequential, services: []Service{{Name: "a", Made: true, Mark: "2"}, {Name: "b", Made: true, Mark: "1", Done: true}},
 			marks:  map[string]string{"a": "2", "b": "1"},
 			record: &Record{ID: "2", Phase: Restarting, InProgress: []string{"a"}},
 		},
 		"then it is the next one's turn": {
-			asked: sequential, services: []Service{{Name: "a", Mark: "2", Done: true}, {Name: "b", Done: true}},
+			asked: sequential, services: []Service{{Name: "a", Made: true, Mark: "2", Done: true}, {Name: "b", Made: true, Done: true}},
 			marks:  map[string]string{"a": "2", "b": "2"},
 			record: &Record{ID: "2", Phase: Restarting, InProgress: []string{"b"}},
 		},
 		"it is completed when the last is through": {
-			asked: sequential, services: []Service{{Name: "a", Mark: "2", Done: true}, {Name: "b", Mark: "2", Done: true}},
+			asked: sequential, services: []Service{{Name: "a", Made: true, Mark: "2", Done: true}, {Name: "b", Made: true, Mark: "2", Done: true}},
 			marks:  map[string]string{"a": "2", "b": "2"},
 			record: &Record{ID: "2", Phase: Completed},
 		},
 		"a service that does not come up stops those after it": {
-			asked: sequential, services: []Service{{Name: "a", Mark: "2", Failure: "crash"}, {Name: "b", Done: true}},
+			asked: sequential, services: []Service{{Name: "a", Made: true, Mark: "2", Failure: "crash"}, {Name: "b", Made: true, Done: true}},
 			marks:  map[string]string{"a": "2"},
 			record: &Record{ID: "2", Phase: Failed, InProgress: []string{"a"}, Message: "a did not come up again: crash"},
 		},
-		"what failed stays failed until a new id": {
+		"what failed goes on when the service comes up after all": {
 			asked: sequential, last: &Record{ID: "2", Phase: Failed, InProgress: []string{"a"}},
-			services: []Service{{Name: "a", Mark: "2", Done: true}, {Name: "b", Done: true}},
+			services: []Service{{Name: "a", Made: true, Mark: "2", Done: true}, {Name: "b", Made: true, Done: true}},
+			marks:    map[string]string{"a": "2", "b": "2"},
+			record:   &Record{ID: "2", Phase: Restarting, InProgress: []string{"b"}},
+		},
+		"what fails goes on failing while it does not": {
+			asked: sequential, last: &Record{ID: "2", Phase: Failed, InProgress: []string{"a"}},
+			services: []Service{{Name: "a", Made: true, Mark: "2", Failure: "crash"}, {Name: "b", Made: true, Done: true}},
 			marks:    map[string]string{"a": "2"},
-			record:   &Record{ID: "2", Phase: Failed, InProgress: []string{"a"}},
+			record:   &Record{ID: "2", Phase: Failed, InProgress: []string{"a"}, Message: "a did not come up again: crash"},
+		},
+		"a restart that is there at creation is observed, not carried out": {
+			asked: sequential, services: []Service{{Name: "a"}, {Name: "b"}},
+			marks:  map[string]string{"a": "2", "b": "2"},
+			record: &Record{ID: "2", Phase: Completed},
+		},
+		"a service that is not made yet is made with the mark, also if the record of a creation is lost": {
+			asked: sequential, services: []Service{{Name: "a", Made: true, Mark: "2"}, {Name: "b"}},
+			marks:  map[string]string{"a": "2", "b": "2"},
+			record: &Record{ID: "2", Phase: Restarting, InProgress: []string{"a"}},
+		},
+		"nobody gets a mark while the orchestrator is busy": {
+			asked: sequential, services: []Service{{Name: "a", Made: true, Mark: "1", Done: true}, {Name: "b", Made: true, Mark: "1"}}, busy: true,
+			marks:  map[string]string{"a": "1", "b": "1"},
+			record: &Record{ID: "2", Phase: Pending, InProgress: []string{"a"}},
+		},
+		"the next does not begin while the orchestrator is busy with the one before": {
+			asked: sequential, services: []Service{{Name: "a", Made: true, Mark: "2", Done: true}, {Name: "b", Made: true, Done: true}}, busy: true,
+			marks:  map[string]string{"a": "2"},
+			record: &Record{ID: "2", Phase: Restarting, InProgress: []string{"b"}},
 		},
 		"a parallel restart is not completed before it began": {
-			asked: parallel, services: []Service{{Name: "a", Done: true}, {Name: "b", Done: true}},
+			asked: parallel, services: []Service{{Name: "a", Made: true, Done: true}, {Name: "b", Made: true, Done: true}},
 			marks:  map[string]string{"a": "2", "b": "2"},
 			record: &Record{ID: "2", Phase: Pending, InProgress: []string{"a", "b"}},
 		},
 		"a parallel restart waits for those that are not through": {
-			asked: parallel, services: []Service{{Name: "a", Mark: "2", Done: true}, {Name: "b", Mark: "2"}},
+			asked: parallel, services: []Service{{Name: "a", Made: true, Mark: "2", Done: true}, {Name: "b", Made: true, Mark: "2"}},
 			marks:  map[string]string{"a": "2", "b": "2"},
 			record: &Record{ID: "2", Phase: Restarting, InProgress: []string{"b"}},
 		},
 		"a new id supersedes a restart that has not ended": {
 			asked: sequential, last: &Record{ID: "1", Phase: Restarting, InProgress: []string{"b"}},
-			services: []Service{{Name: "a", Mark: "1", Done: true}, {Name: "b", Mark: "1"}},
+			services: []Service{{Name: "a", Made: true, Mark: "1", Done: true}, {Name: "b", Made: true, Mark: "1"}},
 			marks:    map[string]string{"a": "2", "b": "1"},
 			record:   &Record{ID: "2", Phase: Pending, InProgress: []string{"a"}},
 		},
 		"the record may be lost: what was seen is enough": {
-			asked: sequential, services: []Service{{Name: "a", Mark: "2", Done: true}, {Name: "b", Mark: "2"}},
+			asked: sequential, services: []Service{{Name: "a", Made: true, Mark: "2", Done: true}, {Name: "b", Made: true, Mark: "2"}},
 			marks:  map[string]string{"a": "2", "b": "2"},
 			record: &Record{ID: "2", Phase: Restarting, InProgress: []string{"b"}},
 		},
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
-			step := Next(c.asked, c.last, c.services)
+			step := Next(c.asked, c.last, c.services, c.busy)
 			if diff := cmp.Diff(c.marks, step.Marks); diff != "" {
 				t.Errorf("marks (-want +got):\n%s", diff)
 			}
@@ -108,7 +135,7 @@ func TestEveryRestartEndsAndTakesDownNoMoreThanItMay(t *testing.T) {
 		var order []string
 		for i := range 1 + random.IntN(6) {
 			name := fmt.Sprint("s", i)
-			services = append(services, Service{Name: name, Done: true})
+			services = append(services, Service{Name: name, Made: true, Done: true})
 			order = append(order, name)
 		}
 		asked := &Restart{ID: "1", Order: order, Parallel: random.IntN(2) == 0}
@@ -118,7 +145,7 @@ func TestEveryRestartEndsAndTakesDownNoMoreThanItMay(t *testing.T) {
 			if random.IntN(5) == 0 {
 				record = nil
 			}
-			step := Next(asked, record, services)
+			step := Next(asked, record, services, random.IntN(4) == 0)
 			record = step.Record
 			down := 0
 			for i := range services {

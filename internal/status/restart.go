@@ -5,26 +5,31 @@ import (
 	"slices"
 
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/rollout"
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload/grove"
 )
 
 // NextRestart reads what a restart needs to know off a graph and the snapshot,
 // and computes its next step.
-func NextRestart(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.Provider, s snapshot.Snapshot) rollout.Step {
+func NextRestart(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by Orchestration, s snapshot.Snapshot) rollout.Step {
 	var services []rollout.Service
+	stuck := false
 	for _, c := range g.Components {
-		_, why := serviceOf(g, c, by, s)
+		seen := serviceOf(g, c, by, s)
+		id, made := mark(g, c, by.Provider, s)
 		services = append(services, rollout.Service{
-			Name: c.Name, Mark: mark(g, c, by, s), Done: why.message == "", Failure: stuck(c, s),
+			Name: c.Name, Made: made, Mark: id, Done: seen.lack.message == "", Failure: seen.stuck,
 		})
+		stuck = stuck || seen.stuck != ""
 	}
-	return rollout.Next(asked(dgd), recorded(dgd.Status.Restart), services)
+	// One change of a PodCliqueSet at a time, unless the last one gets nowhere.
+	busy := by.Provider == workload.ProviderGrove && grove.Updating(g, s) && !stuck
+	return rollout.Next(asked(dgd), recorded(dgd.Status.Restart), services, busy)
 }
 
 func asked(dgd *v1alpha1.DynamoGraphDeployment) *rollout.Restart {
@@ -59,36 +64,24 @@ func restartStatus(r *rollout.Record) *v1alpha1.RestartStatus {
 	}
 }
 
-// mark is the id of the last restart that a service's workload carries.
-func mark(g *graph.Graph, c graph.Component, by workload.Provider, s snapshot.Snapshot) string {
+// mark is the id of the last restart that a service's workload carries, if that
+// was made.
+func mark(g *graph.Graph, c graph.Component, by workload.Provider, s snapshot.Snapshot) (id string, made bool) {
 	if by != workload.ProviderGrove {
 		dcd, found := snapshot.Find[*v1alpha1.DynamoComponentDeployment](s, c.ObjectName)
 		if !found {
-			return ""
+			return "", false
 		}
-		return dcd.Spec.Annotations[v1alpha1.AnnotationRestartAt]
+		return dcd.Spec.Annotations[v1alpha1.AnnotationRestartAt], true
 	}
 	set, found := snapshot.Find[*grovev1alpha1.PodCliqueSet](s, g.Name)
 	if !found {
-		return ""
+		return "", false
 	}
 	for _, clique := range set.Spec.Template.Cliques {
 		if clique.Labels[v1alpha1.LabelComponent] == c.Name {
-			return clique.Annotations[v1alpha1.AnnotationRestartAt]
+			return clique.Annotations[v1alpha1.AnnotationRestartAt], true
 		}
 	}
-	return ""
-}
-
-// stuck says why a component will not come up; empty while it may.
-func stuck(c graph.Component, s snapshot.Snapshot) string {
-	dcd, found := snapshot.Find[*v1alpha1.DynamoComponentDeployment](s, c.ObjectName)
-	if !found || dcd.Status.ObservedGeneration < dcd.Generation {
-		return ""
-	}
-	available := meta.FindStatusCondition(dcd.Status.Conditions, v1alpha1.ConditionAvailable)
-	if available == nil || !meta.IsStatusConditionFalse(dcd.Status.Conditions, v1alpha1.ConditionProgressing) {
-		return ""
-	}
-	return available.Message
+	return "", false
 }

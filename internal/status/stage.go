@@ -17,7 +17,7 @@ import (
 // stage tells how a graph gets on, which its Ready condition alone does not: a
 // graph that is not ready may come up for the first time, be repaired, wait for
 // somebody, or have failed. It is false only where a person is needed.
-func stage(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, ready verdict, s snapshot.Snapshot, restart rollout.Step, err error) verdict {
+func stage(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, ready verdict, s snapshot.Snapshot, restart rollout.Step, stuck bool, err error) verdict {
 	ran := wasComplete(dgd)
 	switch {
 	case err != nil:
@@ -30,7 +30,7 @@ func stage(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, ready verdict, s
 		return verdict{true, v1alpha1.StageRepaired, fmt.Sprintf("generation %d runs in full again", dgd.Generation)}
 	case ready.ok:
 		return verdict{true, v1alpha1.StageComplete, fmt.Sprintf("generation %d runs in full", dgd.Generation)}
-	case slices.ContainsFunc(g.Components, func(c graph.Component) bool { return stuck(c, s) != "" }):
+	case stuck:
 		return verdict{false, v1alpha1.StageFailed, "no progress for as long as a workload is given: " + ready.message}
 	case len(s.Owned) == 0:
 		return verdict{true, v1alpha1.StageInitializing, "its objects are being made"}

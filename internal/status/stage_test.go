@@ -57,7 +57,7 @@ func TestStages(t *testing.T) {
 				set(&dgd.Status.Conditions, v1alpha1.ConditionProgressing, verdict{true, c.before, ""}, 7-c.ago, now)
 			}
 			step := rollout.Step{Record: c.restart, Marks: map[string]string{"decode": "1"}}
-			s := Graph(dgd, g, workload.ProviderComponent, snapshot.Snapshot{Owned: c.owned}, step, c.err, now)
+			s := Graph(dgd, g, Orchestration{Provider: workload.ProviderComponent}, snapshot.Snapshot{Owned: c.owned}, step, c.err, now)
 			got := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionProgressing)
 			if diff := cmp.Diff(c.want, []string{string(got.Status), got.Reason, got.Message}); diff != "" {
 				t.Errorf("stage (-want +got):\n%s", diff)

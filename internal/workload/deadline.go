@@ -1,9 +1,13 @@
 package workload
 
 import (
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 )
 
 // Moved is when something last happened to an object that runs pods: it was
@@ -40,11 +44,25 @@ func Latest(times ...time.Time) time.Time {
 //	moved ----- not done yet, due -----> moved+deadline ----- stuck -----> it moves
 func (p Progress) Judged(moved time.Time, deadline time.Duration, now time.Time) Progress {
 	switch due := moved.Add(deadline); {
-	case p.Done || deadline == 0 || moved.IsZero():
+	case p.Done || deadline == 0 || moved.IsZero() || Starting(p.Seen):
 	case now.Before(due):
 		p.Due = due
 	default:
 		p.Stuck = true
 	}
 	return p
+}
+
+// Starting reports whether a container runs for the first time and its startup
+// probe has not succeeded yet. A model may load for hours; the kubelet ends the
+// container when the probe's time is over, so until then its workload is not
+// stuck.
+func Starting(e snapshot.Evidence) bool {
+	return slices.ContainsFunc(e.Pods, func(pod corev1.Pod) bool {
+		return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+			at := slices.IndexFunc(pod.Spec.Containers, func(spec corev1.Container) bool { return spec.Name == c.Name })
+			return at >= 0 && pod.Spec.Containers[at].StartupProbe != nil &&
+				c.State.Running != nil && c.LastTerminationState.Terminated == nil && (c.Started == nil || !*c.Started)
+		})
+	})
 }

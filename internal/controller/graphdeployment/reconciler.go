@@ -5,6 +5,7 @@ package graphdeployment
 import (
 	"context"
 	"errors"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -45,7 +46,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	if dgd.DeletionTimestamp != nil {
 		return r.leave(ctx, dgd)
 	}
-	seen, err := r.World.observe(ctx, dgd, r.Platform)
+	seen, err := r.World.observe(ctx, dgd, r.Platform, r.Clock.Now())
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -58,7 +59,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	}
 	scale := seen.Scale(g)
 	g = g.Scaled(scale)
-	seen.restart = status.NextRestart(dgd, g, seen.provider, seen.Snapshot)
+	seen.restart = status.NextRestart(dgd, g, seen.orchestration(), seen.Snapshot)
 	if err := r.World.admitted(ctx, seen); err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
@@ -188,9 +189,13 @@ func (r *Reconciler) mirror(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploy
 // report tells what was seen before the writes; the watch on the children
 // brings the next truth.
 func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen world, err error) (reconcile.Result, error) {
-	now := status.Graph(dgd, g, seen.provider, seen.Snapshot, seen.restart, err, metav1.NewTime(r.Clock.Now()))
+	now := status.Graph(dgd, g, seen.orchestration(), seen.Snapshot, seen.restart, err, metav1.NewTime(r.Clock.Now()))
 	if result, off := r.Patience.PutOff(dgd, seen.tidings(dgd, now, err), r.Clock.Now()); off {
 		return result, nil
 	}
-	return controller.Report(ctx, r.Client, dgd, &dgd.Status, now, err)
+	result, err := controller.Report(ctx, r.Client, dgd, &dgd.Status, now, err)
+	if due := seen.orchestration().Due(g, seen.Snapshot); err == nil && result.IsZero() && !due.IsZero() {
+		result.RequeueAfter = max(time.Second, due.Sub(r.Clock.Now()))
+	}
+	return result, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/rollout"
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/sshkey"
+	"github.com/dynamo-operator/dynamo-operator/internal/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 )
 
@@ -111,7 +113,12 @@ func (w world) tidings(dgd *v1alpha1.DynamoGraphDeployment, now v1alpha1.DynamoG
 	}
 }
 
-func (w World) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, p render.Platform) (seen world, err error) {
+// orchestration is what runs the graph, for those who say how far it is.
+func (w world) orchestration() status.Orchestration {
+	return status.Orchestration{Provider: w.provider, Deadline: w.platform.ProgressDeadline}
+}
+
+func (w World) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, p render.Platform, now time.Time) (seen world, err error) {
 	if p.Capabilities, err = w.Facts.Capabilities(ctx); err != nil {
 		return seen, err
 	}
@@ -126,12 +133,11 @@ func (w World) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment,
 		if !ok {
 			continue
 		}
-		below, err := w.Beneath.Children(ctx, set, p.Capabilities)
-		if err != nil {
+		if seen.Beneath, err = w.beneath(ctx, set, p.Capabilities); err != nil {
 			return seen, err
 		}
-		seen.Beneath = append(seen.Beneath, below.Owned...)
 	}
+	seen.Taken = now
 	seen.provider = workload.Choose(dgd.Annotations, p.Capabilities, running(seen.Snapshot))
 	if seen.provider == workload.ProviderGrove {
 		p.Queue = render.Queue(dgd.Annotations, p.Capabilities)
@@ -142,6 +148,26 @@ func (w World) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment,
 	}
 	seen.platform = p
 	return seen, nil
+}
+
+// beneath reads what Grove made from a set: cliques and scaling groups, and the
+// cliques of those.
+func (w World) beneath(ctx context.Context, owner graph.Object, have snapshot.Capabilities) ([]graph.Object, error) {
+	below, err := w.Beneath.Children(ctx, owner, have)
+	if err != nil {
+		return nil, err
+	}
+	all := below.Owned
+	for _, object := range below.Owned {
+		if group, ok := object.(*grovev1alpha1.PodCliqueScalingGroup); ok {
+			cliques, err := w.beneath(ctx, group, have)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, cliques...)
+		}
+	}
+	return all, nil
 }
 
 // admitted checks what a graph needs to find in the cluster before anything is

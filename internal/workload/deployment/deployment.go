@@ -132,7 +132,7 @@ func progress(c graph.Component, s snapshot.Snapshot) workload.Progress {
 		p.Why = "Deployment is being updated"
 	}
 	p.Done = p.Why == ""
-	p.Stuck = !p.Done && stuck(d)
+	p.Stuck = !p.Done && stuck(d) && !workload.Starting(p.Seen)
 	p.Seen.Refused = append(p.Seen.Refused, Refused(d)...)
 	return p
 }

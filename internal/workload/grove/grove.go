@@ -29,6 +29,8 @@ type Builder struct {
 	TerminationDelay time.Duration
 	// Queue is the KAI queue that pods are scheduled from; empty without KAI.
 	Queue string
+	// Deadline is how long the pods of a component may make no progress.
+	Deadline time.Duration
 }
 
 var _ workload.Builder = Builder{}
@@ -141,7 +143,7 @@ func LiveName(c graph.Component) string {
 }
 
 // Progress reads the clique or scaling group of each component.
-func (Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progress {
+func (b Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progress {
 	var all []workload.Progress
 	for _, c := range g.Components {
 		p := cliqueProgress(c, s)
@@ -150,13 +152,35 @@ func (Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progress
 		}
 		p.Seen = s.Evidence.Of(c.Name)
 		p.Seen.Refused = append(p.Seen.Refused, Refused(c.Name, s.Beneath)...)
-		if s.Outdated("PodCliqueSet", g.Name) {
+		set, found := snapshot.Find[*grovev1alpha1.PodCliqueSet](s, g.Name)
+		switch {
+		case s.Outdated("PodCliqueSet", g.Name):
 			p.Done, p.Why = false, "PodCliqueSet is being updated"
+		case p.Done && found && updating(set) && !realized(c, set, s):
+			p.Done, p.Why = false, fmt.Sprintf("PodCliqueSet %s has not updated its pods yet", set.Name)
 		}
-		all = append(all, p)
+		all = append(all, p.Judged(moved(c, set, s), b.Deadline, s.Taken))
 	}
 	return all
 }
+
+// moved is when something last happened to what runs a component.
+func moved(c graph.Component, set *grovev1alpha1.PodCliqueSet, s snapshot.Snapshot) time.Time {
+	if set == nil {
+		return time.Time{}
+	}
+	if s.Outdated("PodCliqueSet", set.Name) {
+		return s.Taken
+	}
+	last := workload.Moved(set, nil)
+	for _, clique := range cliquesOf(c, s) {
+		last = workload.Latest(last, workload.Moved(clique, clique.Status.Conditions))
+	}
+	return last
+}
+
+// requeue is the code under which Grove notes that it looks at an object again.
+const requeue = "ERR_CONTINUE_RECONCILE_AND_REQUEUE"
 
 // Refused reads what Grove was told when it was to make pods of a service. An
 // error stays in the status of a clique that has recovered from it.
@@ -168,6 +192,9 @@ func Refused(service string, beneath []graph.Object) []snapshot.Refusal {
 			continue
 		}
 		for _, e := range clique.Status.LastErrors {
+			if e.Code == requeue {
+				continue
+			}
 			all = append(all, snapshot.Refusal{By: "PodClique/" + clique.Name, Message: e.Description})
 		}
 	}

@@ -3,6 +3,11 @@
 // Grove does. It places no gangs: there are no PodGangs, no topology, no gang termination, no autoscalers and no
 // admission. What it shows about a graph is its shape, its order of start and its rollout, not its placement.
 //
+// A change of templates goes as with Grove: cliques and groups are updated one after the other, a moment later; a clique
+// whose turn has not come looks as well as before, and so does one whose annotations alone change (its generation stays);
+// the set says that it observed the change only when all of them are through; and errors that only mean "again" stand in
+// the status.
+//
 //	PodCliqueSet --observe--> world --plan--> groups, cliques, pods --apply--> status
 //
 // One pass looks at a whole set. Nothing is remembered between passes.

@@ -60,9 +60,11 @@ func (w world) wantGroups() []*grovev1alpha1.PodCliqueScalingGroup {
 	return all
 }
 
-// wantCliques keeps the replicas of a live clique, unless it belongs to a group, which scales as a whole.
+// wantCliques keeps the replicas of a live clique, unless it belongs to a group, which scales as a whole. A clique of an
+// older template stays as it is until its turn.
 func (w world) wantCliques() []*grovev1alpha1.PodClique {
 	var all []*grovev1alpha1.PodClique
+	turn := w.turn()
 	for _, p := range w.places() {
 		meta := w.meta(p.name(), p.labels())
 		meta.Annotations = p.template().Annotations
@@ -74,7 +76,12 @@ func (w world) wantCliques() []*grovev1alpha1.PodClique {
 		}
 		spec := *p.template().Spec.DeepCopy()
 		spec.StartsAfter = p.startsAfter()
-		if live := w.cliques[p.name()]; live != nil && p.group == nil {
+		live := w.cliques[p.name()]
+		if live != nil && !w.current(p, live) && p.unit() != turn {
+			all = append(all, live.DeepCopy()) // its turn has not come
+			continue
+		}
+		if live != nil && p.group == nil {
 			spec.Replicas = live.Spec.Replicas
 		}
 		if spec.MinAvailable == nil {

@@ -2,6 +2,7 @@ package grovestandin
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -16,15 +17,17 @@ func podName(clique string, index int) string { return fmt.Sprintf("%s-%d", cliq
 
 // pod is the one with that index in a clique. Its host name is its own name, so that peers find it below the Service.
 func (p place) pod(clique *grovev1alpha1.PodClique, index int) *corev1.Pod {
-	labels := p.labels()
+	labels := maps.Clone(clique.Labels)
+	delete(labels, common.LabelComponentKey)
+	delete(labels, common.LabelAppNameKey)
 	labels[common.LabelPodClique] = clique.Name
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.set.Namespace, Name: podName(clique.Name, index),
-			Labels: labels, Annotations: p.template().Annotations,
+			Labels: labels, Annotations: maps.Clone(clique.Annotations),
 			OwnerReferences: ownedBy(clique, "PodClique"),
 		},
-		Spec: *p.template().Spec.PodSpec.DeepCopy(),
+		Spec: *clique.Spec.PodSpec.DeepCopy(),
 	}
 	pod.Spec.Hostname = pod.Name
 	pod.Spec.Subdomain = serviceName(p.set, p.replica)

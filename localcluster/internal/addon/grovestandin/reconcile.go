@@ -20,8 +20,12 @@ import (
 
 type reconciler struct{ client client.Client }
 
-// The cache was behind. It catches up in less than this.
-const again = 20 * time.Millisecond
+const (
+	// The cache was behind. It catches up in less than this.
+	again = 20 * time.Millisecond
+	// pause is how long an update of templates waits before it touches the first clique.
+	pause = time.Second
+)
 
 // Reconcile makes a set's parts what they should be. A set that is being deleted is left to the garbage collector.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -35,6 +39,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	err := r.pass(ctx, set)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return reconcile.Result{RequeueAfter: again}, nil
+	}
+	if p := set.Status.RollingUpdateProgress; err == nil && p != nil && p.UpdateEndedAt == nil {
+		return reconcile.Result{RequeueAfter: pause}, nil
 	}
 	return reconcile.Result{}, err
 }

@@ -50,7 +50,7 @@ func (w world) next() step {
 			case pod == nil:
 			case ended(pod):
 				s.remove = append(s.remove, pod)
-			case pod.Labels[common.LabelPodTemplateHash] != p.revision():
+			case pod.Labels[common.LabelPodTemplateHash] != revision(clique):
 				u.outdated = []*corev1.Pod{pod}
 			}
 			if p.group == nil {
@@ -79,6 +79,49 @@ func (w world) next() step {
 	}
 	s.remove = slices.DeleteFunc(s.remove, func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 	return s
+}
+
+// turn is the clique or group that is updated now, in the order of the template: one after the other, and none before a
+// moment has passed since the update began. It is empty while there is nothing to update.
+func (w world) turn() string {
+	begun, known := w.set.Status.RollingUpdateProgress, w.set.Status.CurrentGenerationHash
+	switch {
+	case known != nil && *known != setRevision(w.set): // the update has not begun
+		return ""
+	case begun != nil && begun.UpdateEndedAt == nil && w.now.Sub(begun.UpdateStartedAt.Time) < pause:
+		return ""
+	}
+	for _, p := range w.places() {
+		if clique := w.cliques[p.name()]; clique != nil && (!w.current(p, clique) || !w.realized(clique)) {
+			return p.unit()
+		}
+	}
+	return ""
+}
+
+// unit is what is updated at one time: a clique that scales alone, or a group as a whole.
+func (p place) unit() string {
+	if p.group != nil {
+		return p.group.Name
+	}
+	return p.name()
+}
+
+// current says that a clique is what its template asks for.
+func (w world) current(p place, clique *grovev1alpha1.PodClique) bool {
+	return revision(clique) == p.revision()
+}
+
+// realized says that a clique's pods are all what the clique asks for, and serve.
+func (w world) realized(clique *grovev1alpha1.PodClique) bool {
+	pods := w.pods[clique.Name]
+	updated := count(pods, func(pod *corev1.Pod) bool { return updated(pod, clique) && ready(pod) })
+	return updated == clique.Spec.Replicas && updated == count(pods, alive)
+}
+
+// revision is the template that a clique has.
+func revision(clique *grovev1alpha1.PodClique) string {
+	return clique.Labels[common.LabelPodTemplateHash]
 }
 
 // replace picks the outdated pods whose turn it is.

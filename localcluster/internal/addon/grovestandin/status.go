@@ -3,6 +3,7 @@ package grovestandin
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ai-dynamo/grove/operator/api/common"
 	"github.com/ai-dynamo/grove/operator/api/common/constants"
@@ -21,13 +22,18 @@ func (w world) cliqueStatus(p place, clique *grovev1alpha1.PodClique) grovev1alp
 	s.Replicas = count(pods, alive)
 	s.ReadyReplicas = count(pods, ready)
 	s.ScheduledReplicas = count(pods, scheduled)
-	s.UpdatedReplicas = count(pods, p.updated)
+	s.UpdatedReplicas = count(pods, func(pod *corev1.Pod) bool { return updated(pod, clique) })
 	s.Selector = new(selector(common.LabelPodClique, clique.Name))
-	if s.UpdatedReplicas == s.Replicas && s.Replicas == clique.Spec.Replicas {
-		s.CurrentPodTemplateHash = new(p.revision())
-		s.CurrentPodCliqueSetGenerationHash = new(setRevision(w.set))
+	if w.realized(clique) {
+		s.CurrentPodTemplateHash = new(revision(clique))
+		if w.current(p, clique) {
+			s.CurrentPodCliqueSetGenerationHash = new(setRevision(w.set))
+		}
 	}
 	s.LastErrors = lastErrors(s.LastErrors, w.refused[clique.Name])
+	if s.LastErrors == nil && s.UpdatedReplicas < clique.Spec.Replicas {
+		s.LastErrors = requeued(clique.Status.LastErrors, w.now)
+	}
 	need := minAvailable(clique)
 	breached(&s.Conditions, clique.Generation, s.ReadyReplicas, need, "pods ready",
 		constants.ConditionReasonInsufficientReadyPods, constants.ConditionReasonSufficientReadyPods)
@@ -56,9 +62,18 @@ func lastErrors(before []grovev1alpha1.LastError, now error) []grovev1alpha1.Las
 	}
 }
 
-// updated says that a pod is what the template asks for now.
-func (p place) updated(pod *corev1.Pod) bool {
-	return alive(pod) && pod.Labels[common.LabelPodTemplateHash] == p.revision()
+// requeued is what Grove leaves in the status of an object that it looks at again, as if that were an error.
+func requeued(before []grovev1alpha1.LastError, now time.Time) []grovev1alpha1.LastError {
+	const code = "ERR_CONTINUE_RECONCILE_AND_REQUEUE"
+	if len(before) == 1 && before[0].Code == code {
+		return before
+	}
+	return []grovev1alpha1.LastError{{Code: code, Description: "waiting for pods, requeuing", ObservedAt: metav1.NewTime(now)}}
+}
+
+// updated says that a pod is what its clique asks for now.
+func updated(pod *corev1.Pod, clique *grovev1alpha1.PodClique) bool {
+	return alive(pod) && pod.Labels[common.LabelPodTemplateHash] == revision(clique)
 }
 
 // groupStatus counts the replicas of a scaling group, each by its weakest clique.
@@ -85,10 +100,10 @@ func (w world) groupStatus(group *grovev1alpha1.PodCliqueScalingGroup) grovev1al
 	return s
 }
 
-// setStatus counts the replicas of the set.
+// setStatus counts the replicas of the set. A change of its templates begins an update, and the generation that brought
+// it counts as observed only when that is over.
 func (w world) setStatus() grovev1alpha1.PodCliqueSetStatus {
 	s := *w.set.Status.DeepCopy()
-	s.ObservedGeneration = new(w.set.Generation)
 	s.Selector = new(selector(common.LabelPartOfKey, w.set.Name))
 	s.Replicas, s.AvailableReplicas, s.UpdatedReplicas = w.set.Spec.Replicas, 0, 0
 	s.PodGangStatutes = nil
@@ -105,10 +120,27 @@ func (w world) setStatus() grovev1alpha1.PodCliqueSetStatus {
 		}
 		s.PodGangStatutes = append(s.PodGangStatutes, grovev1alpha1.PodGangStatus{Name: serviceName(w.set, replica), Phase: phase})
 	}
-	if s.UpdatedReplicas == s.Replicas {
-		s.CurrentGenerationHash = new(setRevision(w.set))
+	now := setRevision(w.set)
+	if s.CurrentGenerationHash != nil && *s.CurrentGenerationHash != now {
+		s.RollingUpdateProgress = &grovev1alpha1.PodCliqueSetRollingUpdateProgress{UpdateStartedAt: metav1.NewTime(w.now)}
 	}
+	s.CurrentGenerationHash = &now
+	if progress := s.RollingUpdateProgress; progress != nil && progress.UpdateEndedAt == nil {
+		if w.updating() {
+			return s
+		}
+		progress.UpdateEndedAt = new(metav1.NewTime(w.now))
+	}
+	s.ObservedGeneration = new(w.set.Generation)
 	return s
+}
+
+// updating says that a clique is not yet what its template asks for, or that its pods are not.
+func (w world) updating() bool {
+	return slices.ContainsFunc(w.places(), func(p place) bool {
+		clique := w.cliques[p.name()]
+		return clique == nil || !w.current(p, clique) || !w.realized(clique)
+	})
 }
 
 // guaranteed leaves out the replicas of a group beyond those that its set cannot do without.
@@ -138,8 +170,8 @@ func (w world) health(belongs func(place) bool) health {
 		if count(pods, ready) < need {
 			h.available = 0
 		}
-		updated := count(pods, p.updated)
-		if updated != clique.Spec.Replicas || updated != count(pods, alive) {
+		current := count(pods, func(pod *corev1.Pod) bool { return updated(pod, clique) })
+		if current != clique.Spec.Replicas || current != count(pods, alive) || !w.current(p, clique) {
 			h.updated = 0
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ai-dynamo/grove/operator/api/common"
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
@@ -14,6 +15,7 @@ import (
 
 // world is one set and everything made from it.
 type world struct {
+	now      time.Time
 	set      *grovev1alpha1.PodCliqueSet
 	groups   map[string]*grovev1alpha1.PodCliqueScalingGroup
 	cliques  map[string]*grovev1alpha1.PodClique
@@ -37,6 +39,7 @@ func observe(ctx context.Context, c client.Reader, set *grovev1alpha1.PodCliqueS
 		}
 	}
 	w := world{
+		now:      time.Now(),
 		set:      set,
 		groups:   byName(groups.Items, func(g *grovev1alpha1.PodCliqueScalingGroup) string { return g.Name }),
 		cliques:  byName(cliques.Items, func(c *grovev1alpha1.PodClique) string { return c.Name }),

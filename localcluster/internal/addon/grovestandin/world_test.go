@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/ai-dynamo/grove/operator/api/common"
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
@@ -79,6 +80,7 @@ func (w *world) finish(t *testing.T) [][]string {
 	t.Helper()
 	var all [][]string
 	for range 20 {
+		w.settle()
 		created, removed := w.run()
 		if len(created)+len(removed) == 0 {
 			return all
@@ -138,15 +140,16 @@ func TestChanges(t *testing.T) {
 		removed [][]string
 		left    []string
 	}{
-		"a new template replaces pods one by one and a group's replica as a whole": {
+		"a new template replaces one clique after the other, its pods one by one and a group's replica as a whole": {
 			change: func(w *world) {
 				for _, clique := range w.set.Spec.Template.Cliques {
 					clique.Annotations = map[string]string{"restarted": "now"}
 				}
 			},
 			removed: [][]string{
-				{"chat-0-w-1-ldr-0", "chat-0-w-1-wkr-0", "chat-0-web-1"},
-				{"chat-0-web-0"}, // its clique is whole again before the group is
+				{"chat-0-web-1"},
+				{"chat-0-web-0"},
+				{"chat-0-w-1-ldr-0", "chat-0-w-1-wkr-0"},
 				{"chat-0-w-0-ldr-0", "chat-0-w-0-wkr-0"},
 			},
 			left: []string{"chat-0-w-0-ldr-0", "chat-0-w-0-wkr-0", "chat-0-w-1-ldr-0", "chat-0-w-1-wkr-0", "chat-0-web-0", "chat-0-web-1"},
@@ -184,7 +187,6 @@ func TestChanges(t *testing.T) {
 			w := newWorld()
 			w.finish(t)
 			tc.change(w)
-			w.settle()
 			if diff := cmp.Diff(tc.removed, w.finish(t)); diff != "" {
 				t.Errorf("removed, pass by pass (-want +got):\n%s", diff)
 			}
@@ -245,8 +247,15 @@ func TestStatus(t *testing.T) {
 			change: func(w *world) { w.pods["chat-0-w-0-wkr"][0].Status.Conditions = nil },
 			clique: counts{2, 2, 2}, group: counts{2, 1, 2}, set: counts{1, 0, 1},
 		},
-		"pods of an old template are not updated": {
+		"a clique of an old template looks as before until its turn": {
 			change: func(w *world) { w.set.Spec.Template.Cliques[0].Annotations = map[string]string{"new": "one"} },
+			clique: counts{2, 2, 2}, group: counts{2, 2, 2}, set: counts{1, 1, 0},
+		},
+		"pods of a clique whose turn has come are not updated": {
+			change: func(w *world) {
+				w.set.Spec.Template.Cliques[0].Annotations = map[string]string{"new": "one"}
+				w.settle()
+			},
 			clique: counts{2, 2, 0}, group: counts{2, 2, 2}, set: counts{1, 1, 0},
 		},
 		"a pod that is being deleted is gone": {
@@ -286,5 +295,39 @@ func TestStatusSettles(t *testing.T) {
 	}
 	if diff := cmp.Diff(group.Status, w.groupStatus(group), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("status of the group changes without cause:\n%s", diff)
+	}
+}
+
+// TestAChangeIsObservedWhenItIsOver: until then the set tells of an update that has begun and not ended.
+func TestAChangeIsObservedWhenItIsOver(t *testing.T) {
+	w := newWorld()
+	w.set.Generation, w.now = 1, time.Unix(100, 0)
+	w.finish(t)
+	w.set.Status = w.setStatus()
+	if got := *w.set.Status.ObservedGeneration; got != 1 {
+		t.Fatalf("generation %d is observed", got)
+	}
+	w.set.Generation, w.set.Spec.Template.Cliques[0].Annotations = 2, map[string]string{"new": "one"}
+	w.settle()
+	if got := revision(w.cliques["chat-0-web"]); got == (place{set: w.set}).revision() {
+		t.Error("the clique is touched before the update began")
+	}
+	w.set.Status = w.setStatus()
+	w.settle()
+	if got := revision(w.cliques["chat-0-web"]); got == (place{set: w.set}).revision() {
+		t.Error("the clique is touched at once")
+	}
+	w.now = w.now.Add(pause)
+	for range 3 {
+		if s := w.setStatus(); *s.ObservedGeneration != 1 || s.RollingUpdateProgress == nil || s.RollingUpdateProgress.UpdateEndedAt != nil {
+			t.Fatalf("under way the status is %+v", s)
+		}
+		w.settle()
+		w.run()
+	}
+	w.finish(t)
+	w.set.Status = w.setStatus()
+	if s := w.set.Status; *s.ObservedGeneration != 2 || s.RollingUpdateProgress.UpdateEndedAt == nil {
+		t.Errorf("in the end the status is %+v", s)
 	}
 }
