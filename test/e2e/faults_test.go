@@ -57,7 +57,7 @@ var faults = map[string]aFault{
 		reason:  cause.ContainerCrashed, message: "container main exited with code 4: out of ideas",
 	},
 	"a crash whose last words are for a terminal": {
-		service: shell("echo 'lost\x1b]52;c;cm0gLXJmIC8=\x07 \x1b]8;;https://evil.example\x07here\u009b2A\u202e' >&2; exit 3"),
+		service: shell("echo 'lost\x1b]52;c;cm0gLXJmIC8=\x07 \x1b]8;;https://evil.example\x07here\x1b[2A\u202e' >&2; exit 3"),
 		reason:  cause.ContainerCrashed, message: "container main exited with code 3: lost here\ufffd",
 	},
 	"a crash without a word": {

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/playground"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/process"
 )
 
@@ -77,9 +78,19 @@ func TestSecureMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 func TestSecureMetricsAreVerified(t *testing.T) {
 	w := newWorld(t)
 	reader := w.account("reader")
+	// What the operator may with its certificate in its own namespace.
+	w.create(&rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "certificate"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"webhook-server-cert"}, Verbs: []string{"get", "update"}}},
+	})
+	w.create(&rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "certificate"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "certificate"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: playground.OperatorKey.Namespace, Name: "dynamo-operator-controller-manager"}},
+	})
 	o := w.operate(fmt.Sprintf(`server: {metricsAddress: %q, secureMetrics: true, metricsService: scraped, healthAddress: ""}
 webhook: {namespace: %s}
-certificate: {validity: 10s, authorityValidity: 20s}
+certificate: {validity: 20s, authorityValidity: 40s}
 `, metricsHost+":0", w.namespace))
 	address := w.listens(o, metricsHost)[metricsHost]
 	seen := map[string]bool{}
@@ -103,7 +114,7 @@ certificate: {validity: 10s, authorityValidity: 20s}
 		response, err := hc.Do(request)
 		if err != nil {
 			if len(seen) > 0 {
-				t.Errorf("after %d certificates: %v", len(seen), err)
+				t.Fatalf("after %d names of certificates and authorities: %v", len(seen), err)
 			}
 			return err
 		}
