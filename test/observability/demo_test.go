@@ -194,9 +194,12 @@ func (d *demo) play(ctx context.Context, t *testing.T, p *prometheus) {
 		d.apply(ctx, t, namespace, example(t, name))
 	}
 	d.apply(ctx, t, namespace, planned)
-	// No webhook looks at the operator's own namespace, so the operator has to
-	// refuse it by itself.
-	d.apply(ctx, t, playground.OperatorKey.Namespace, wrong)
+	// No webhook judges what the operator writes, so it has to refuse this by
+	// itself.
+	operator := "system:serviceaccount:" + playground.OperatorKey.Namespace + ":" + playground.OperatorKey.Name
+	if _, err := d.cluster.Kubectl(ctx, strings.NewReader(wrong), "apply", "-n", "default", "--as="+operator, "--as-group=system:masters", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"sglang-aggregated", "trtllm-aggregated", "planned"} {
 		d.ready(ctx, t, name)
 	}

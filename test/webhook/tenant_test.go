@@ -57,6 +57,20 @@ func as(t *testing.T, user string) client.Client {
 	return patient.Client(c)
 }
 
+// asOperator is a client in the operator's name, with every right.
+func asOperator(t *testing.T) client.Client {
+	t.Helper()
+	config := rest.CopyConfig(cluster.Config)
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + playground.OperatorKey.Namespace + ":" + playground.OperatorKey.Name, Groups: []string{"system:masters"},
+	}
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return patient.Client(c)
+}
+
 // mayWriteLeases is a role that no role of ours gives: Leases are everybody's.
 func mayWriteLeases(t *testing.T) string {
 	t.Helper()

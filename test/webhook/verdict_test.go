@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/casebook"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 )
@@ -82,12 +81,12 @@ func dotted(path string) string {
 	return strings.NewReplacer("[", ".", "]", "").Replace(path)
 }
 
-// TestCasebookByTheController makes the bad objects where no webhook looks: the
-// operator's own namespace. It comes to the same verdict.
+// TestCasebookByTheController makes the bad objects in the operator's name, whose
+// writes no webhook judges. It comes to the same verdict.
 func TestCasebookByTheController(t *testing.T) {
 	t.Parallel()
 	_, invalid := cases(t)
-	ns := playground.OperatorKey.Namespace
+	ns, unjudged := namespace(t, nil), asOperator(t)
 	type made struct {
 		rule   string
 		object *unstructured.Unstructured
@@ -102,7 +101,7 @@ func TestCasebookByTheController(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := cluster.Client.Create(t.Context(), object); err != nil {
+		if err := unjudged.Create(t.Context(), object); err != nil {
 			t.Fatalf("%s: %v", c.Rule, err)
 		}
 		t.Cleanup(func() { cluster.Client.Delete(context.Background(), object) })
