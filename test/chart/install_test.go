@@ -62,6 +62,8 @@ func TestAReleaseLives(t *testing.T) {
 		"--set", "dynamo-operator.controllerManager.manager.config.controller.workers=3")
 	rotates(ctx, t)
 	refuses(ctx, t)
+	diagnosed(ctx, t)
+	leavesNothing(ctx, t)
 	helmDo(ctx, t, "rollback", release, "1", "--namespace", home, "--wait", "--timeout", "5m")
 	served(ctx, t)
 	isReady(ctx, t, graph)
