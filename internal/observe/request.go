@@ -108,7 +108,7 @@ func (q Requests) output(ctx context.Context, s *request.Sight, r *v1alpha1.Dyna
 		if err != nil {
 			return err
 		}
-		s.Drifted = output == nil || input == nil || attempt(input) != current || !holds(input.Data, s.Record.Data())
+		s.Drifted = output == nil || input == nil || attempt(input) != current || input.Data[request.KeyConfig] != s.Record.Config
 	}
 	if request.Finished(s.Job) && !request.HasGraph(r) {
 		output, err = q.configMap(ctx, q.Direct, r.Namespace, graph.ProfilingOutput(r.Name))
@@ -122,17 +122,6 @@ func (q Requests) output(ctx context.Context, s *request.Sight, r *v1alpha1.Dyna
 		}
 	}
 	return err
-}
-
-// holds reports whether a ConfigMap has all that was written into it. What others
-// added is theirs: applying leaves it, and nobody reads it.
-func holds(data, written map[string]string) bool {
-	for key, value := range written {
-		if data[key] != value {
-			return false
-		}
-	}
-	return true
 }
 
 // prerequisites looks for what a request refers to.
