@@ -47,7 +47,7 @@ func start(t *testing.T, program string, environment ...string) *operator {
 	t.Cleanup(func() {
 		o.stop()
 		if said, err := os.ReadFile(o.log); t.Failed() && err == nil {
-			t.Logf("the operator said:\n%s", said[max(0, len(said)-4000):])
+			t.Logf("the operator said:\n%s", said[max(0, len(said)-1000):])
 		}
 	})
 	err = cluster.Eventually(t.Context(), "the operator to be ready", func(context.Context) error {
