@@ -78,9 +78,10 @@ func newScope(cfg config.Config, cluster *rest.Config) (*scope, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.claims.Holders = s.holders(direct, identity)
-	s.writer.Permits = append(s.writer.Permits, s.claims.Left)
-	s.writer.Terms = append(s.writer.Terms, s.claims.Term)
+	if s.claims.Holders = s.holders(direct, identity); len(s.claims.Holders) > 0 {
+		s.writer.Permits = append(s.writer.Permits, s.claims.Left)
+		s.writer.Terms = append(s.writer.Terms, s.claims.Term)
+	}
 	if cfg.ClusterWide() {
 		s.view = &tenancy.View{Direct: direct, Clock: guard.Clock()}
 		s.writer.Permits = append(s.writer.Permits, s.view.Left)

@@ -19,7 +19,7 @@ import (
 func (w world) slowly(drain string) string {
 	return silent + fmt.Sprintf(`
 controller: {workers: 1, qps: 5, burst: 60, timeout: 5m}
-shutdown: {drain: %s}
+shutdown: {drain: %s, grace: 5m}
 leaderElection: {enabled: true, id: %s, namespace: %s, leaseDuration: 30m, renewDeadline: 20m}
 `, drain, w.namespace, installation.Namespace)
 }

@@ -31,6 +31,7 @@ const (
 	binding   = "no request: the API server asks for it when a binding names the role"
 	owning    = "no request: asked on clusters where only those may name an owner who may set its finalizers (OwnerReferencesPermissionEnforcement)"
 	claiming  = "no request: asked by the policy that guards the Lease of a namespace"
+	restoring = "no request: the Lease is shipped, and made again if somebody deletes it"
 	finding   = "for Dynamo's own runtime in the image, which publishes and finds workers; the mock engine in its place does so by apply and watch alone"
 	planning  = "for Dynamo's planner in the image, which scales graphs; the mock engine in its place decides nothing"
 	picking   = "for Dynamo's endpoint picker in the image, which follows its pool; the mock engine in its place picks nothing"
@@ -71,4 +72,5 @@ var ofOperators = []Reason{
 	{Role: "manager", Resource: "dynamographdeployments/finalizers.nvidia.com", Why: owning},
 	{Role: "manager", Resource: "dynamographdeploymentrequests/finalizers.nvidia.com", Why: owning},
 	{Role: "namespace-scope", Resource: "namespacescopes.nvidia.com", Why: claiming},
+	{Role: "cluster-scope", Verbs: []string{"create"}, Resource: "leases.coordination.k8s.io", Why: restoring},
 }
