@@ -43,11 +43,11 @@ type release struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "images:", err)
-		stop()
-		os.Exit(1) //nolint:gocritic // stop is called above
+		os.Exit(1)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"encoding/json"
 	"os"
@@ -126,7 +127,7 @@ func TestNothingLandsOutside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newTar(out)
+	w := tar.NewWriter(out)
 	if err := writeFile(w, "../outside", 0o444, []byte("x"), tomorrow.date); err != nil {
 		t.Fatal(err)
 	}

@@ -21,8 +21,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-func newTar(w io.Writer) *tar.Writer { return tar.NewWriter(w) }
-
 func headers(t *testing.T, plain []byte) []tar.Header {
 	t.Helper()
 	var all []tar.Header
