@@ -59,7 +59,7 @@ func (i Installer) Alone(ctx context.Context) error {
 // scope reads the Lease; an empty one if there is none.
 func (i Installer) scope(ctx context.Context) (*coordinationv1.Lease, error) {
 	lease := &coordinationv1.Lease{}
-	if err := i.Client.Get(ctx, Scope, lease); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(i.Client.Get(ctx, Scope, lease)); err != nil {
 		return nil, fmt.Errorf("read Lease %s: %w", Scope, err)
 	}
 	return lease, nil

@@ -36,7 +36,7 @@ func TestTheOperatorEndsBeforeItIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := regexp.MustCompile(`(?m)^    terminationGracePeriodSeconds: (\d+)$`).FindSubmatch(values); found != nil {
+	if found := regexp.MustCompile(`(?m)^ {4}terminationGracePeriodSeconds: (\d+)$`).FindSubmatch(values); found != nil {
 		if given["the chart"], err = strconv.ParseInt(string(found[1]), 10, 64); err != nil {
 			t.Fatal(err)
 		}
