@@ -50,7 +50,7 @@ func (p *parts) controllerOf(kind client.Object) *ctrl.Builder {
 
 // guarded puts what all passes have in common around a reconciler.
 func (p *parts) guarded(kind client.Object, recorder events.EventRecorder, r reconcile.Reconciler) reconcile.Reconciler {
-	return p.watchdog.Watch(nameOf(kind), p.config.Controller.WorkersOf(nameOf(kind)), p.gate(kind, &controller.Guard{
+	return p.watchdog.Watch(nameOf(kind), p.config.Controller.WorkersOf(nameOf(kind))+1, p.gate(kind, &controller.Guard{
 		Kind: nameOf(kind), Do: r,
 		Covers: p.config.Covers, While: p.scope.writer.While,
 		Metrics: p.metrics, Tracer: p.tracer, Causes: p.causesOf(kind),

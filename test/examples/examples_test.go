@@ -20,6 +20,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
+	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/installation"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/golden"
 )
@@ -58,7 +59,7 @@ func TestEveryExampleIsValid(t *testing.T) {
 			if !validate.Ours(d) {
 				continue
 			}
-			verdict, err := validate.Judge(d)
+			verdict, err := validate.Judge(d, config.Default().Rules())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -104,7 +104,7 @@ control-plane: controller-manager
 {{- $full := include "dynamo.fullname" $root -}}
 {{- /* The Lease of a namespace has one name for all operators. */ -}}
 {{- $lease := ternary "- dynamo-operator-namespace-scope" (printf "- %s-namespace-scope" $full) (eq (index . 1) "namespace-scope") -}}
-{{- $root.Files.Get (printf "files/rules/%s.yaml" (index . 1)) | replace "- dynamo-operator-" (printf "- %s-" $full) | replace (printf "- %s-namespace-scope" $full) $lease | replace "- webhook-server-cert" (printf "- %s" $op.webhook.certificateSecret.name) | replace "- mpi-run-ssh-secret" (printf "- %s" $op.dynamo.mpiRun.secretName) | replace "- dynamo.nvidia.com" (printf "- %s" (default "dynamo.nvidia.com" $op.controllerManager.leaderElection.id)) -}}
+{{- $root.Files.Get (printf "files/rules/%s.yaml" (index . 1)) | replace "- dynamo-operator-" (printf "- %s-" $full) | replace (printf "- %s-namespace-scope" $full) $lease | replace "- webhook-server-cert" (printf "- %s" $op.webhook.certificateSecret.name) | replace "- mpi-run-ssh-secret" (printf "- %s" $op.dynamo.mpiRun.secretName) | replace "- dynamo.nvidia.com" (printf "- %s" (include "dynamo.election" $root)) -}}
 {{- end -}}
 
 {{/* The definitions of the API, by which the right to write them is limited. */}}

@@ -10,7 +10,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
-	"github.com/dynamo-operator/dynamo-operator/internal/config"
+	operatorconfig "github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/search"
@@ -97,7 +97,7 @@ func manifest(t *testing.T, g *v1alpha1.DynamoGraphDeployment) string {
 		t.Fatal(err)
 	}
 	for _, d := range documents {
-		verdict, err := validate.Judge(d, config.Default().Rules())
+		verdict, err := validate.Judge(d, operatorconfig.Default().Rules())
 		if err != nil {
 			t.Fatal(err)
 		}
