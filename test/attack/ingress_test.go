@@ -150,7 +150,7 @@ func TestWhoMayMakeARouteHasItMade(t *testing.T) {
 	}
 }
 
-// TestWithoutItsPolicyNoRouteIsMade: an operator that finds no policy authorizes
+// TestWithoutItsPolicyNoRouteIsMade: an operator that finds no policy authorises
 // nobody, and says so. It takes the shipped world's policy away, so it does not run
 // beside attacks.
 func TestWithoutItsPolicyNoRouteIsMade(t *testing.T) {
