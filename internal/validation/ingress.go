@@ -78,7 +78,7 @@ func (r IngressRules) judge(i *v1alpha1.IngressSpec, authorized bool, graphName,
 		case len(list) == 0 && authorized:
 			return nil
 		case len(list) == 0:
-			return field.Invalid(at, value, "is not covered by ingress."+key+" of the operator's configuration, and no enforced ValidatingAdmissionPolicy authorizes the author")
+			return field.Invalid(at, value, "is not covered by ingress."+key+" of the operator's configuration, and no enforced ValidatingAdmissionPolicy authorises the author")
 		case slices.ContainsFunc(list, matches):
 			return nil
 		default:

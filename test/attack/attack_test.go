@@ -60,21 +60,6 @@ func gotThrough(format string, args ...any) outcome {
 	return outcome{true, fmt.Sprintf(format, args...)}
 }
 
-// refused is the outcome of a write that ought to be denied: an error of another
-// kind than a refusal would prove nothing, and ends the test.
-func (s *scene) refused(err error) outcome {
-	s.Helper()
-	switch {
-	case err == nil:
-		return gotThrough("the API server accepts it")
-	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
-		return held("%v", err)
-	default:
-		s.Fatalf("neither accepted nor refused: %v", err)
-		return outcome{}
-	}
-}
-
 // barrier is one thing that holds an attack.
 type barrier struct{ kind, name string }
 
@@ -201,6 +186,21 @@ func newScene(t *testing.T, w *world, a attack) *scene {
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	t.Cleanup(cancel)
 	return &scene{T: t, world: w, ctx: ctx, attack: a}
+}
+
+// refused is the outcome of a write that ought to be denied: an error of another
+// kind than a refusal would prove nothing, and ends the test.
+func (s *scene) refused(err error) outcome {
+	s.Helper()
+	switch {
+	case err == nil:
+		return gotThrough("the API server accepts it")
+	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+		return held("%v", err)
+	default:
+		s.Fatalf("neither accepted nor refused: %v", err)
+		return outcome{}
+	}
 }
 
 // namespace makes one. Its labels hold for a guarded world only: they are a

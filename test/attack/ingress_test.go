@@ -150,7 +150,7 @@ func TestWhoMayMakeARouteHasItMade(t *testing.T) {
 	}
 }
 
-// TestWithoutItsPolicyNoRouteIsMade: an operator that finds no policy authorizes
+// TestWithoutItsPolicyNoRouteIsMade: an operator that finds no policy authorises
 // nobody, and says so. It takes the shipped world's policy away, so it does not run
 // beside attacks.
 func TestWithoutItsPolicyNoRouteIsMade(t *testing.T) {
@@ -200,7 +200,7 @@ func TestWithoutItsPolicyNoRouteIsMade(t *testing.T) {
 		}
 		err := s.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: o.GetName() + "-a"}, &render.VirtualService{})
 		if err := gone(err); err != nil {
-			return fmt.Errorf("the VirtualService of %s, which may have been made before the operator knew: %w", o.GetName(), err)
+			return fmt.Errorf("the VirtualService of graph %s, made on the last answer: %w", o.GetName(), err)
 		}
 		if err := s.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: o.GetName() + "-a"}, &corev1.Service{}); err != nil {
 			t.Errorf("the rest of the graph: %v", err)

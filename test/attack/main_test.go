@@ -9,6 +9,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -300,9 +301,7 @@ func configure(object *unstructured.Unstructured, settings map[string]any) error
 	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
 		return err
 	}
-	for key, value := range settings {
-		config[key] = value
-	}
+	maps.Copy(config, settings)
 	written, err := yaml.Marshal(config)
 	if err != nil {
 		return err

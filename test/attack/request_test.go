@@ -26,7 +26,7 @@ func requestFor(ns, target string) *unstructured.Unstructured {
 
 var _ = add(
 	attack{
-		name: "a request has a graph made where its author may not make one", finding: "S1",
+		name: "a request has a graph made where its author may not", finding: "S1",
 		heldBy: []barrier{policy(requestPolicy), code(request.GuardConsent), code(request.GuardPolicy)},
 		try: func(s *scene) outcome {
 			victim, ns := s.namespace(nil), s.namespace(nil)
