@@ -53,7 +53,7 @@ func TrimForeign(object any) (any, error) {
 	if !ok || guard.Outlines.Off() || concernsUs(o) {
 		return Trim(object)
 	}
-	empty, ok := reflect.New(reflect.TypeOf(object).Elem()).Interface().(metav1.ObjectMetaAccessor)
+	empty, ok := reflect.TypeAssert[metav1.ObjectMetaAccessor](reflect.New(reflect.TypeOf(object).Elem()))
 	if !ok {
 		return Trim(object)
 	}

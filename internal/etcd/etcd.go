@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -153,7 +154,7 @@ func (s server) deleteRange(ctx context.Context, in keys) (int64, error) {
 		if !answer.More || len(answer.KVs) == 0 {
 			return deleted, nil
 		}
-		in.Key = append(answer.KVs[len(answer.KVs)-1].Key, 0) // the next possible key
+		in.Key = slices.Concat(answer.KVs[len(answer.KVs)-1].Key, []byte{0}) // the next possible key
 	}
 }
 

@@ -31,7 +31,7 @@ const (
 	// largest is what the API server takes as the data of a Secret or ConfigMap.
 	largest = 1<<20 - 512
 	// writers is how many requests the tenant has under way.
-	writers = 8
+	writers = 4
 )
 
 // count is how many Secrets, and as many ConfigMaps, the tenant makes.
@@ -138,7 +138,9 @@ func flood(t *testing.T) {
 		go func() {
 			var err error
 			for object := range objects {
-				err = errors.Join(err, cluster.Client.Create(t.Context(), object))
+				err = errors.Join(err, cluster.Eventually(t.Context(), object.GetName()+" to be made", func(ctx context.Context) error {
+					return client.IgnoreAlreadyExists(cluster.Client.Create(ctx, object)) // a busy etcd may have taken it and not said so
+				}))
 			}
 			failed <- err
 		}()
