@@ -190,7 +190,8 @@ func (l *lane) enter(namespace string) {
 
 func (l *lane) leave(namespace string) {
 	l.total--
-	if l.inUse[namespace]--; l.inUse[namespace] == 0 {
+	l.inUse[namespace]--
+	if l.inUse[namespace] == 0 {
 		delete(l.inUse, namespace)
 	}
 }

@@ -202,7 +202,8 @@ func (m *model) get(fair bool) {
 		if other.priority != priority || other.namespace == f.namespace || len(m.flow(other)) == 0 {
 			continue
 		}
-		if by[f.namespace]++; fair && by[f.namespace] > 1 {
+		by[f.namespace]++
+		if fair && by[f.namespace] > 1 {
 			m.Fatalf("%s had two turns while %s waited", f.namespace, other.namespace)
 		}
 	}
@@ -227,7 +228,8 @@ func (m *model) checkStarvation(priority int) {
 	case priority < highest:
 		m.passed = 0
 	default:
-		if m.passed++; m.passed >= every {
+		m.passed++
+		if m.passed >= every {
 			m.Fatalf("a lower priority waited for %d reconciles", m.passed)
 		}
 	}
@@ -303,7 +305,8 @@ func TestAnObjectThatChangesTooOftenIsDemoted(t *testing.T) {
 	}
 	o.request(of("a", "y"), 0)
 	o.Push(of("a", "y"))
-	if o.Pop(); o.popped != 0 {
+	o.Pop()
+	if o.popped != 0 {
 		t.Errorf("another object of the namespace has priority %d", o.popped)
 	}
 	now = now.Add(5 * time.Second)

@@ -114,8 +114,8 @@ func (r *Reconciler) stillWanted(ctx context.Context, planned *v1alpha1.DynamoMo
 	return model.Wanted(in, w, engine, call)
 }
 
-// takeBack unloads what a load that was under way when its model was finalized has
-// brought into an engine.
+// takeBack unloads what a load that was under way when its model went has brought
+// into an engine.
 func (r *Reconciler) takeBack(dm *v1alpha1.DynamoModel, load model.Call) {
 	unload := load
 	unload.Task.Verb = model.Unload
