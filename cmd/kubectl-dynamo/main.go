@@ -17,7 +17,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/why"
-	"github.com/dynamo-operator/dynamo-operator/internal/sanitize"
+	"github.com/dynamo-operator/dynamo-operator/internal/sanitise"
 	"github.com/dynamo-operator/dynamo-operator/internal/version"
 )
 
@@ -30,8 +30,8 @@ func main() {
 		SilenceErrors: true,
 	}
 	// What is shown are names, messages and log lines of tenants.
-	stderr := sanitize.NewWriter(os.Stderr)
-	root.SetOut(sanitize.NewWriter(os.Stdout))
+	stderr := sanitise.NewWriter(os.Stderr)
+	root.SetOut(sanitise.NewWriter(os.Stdout))
 	root.SetErr(stderr)
 	root.AddCommand(demo.Command(), doctor.Command(), install.Command(), install.Uninstall(), models.Command(), profile.Command(), render.Command(), status.Command(), validate.Command(), why.Command())
 	if err := root.Execute(); err != nil {

@@ -110,7 +110,7 @@ func published(t *testing.T) []container {
 	t.Helper()
 	var all []container
 	for _, folder := range []string{"corpus", "corpus-2026"} {
-		dir := filepath.Join(root, "../shared", folder)
+		dir := filepath.Join(root, "..", "shared", folder)
 		if _, err := os.Stat(dir); err != nil {
 			t.Logf("%s is not there", folder)
 			continue

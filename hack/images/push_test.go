@@ -116,7 +116,7 @@ func TestNoImageForAnotherPlatform(t *testing.T) {
 // TestTheArchivesThatMakeWrote looks into dist/images, if make images left any.
 func TestTheArchivesThatMakeWrote(t *testing.T) {
 	t.Parallel()
-	found, err := filepath.Glob(filepath.Join(root, "dist/images/*.tar"))
+	found, err := filepath.Glob(filepath.Join(root, "dist", "images", "*.tar"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ type parts struct {
 
 // GetEventRecorder is the manager's, for notes that may quote a tenant.
 func (p *parts) GetEventRecorder(name string) recorder.EventRecorder {
-	return event.Sanitized(p.Manager.GetEventRecorder(name))
+	return event.Sanitised(p.Manager.GetEventRecorder(name))
 }
 
 func (p *parts) addControllers(ctx context.Context) (err error) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/sanitize"
+	"github.com/dynamo-operator/dynamo-operator/internal/sanitise"
 )
 
 // longest bounds what a message may take of a status.
@@ -13,7 +13,7 @@ const longest = 320
 
 // clip shortens a text to one line of bounded length, safe to show.
 func clip(text string) string {
-	text = sanitize.Line(text)
+	text = sanitise.Line(text)
 	runes := []rune(text)
 	if len(runes) <= longest {
 		return text
@@ -59,7 +59,7 @@ func redact(line string) string {
 // LastLine is the last line of a text that says something, without what would
 // make it differ at each run, and without credentials that can be told as such.
 func LastLine(text string) string {
-	lines := strings.Split(sanitize.Text(text), "\n")
+	lines := strings.Split(sanitise.Text(text), "\n")
 	for _, line := range slices.Backward(lines) {
 		line := strings.TrimSpace(line)
 		for again := true; again; {

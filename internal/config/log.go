@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/sanitize"
+	"github.com/dynamo-operator/dynamo-operator/internal/sanitise"
 )
 
 // Log is how the operator speaks.
@@ -45,7 +45,7 @@ func (l Log) Handler(w io.Writer) slog.Handler {
 func printable(_ []string, a slog.Attr) slog.Attr {
 	switch a.Value.Kind() {
 	case slog.KindString:
-		a.Value = slog.StringValue(sanitize.Text(a.Value.String()))
+		a.Value = slog.StringValue(sanitise.Text(a.Value.String()))
 	case slog.KindAny:
 		a.Value = encodable(a.Value.Any())
 	}
@@ -56,15 +56,15 @@ func encodable(value any) slog.Value {
 	switch v := value.(type) {
 	case json.Marshaler: // has a form of its own
 	case error:
-		return slog.StringValue(sanitize.Text(v.Error()))
+		return slog.StringValue(sanitise.Text(v.Error()))
 	case *slog.Source:
 		return slog.AnyValue(v)
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
-		return slog.StringValue(sanitize.Text(described(value)))
+		return slog.StringValue(sanitise.Text(described(value)))
 	}
-	if safe := sanitize.Text(string(text)); safe != string(text) {
+	if safe := sanitise.Text(string(text)); safe != string(text) {
 		return slog.AnyValue(json.RawMessage(safe))
 	}
 	return slog.AnyValue(value)

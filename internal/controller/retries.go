@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/sanitize"
+	"github.com/dynamo-operator/dynamo-operator/internal/sanitise"
 )
 
 // Retries bounds the failures in a row of one object. After the last the object
@@ -82,7 +82,7 @@ func (r *Retries) say(ctx context.Context, object client.Object, message string)
 	}
 	changed := meta.SetStatusCondition(&conditions, metav1.Condition{
 		Type: r.Condition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRetriesExhausted,
-		Message: sanitize.Text(message), ObservedGeneration: object.GetGeneration(),
+		Message: sanitise.Text(message), ObservedGeneration: object.GetGeneration(),
 	})
 	if !changed {
 		return nil

@@ -42,14 +42,14 @@ type watched struct {
 	progress time.Time
 }
 
-// newQueue is how controller-runtime has a controller's queue made.
-type newQueue = func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
+// NewQueue is how controller-runtime has a controller's queue made.
+type NewQueue = func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // Queue remembers the queue of a kind, whose length tells how many objects are
 // ready for a pass.
-func (w *Watchdog) Queue(kind string, make newQueue) newQueue {
+func (w *Watchdog) Queue(kind string, construct NewQueue) NewQueue {
 	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-		made := make(name, limiter)
+		made := construct(name, limiter)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.of(kind).waiting = made.Len

@@ -6,23 +6,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/sanitize"
+	"github.com/dynamo-operator/dynamo-operator/internal/sanitise"
 )
 
-// Sanitized is a recorder for notes that may quote what a tenant wrote: they are
+// Sanitised is a recorder for notes that may quote what a tenant wrote: they are
 // safe to show, and as short as the API wants them.
-func Sanitized(r recorder.EventRecorder) recorder.EventRecorder { return sanitized{r} }
+func Sanitised(r recorder.EventRecorder) recorder.EventRecorder { return sanitised{r} }
 
-type sanitized struct{ to recorder.EventRecorder }
+type sanitised struct{ to recorder.EventRecorder }
 
-func (s sanitized) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
+func (s sanitised) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
 	s.to.Eventf(regarding, related, kind, reason, action, "%s", safe(note, args...))
 }
 
-func (s sanitized) AnnotatedEventf(regarding, related runtime.Object, annotations map[string]string, kind, reason, action, note string, args ...any) {
+func (s sanitised) AnnotatedEventf(regarding, related runtime.Object, annotations map[string]string, kind, reason, action, note string, args ...any) {
 	s.to.AnnotatedEventf(regarding, related, annotations, kind, reason, action, "%s", safe(note, args...))
 }
 
 func safe(note string, args ...any) string {
-	return shortened(sanitize.Text(fmt.Sprintf(note, args...)))
+	return shortened(sanitise.Text(fmt.Sprintf(note, args...)))
 }

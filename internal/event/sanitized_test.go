@@ -28,7 +28,7 @@ func TestANoteIsSafeToShowAndShortEnough(t *testing.T) {
 	} {
 		t.Run(rule, func(t *testing.T) {
 			var told notes
-			r := Sanitized(&told)
+			r := Sanitised(&told)
 			r.Eventf(nil, nil, "", "", "", "note: %s", c.said)
 			r.AnnotatedEventf(nil, nil, nil, "", "", "", "note: %s", c.said)
 			for _, note := range told {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/fault"
-	"github.com/dynamo-operator/dynamo-operator/internal/sanitize"
+	"github.com/dynamo-operator/dynamo-operator/internal/sanitise"
 )
 
 // verdict is one condition before it meets the earlier ones.
@@ -19,14 +19,14 @@ type verdict struct {
 }
 
 // set writes a verdict into conditions. The transition time moves only when
-// the verdict turns. A message may quote what a tenant wrote, so it is sanitized.
+// the verdict turns. A message may quote what a tenant wrote, so it is sanitised.
 func set(conditions *[]metav1.Condition, kind string, v verdict, generation int64, now metav1.Time) {
 	state := metav1.ConditionFalse
 	if v.ok {
 		state = metav1.ConditionTrue
 	}
 	meta.SetStatusCondition(conditions, metav1.Condition{
-		Type: kind, Status: state, Reason: v.reason, Message: sanitize.Text(v.message),
+		Type: kind, Status: state, Reason: v.reason, Message: sanitise.Text(v.message),
 		ObservedGeneration: generation, LastTransitionTime: now,
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/model"
-	"github.com/dynamo-operator/dynamo-operator/internal/sanitize"
+	"github.com/dynamo-operator/dynamo-operator/internal/sanitise"
 )
 
 // systemPort is where engines are asked about adapters.
@@ -40,7 +40,7 @@ func Model(dm *v1alpha1.DynamoModel, w model.World, p model.Plan, err error, now
 		}
 		s.Endpoints = append(s.Endpoints, v1alpha1.ModelEndpoint{
 			Address: "http://" + net.JoinHostPort(place.Endpoint.Address.String(), systemPort),
-			PodName: place.Endpoint.Pod, Ready: ready, Error: sanitize.Text(place.Problem),
+			PodName: place.Endpoint.Pod, Ready: ready, Error: sanitise.Text(place.Problem),
 		})
 	}
 	report(v1alpha1.ConditionServicesFound, servicesFound(dm, w))

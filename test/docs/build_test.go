@@ -12,7 +12,7 @@ import (
 // count what is done, and an error is shown whole.
 func TestABuildShowsHowFarItIs(t *testing.T) {
 	t.Parallel()
-	script, err := filepath.Abs(filepath.Join(root, "hack/build.sh"))
+	script, err := filepath.Abs(filepath.Join(root, "hack", "build.sh"))
 	if err != nil {
 		t.Fatal(err)
 	}

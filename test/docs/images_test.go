@@ -30,7 +30,7 @@ var (
 // of the rendered chart has to be found.
 func TestTheInstallGuideNamesWhatItPushed(t *testing.T) {
 	t.Parallel()
-	helm, err := exec.CommandContext(t.Context(), filepath.Join(root, "hack/tool.sh"), "helm").Output()
+	helm, err := exec.CommandContext(t.Context(), filepath.Join(root, "hack", "tool.sh"), "helm").Output()
 	if err != nil {
 		t.Fatalf("build helm: %v", err)
 	}

@@ -93,7 +93,7 @@ func TestAddOnsAreBuiltByTheVerbThatIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	message, err := os.ReadFile(filepath.Join(root, "localcluster/internal/addon/addon.go"))
+	message, err := os.ReadFile(filepath.Join(root, "localcluster", "internal", "addon", "addon.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestAddOnsAreBuiltByTheVerbThatIsNamed(t *testing.T) {
 // committed, and is cleaned up.
 func TestTheDemoKeepsToItself(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(root, "internal/cli/demo/demo.go"))
+	text, err := os.ReadFile(filepath.Join(root, "internal", "cli", "demo", "demo.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestTheDemoKeepsToItself(t *testing.T) {
 		t.Fatal("the demo's folder is not found")
 	}
 	dir := string(match[1])
-	up, err := os.ReadFile(filepath.Join(root, "localcluster/internal/clusterdir/dir.go"))
+	up, err := os.ReadFile(filepath.Join(root, "localcluster", "internal", "clusterdir", "dir.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -148,11 +148,6 @@ type operator struct {
 	ended   chan struct{}
 }
 
-// user is who it is to the API server.
-func (o *operator) user() string {
-	return "system:serviceaccount:" + installation.Namespace + ":" + o.name
-}
-
 // operate starts an operator under an account of its own. It ends with the test.
 func (w *world) operate(name string, s settings) *operator {
 	w.Helper()

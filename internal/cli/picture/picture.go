@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/sanitize"
+	"github.com/dynamo-operator/dynamo-operator/internal/sanitise"
 )
 
 // Picture shows a drawing that changes: in place on a terminal, as the lines
@@ -20,7 +20,7 @@ type Picture struct {
 
 // New makes a picture on w.
 func New(w io.Writer) *Picture {
-	return &Picture{w: w, live: sanitize.IsTerminal(w)}
+	return &Picture{w: w, live: sanitise.IsTerminal(w)}
 }
 
 // Show replaces what was shown by these lines.
@@ -30,7 +30,7 @@ func (p *Picture) Show(lines []string) {
 	}
 	if p.live {
 		if len(p.shown) > 0 {
-			fmt.Fprintf(sanitize.Raw(p.w), "\x1b[%dA\x1b[J", len(p.shown))
+			fmt.Fprintf(sanitise.Raw(p.w), "\x1b[%dA\x1b[J", len(p.shown))
 		}
 		fmt.Fprintln(p.w, strings.Join(lines, "\n"))
 	} else {

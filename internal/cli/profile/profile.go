@@ -22,7 +22,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/search"
-	"github.com/dynamo-operator/dynamo-operator/internal/sanitize"
+	"github.com/dynamo-operator/dynamo-operator/internal/sanitise"
 )
 
 const help = `Find a graph that meets a goal, without a cluster and without a GPU.
@@ -93,7 +93,7 @@ func Command() *cobra.Command {
 				o.set[path] = *value
 			}
 		}
-		return o.run(cmd.InOrStdin(), sanitize.Document(cmd.OutOrStdout()), cmd.ErrOrStderr())
+		return o.run(cmd.InOrStdin(), sanitise.Document(cmd.OutOrStdout()), cmd.ErrOrStderr())
 	}
 	return command
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/sanitize"
+	"github.com/dynamo-operator/dynamo-operator/internal/sanitise"
 )
 
 const help = `Print every object that the operator would apply for the graphs and components
@@ -54,7 +54,7 @@ func Command() *cobra.Command {
 		Example: "  kubectl dynamo render -f graph.yaml\n  kubectl dynamo render -f graph.yaml -n prod --config operator.yaml --orchestrator grove -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.run(cmd.InOrStdin(), sanitize.Document(cmd.OutOrStdout()), cmd.ErrOrStderr())
+			return o.run(cmd.InOrStdin(), sanitise.Document(cmd.OutOrStdout()), cmd.ErrOrStderr())
 		},
 	}
 	flags := command.Flags()

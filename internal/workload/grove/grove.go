@@ -156,7 +156,7 @@ func (b Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progre
 		switch {
 		case s.Outdated("PodCliqueSet", g.Name):
 			p.Done, p.Why = false, "PodCliqueSet is being updated"
-		case p.Done && found && updating(set) && !realized(c, set, s):
+		case p.Done && found && updating(set) && !rolledOut(c, set, s):
 			p.Done, p.Why = false, fmt.Sprintf("PodCliqueSet %s has not updated its pods yet", set.Name)
 		}
 		all = append(all, p.Judged(moved(c, set, s), b.Deadline, s.Taken))

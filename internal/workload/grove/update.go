@@ -34,9 +34,9 @@ func updating(set *grovev1alpha1.PodCliqueSet) bool {
 	return observed == nil || *observed < set.Generation || (progress != nil && progress.UpdateEndedAt == nil)
 }
 
-// realized reports whether every clique of a component has the template that the
+// rolledOut reports whether every clique of a component has the template that the
 // set now gives it, and runs nothing else.
-func realized(c graph.Component, set *grovev1alpha1.PodCliqueSet, s snapshot.Snapshot) bool {
+func rolledOut(c graph.Component, set *grovev1alpha1.PodCliqueSet, s snapshot.Snapshot) bool {
 	live := cliquesOf(c, s)
 	groups := int32(1)
 	if c.Multinode() {

@@ -1,12 +1,13 @@
-package sanitize
+package sanitise
 
 import (
 	"io"
 	"os"
+	"slices"
 	"unicode/utf8"
 )
 
-// Writer passes text on to a terminal, sanitized. Programs that move the cursor
+// Writer passes text on to a terminal, sanitised. Programs that move the cursor
 // themselves write that to Raw, and only that.
 type Writer struct {
 	raw io.Writer
@@ -14,12 +15,12 @@ type Writer struct {
 	rest []byte
 }
 
-// NewWriter sanitizes what goes to w.
+// NewWriter sanitises what goes to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{raw: w} }
 
 // Write takes all of it: what is left out counts as written.
 func (w *Writer) Write(text []byte) (int, error) {
-	whole := append(w.rest, text...)
+	whole := slices.Concat(w.rest, text)
 	end := complete(whole)
 	w.rest = append([]byte(nil), whole[end:]...)
 	if _, err := io.WriteString(w.raw, Text(string(whole[:end]))); err != nil {
@@ -42,7 +43,7 @@ func complete(text []byte) int {
 	return len(text)
 }
 
-// Raw is the way past the sanitizing, for escape sequences of our own.
+// Raw is the way past the sanitising, for escape sequences of our own.
 func Raw(w io.Writer) io.Writer {
 	if s, ok := w.(*Writer); ok {
 		return s.raw
@@ -51,7 +52,7 @@ func Raw(w io.Writer) io.Writer {
 }
 
 // Document is where a manifest goes: to a file or a pipe as it is, because what
-// reads it there is a program; to a terminal sanitized.
+// reads it there is a program; to a terminal sanitised.
 func Document(w io.Writer) io.Writer {
 	if IsTerminal(w) {
 		return w

@@ -1,9 +1,9 @@
-// Package sanitize makes text of others safe to show. Log lines, image names and
+// Package sanitise makes text of others safe to show. Log lines, image names and
 // messages come from tenants and end on an administrator's terminal, which obeys
 // control characters: OSC 52 writes its clipboard, OSC 8 hides where a link leads,
 // CSI moves over what stands above, and Unicode's bidirectional controls turn a
 // line round. It is pure.
-package sanitize
+package sanitise
 
 import (
 	"regexp"
@@ -17,9 +17,9 @@ import (
 // one of two or three characters. Engines colour their logs, so these are dropped
 // as a whole instead of being shown.
 var sequence = regexp.MustCompile(
-	`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]` +
+	`(?:\x1b\[|\x{9b})[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]` +
 		`|(?:\x1b[PX\]^_]|[\x{90}\x{98}\x{9d}\x{9e}\x{9f}])[^\x07\x1b\x{9c}\n]*(?:\x07|\x1b\\|\x{9c})` +
-		`|\x1b[ -/]*[0-OQ-WYZ\\` + "`" + `-~]`)
+		`|\x1b[\x20-\x2f]*[0-OQ-WYZ\\\x60-\x7e]`)
 
 // Text is the text without terminal escape sequences. A control character that is
 // part of none, and each character that is not to be seen but changes how others
@@ -62,8 +62,8 @@ const zeroWidthNonJoiner, zeroWidthJoiner = '\u200c', '\u200d'
 
 // harmless reports whether a terminal shows a character and does nothing else.
 func harmless(r rune) bool {
-	switch {
-	case r == '\n' || r == '\t' || r == zeroWidthNonJoiner || r == zeroWidthJoiner:
+	switch r {
+	case '\n', '\t', zeroWidthNonJoiner, zeroWidthJoiner:
 		return true
 	default:
 		return !unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
