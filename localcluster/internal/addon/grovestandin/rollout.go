@@ -92,7 +92,7 @@ func (w world) turn() string {
 		return ""
 	}
 	for _, p := range w.places() {
-		if clique := w.cliques[p.name()]; clique != nil && (!w.current(p, clique) || !w.realized(clique)) {
+		if clique := w.cliques[p.name()]; clique != nil && (!w.current(p, clique) || !w.complete(clique)) {
 			return p.unit()
 		}
 	}
@@ -112,8 +112,8 @@ func (w world) current(p place, clique *grovev1alpha1.PodClique) bool {
 	return revision(clique) == p.revision()
 }
 
-// realized says that a clique's pods are all what the clique asks for, and serve.
-func (w world) realized(clique *grovev1alpha1.PodClique) bool {
+// complete says that a clique's pods are all what the clique asks for, and serve.
+func (w world) complete(clique *grovev1alpha1.PodClique) bool {
 	pods := w.pods[clique.Name]
 	updated := count(pods, func(pod *corev1.Pod) bool { return updated(pod, clique) && ready(pod) })
 	return updated == clique.Spec.Replicas && updated == count(pods, alive)

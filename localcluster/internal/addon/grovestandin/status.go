@@ -24,7 +24,7 @@ func (w world) cliqueStatus(p place, clique *grovev1alpha1.PodClique) grovev1alp
 	s.ScheduledReplicas = count(pods, scheduled)
 	s.UpdatedReplicas = count(pods, func(pod *corev1.Pod) bool { return updated(pod, clique) })
 	s.Selector = new(selector(common.LabelPodClique, clique.Name))
-	if w.realized(clique) {
+	if w.complete(clique) {
 		s.CurrentPodTemplateHash = new(revision(clique))
 		if w.current(p, clique) {
 			s.CurrentPodCliqueSetGenerationHash = new(setRevision(w.set))
@@ -139,7 +139,7 @@ func (w world) setStatus() grovev1alpha1.PodCliqueSetStatus {
 func (w world) updating() bool {
 	return slices.ContainsFunc(w.places(), func(p place) bool {
 		clique := w.cliques[p.name()]
-		return clique == nil || !w.current(p, clique) || !w.realized(clique)
+		return clique == nil || !w.current(p, clique) || !w.complete(clique)
 	})
 }
 
