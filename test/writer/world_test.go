@@ -205,7 +205,15 @@ func (w *world) account(name string, namespaces []string) string {
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
 		})
 	}
-	bind(installation.Namespace, "Role", "dynamo-operator-leader-election")
+	// The shipped role names the Lease of one release; here are several.
+	create(&rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: installation.Namespace, Name: name},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}},
+			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}},
+		},
+	})
+	bind(installation.Namespace, "Role", name)
 	for _, namespace := range namespaces {
 		bind(namespace, "ClusterRole", "dynamo-operator-manager")
 		bind(namespace, "ClusterRole", "dynamo-operator-namespace-scope")
