@@ -47,7 +47,7 @@ const (
 	// firstPage is safe for the largest objects that there are. fullPage is what
 	// pages grow to while all of one is smaller than smallPage, in bytes, and
 	// shrink from when it is larger than largePage.
-	firstPage, fullPage  = 8, 512
+	firstPage, fullPage  = 3, 512
 	smallPage, largePage = 1 << 20, 4 << 20
 )
 
