@@ -81,7 +81,7 @@ func TestSecureMetricsAreVerified(t *testing.T) {
 	// What the operator may with its certificate in its own namespace.
 	w.create(&rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "certificate"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"webhook-server-cert"}, Verbs: []string{"get", "update"}}},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"webhook-server-cert"}, Verbs: []string{"get", "update"}}, {APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}}},
 	})
 	w.create(&rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "certificate"},

@@ -16,6 +16,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
@@ -102,10 +103,24 @@ func installRights(ctx context.Context) error {
 	}
 	for i, object := range objects {
 		if object.GetKind() == "Deployment" {
-			return cluster.Apply(ctx, append(objects[:i:i], objects[i+1:]...))
+			return errors.Join(cluster.Apply(ctx, append(objects[:i:i], objects[i+1:]...)), allowElections(ctx))
 		}
 	}
 	return errors.New("no Deployment is shipped")
+}
+
+// allowElections lets the operator elect a leader by any Lease of its namespace: the
+// shipped role names that of one release, and each test has its own.
+func allowElections(ctx context.Context) error {
+	meta := metav1.ObjectMeta{Namespace: playground.OperatorKey.Namespace, Name: "elections-of-tests"}
+	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}},
+	}}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: playground.OperatorKey.Namespace, Name: playground.OperatorKey.Name}},
+	}
+	return errors.Join(cluster.Client.Create(ctx, role), cluster.Client.Create(ctx, binding))
 }
 
 // signIn writes the kubeconfig of the operator's account.

@@ -40,7 +40,9 @@ func newWorld(t *testing.T) world {
 	t.Cleanup(cancel)
 	ctx, give := context.WithCancelCause(limited)
 	sum := sha1.Sum([]byte(t.Name()))
-	w := world{T: t, ctx: ctx, give: give, namespace: "t-" + hex.EncodeToString(sum[:4])}
+	// An operator of one namespace takes keys from a store only where the name of the
+	// namespace cannot be read as another's, so without a hyphen.
+	w := world{T: t, ctx: ctx, give: give, namespace: "t" + hex.EncodeToString(sum[:4])}
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
 	return w
 }
