@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 )
@@ -76,13 +77,20 @@ func revision(pod corev1.Pod) string {
 
 // current leaves out what is on its way out: pods that end because they are to
 // end, and those of an older template. Leaders and workers of a group are made
-// from templates of their own, so revisions count by the owner they share.
+// from templates of their own, so revisions count by the owner they share. Times
+// are whole seconds: of revisions that got pods in the same one, all count.
 func current(pods []corev1.Pod) []corev1.Pod {
-	newest := map[string]corev1.Pod{}
+	newest := map[string]metav1.Time{}
 	for _, pod := range pods {
-		last, found := newest[role(pod)]
-		if !found || last.CreationTimestamp.Before(&pod.CreationTimestamp) {
-			newest[role(pod)] = pod
+		if last, found := newest[role(pod)]; !found || last.Before(&pod.CreationTimestamp) {
+			newest[role(pod)] = pod.CreationTimestamp
+		}
+	}
+	type template struct{ role, revision string }
+	latest := map[template]bool{}
+	for _, pod := range pods {
+		if at := newest[role(pod)]; pod.CreationTimestamp.Equal(&at) {
+			latest[template{role(pod), revision(pod)}] = true
 		}
 	}
 	var alive []corev1.Pod
@@ -90,7 +98,7 @@ func current(pods []corev1.Pod) []corev1.Pod {
 		if pod.DeletionTimestamp != nil && !disrupted(pod) {
 			continue
 		}
-		if revision(pod) == revision(newest[role(pod)]) {
+		if latest[template{role(pod), revision(pod)}] {
 			alive = append(alive, pod)
 		}
 	}

@@ -260,13 +260,14 @@ func TestFirst(t *testing.T) {
 			Pods:    []corev1.Pod{pod(ended(1, "Error", "boom"))},
 			Refused: []snapshot.Refusal{{Message: `pods "x" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1`}},
 		}, QuotaExceeded, "ResourceQuota q leaves no room: asked for pods=1, used pods=1 of pods=1"},
-		"of pods alike the first by name":         {of(pod(named("b"), ended(2, "Error", "")), pod(named("a"), ended(1, "Error", ""))), ContainerCrashed, "container main exited with code 1"},
-		"an older template does not count":        {of(pod(named("a"), labelled("pod-template-hash", "1"), made(1), ended(1, "Error", "")), pod(named("b"), labelled("pod-template-hash", "2"), made(2), waits("ErrImagePull", pull))), ImageNotFound, "image example.com/engine:1 does not exist in its registry"},
-		"nor does a pod that is to end":           {of(pod(named("a"), ended(1, "Error", ""), func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Unix(1, 0)) }), pod(named("b"), waits("ContainerCreating", ""))), Starting, "its containers are being created"},
-		"an eviction while the next pod starts":   {of(pod(named("a"), func(p *corev1.Pod) { p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"} }), pod(named("b"), waits("ContainerCreating", ""))), Evicted, "its node evicted the pod: no reason given"},
-		"but not when the next pod cannot start":  {of(pod(named("a"), func(p *corev1.Pod) { p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"} }), pod(named("b"), waits("ErrImagePull", pull))), ImageNotFound, "image example.com/engine:1 does not exist in its registry"},
-		"pods that are ready give nothing to say": {of(pod(func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionTrue })), "", ""},
-		"no pods, nothing refused":                {of(), "", ""},
+		"of pods alike the first by name":                    {of(pod(named("b"), ended(2, "Error", "")), pod(named("a"), ended(1, "Error", ""))), ContainerCrashed, "container main exited with code 1"},
+		"an older template does not count":                   {of(pod(named("a"), labelled("pod-template-hash", "1"), made(1), ended(1, "Error", "")), pod(named("b"), labelled("pod-template-hash", "2"), made(2), waits("ErrImagePull", pull))), ImageNotFound, "image example.com/engine:1 does not exist in its registry"},
+		"of templates that got pods in one second all count": {of(pod(named("a"), labelled("pod-template-hash", "1"), made(2), runs, conditioned(corev1.PodReady, corev1.ConditionTrue, "")), pod(named("b"), labelled("pod-template-hash", "2"), made(2), waits("ErrImagePull", pull))), ImageNotFound, "image example.com/engine:1 does not exist in its registry"},
+		"nor does a pod that is to end":                      {of(pod(named("a"), ended(1, "Error", ""), func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Unix(1, 0)) }), pod(named("b"), waits("ContainerCreating", ""))), Starting, "its containers are being created"},
+		"an eviction while the next pod starts":              {of(pod(named("a"), func(p *corev1.Pod) { p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"} }), pod(named("b"), waits("ContainerCreating", ""))), Evicted, "its node evicted the pod: no reason given"},
+		"but not when the next pod cannot start":             {of(pod(named("a"), func(p *corev1.Pod) { p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"} }), pod(named("b"), waits("ErrImagePull", pull))), ImageNotFound, "image example.com/engine:1 does not exist in its registry"},
+		"pods that are ready give nothing to say":            {of(pod(func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionTrue })), "", ""},
+		"no pods, nothing refused":                           {of(), "", ""},
 	}
 	met := map[Reason]bool{}
 	for rule, c := range cases {
