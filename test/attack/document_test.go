@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -37,6 +38,38 @@ func TestSecurityNamesWhatIsThere(t *testing.T) {
 			if (b.kind == inCode || b.kind == inPolicy) && !strings.Contains(string(text), "`"+b.name+"`") {
 				t.Errorf("%s %s is not told, which holds %q", b.kind, b.name, a.name)
 			}
+		}
+	}
+}
+
+// TestSecurityNamesTestsThatExist holds for the rules that other suites show.
+func TestSecurityNamesTestsThatExist(t *testing.T) {
+	root := filepath.Join("..", "..")
+	text, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := map[string]bool{}
+	err = filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, found := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(source, -1) {
+			written[string(found[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(text), -1)
+	if len(named) == 0 {
+		t.Error("no test is named")
+	}
+	for _, quoted := range named {
+		if !written[quoted[1]] {
+			t.Errorf("there is no %s", quoted[1])
 		}
 	}
 }
