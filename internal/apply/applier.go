@@ -160,6 +160,9 @@ func (p *pass) bring(ctx context.Context, w graph.Wanted, id identity) (Action, 
 		}
 		return p.apply(ctx, w.Tie, payload, id, nil)
 	}
+	if w.Tie == graph.Loose && metav1.IsControlledBy(live, p.owner) {
+		return p.disown(ctx, live, id)
+	}
 	mine, err := p.claim(ctx, live, w.Tie, id)
 	switch {
 	case natures[id.kind.GroupKind()].precious && w.Once && !mine:

@@ -2,8 +2,11 @@ package apply
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/fault"
@@ -65,6 +68,21 @@ func (p *pass) claim(ctx context.Context, live graph.Object, how graph.Tie, id i
 	}
 	return false, fault.New(fault.Conflict, v1alpha1.ReasonNameConflict,
 		"%s exists and is controlled by %s %s; rename the service or remove that object", id, ref.Kind, ref.Name)
+}
+
+// disown takes the owner's reference off an object that is to outlive it from now
+// on, so that the garbage collector leaves it when the owner goes.
+func (p *pass) disown(ctx context.Context, live graph.Object, id identity) (Action, error) {
+	before, after := live.DeepCopyObject().(client.Object), live.DeepCopyObject().(client.Object)
+	after.SetOwnerReferences(slices.DeleteFunc(after.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+		return ref.UID == p.owner.GetUID()
+	}))
+	// The list is replaced as a whole, so it must be the one that we saw.
+	err := p.client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(FieldManager))
+	if err != nil {
+		return "", fmt.Errorf("take the owner off %s: %w", id, err)
+	}
+	return Updated, nil
 }
 
 // bygone reports whether a controller reference names an earlier object of the
