@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
@@ -101,19 +103,21 @@ func told() predicate.Predicate {
 	}}
 }
 
-// componentOfPod leads from a pod to its DynamoComponentDeployment. Pods of a
-// component that stands alone carry its name as their graph's.
+// componentOfPod leads from a pod to its DynamoComponentDeployment. A pod of a
+// Deployment carries the component's name; one of a LeaderWorkerSet carries the
+// set's, which is the component's and a number.
 func componentOfPod(pod client.Object) []reconcile.Request {
 	labels := pod.GetLabels()
-	key := types.NamespacedName{Namespace: pod.GetNamespace(), Name: labels[v1alpha1.LabelGraphName]}
-	if service := labels[v1alpha1.LabelComponent]; service != key.Name {
-		key.Name = graph.ComponentName(key.Name, service)
-	}
 	if onGrove(labels) {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: key}}
+	name := cmp.Or(labels[v1alpha1.LabelSelector], setNumber.ReplaceAllString(labels[lwsv1.SetNameLabelKey], ""),
+		graph.ComponentName(labels[v1alpha1.LabelGraphName], labels[v1alpha1.LabelComponent]))
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: name}}}
 }
+
+// setNumber is what a LeaderWorkerSet adds to the name of its component.
+var setNumber = regexp.MustCompile(`-\d+$`)
 
 // graphOfPod leads from a pod that Grove made to its graph. Other graphs hear of
 // their pods from their components.
