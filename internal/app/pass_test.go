@@ -119,7 +119,7 @@ func TestBecameReady(t *testing.T) {
 
 func TestIntent(t *testing.T) {
 	graph := func(change func(*v1alpha1.DynamoGraphDeployment)) *v1alpha1.DynamoGraphDeployment {
-		dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
+		dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Generation: 1, ResourceVersion: "2"}}
 		change(dgd)
 		return dgd
 	}
@@ -127,7 +127,8 @@ func TestIntent(t *testing.T) {
 		change func(*v1alpha1.DynamoGraphDeployment)
 		want   bool
 	}{
-		"a status wakes nobody": {func(d *v1alpha1.DynamoGraphDeployment) { d.Status.State = "pending" }, false},
+		"a periodic look catches what events missed": {func(d *v1alpha1.DynamoGraphDeployment) { d.ResourceVersion = "1" }, true},
+		"a status wakes nobody":                      {func(d *v1alpha1.DynamoGraphDeployment) { d.Status.State = "pending" }, false},
 		"our own note wakes nobody": {func(d *v1alpha1.DynamoGraphDeployment) {
 			d.Annotations = workload.Record(nil, workload.ProviderGrove)
 		}, false},
@@ -140,7 +141,7 @@ func TestIntent(t *testing.T) {
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
-			before := graph(func(*v1alpha1.DynamoGraphDeployment) {})
+			before := graph(func(d *v1alpha1.DynamoGraphDeployment) { d.ResourceVersion = "1" })
 			if got := intent().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: graph(c.change)}); got != c.want {
 				t.Errorf("let through = %v, want %v", got, c.want)
 			}

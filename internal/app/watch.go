@@ -116,12 +116,14 @@ func ownerHandler(mgr manager.Manager, kind client.Object) handler.EventHandler 
 }
 
 // intent lets through what a user can change: spec, labels, annotations and
-// deletion. What we write ourselves, in the status or as a note of a decision,
-// wakes nobody.
+// deletion, and the periodic look at an object that did not change at all, which
+// catches what events missed. What we write ourselves, in the status or as a note
+// of a decision, wakes nobody.
 func intent() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld, e.ObjectNew
-		return was.GetGeneration() != is.GetGeneration() ||
+		return was.GetResourceVersion() == is.GetResourceVersion() ||
+			was.GetGeneration() != is.GetGeneration() ||
 			!was.GetDeletionTimestamp().Equal(is.GetDeletionTimestamp()) ||
 			!maps.Equal(noted(was), noted(is)) ||
 			!maps.Equal(was.GetLabels(), is.GetLabels())
