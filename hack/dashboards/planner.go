@@ -11,8 +11,8 @@ var planner = dashboard{
 			pair("GPU hours", "h", "gpu_hours"),
 		}},
 		{"Seen", []panel{
-			pair("Time to first token", "s", "observed_ttft"),
-			pair("Time between tokens", "s", "observed_itl"),
+			pair("Time to first token", "ms", "observed_ttft"),
+			pair("Time between tokens", "ms", "observed_itl"),
 			pair("Request duration", "s", "observed_request_duration"),
 			pair("Request rate, seen and expected", "reqps", "observed_request_rate", "predicted_request_rate"),
 			pair("Length of prompts, seen and expected", "short", "observed_isl", "predicted_isl"),

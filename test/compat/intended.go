@@ -114,7 +114,7 @@ var intended = []*reason{
 	},
 	{
 		title: "A user's graph stays as it was written",
-		why:   "To set a finalizer the original writes the whole graph back, which adds the zero values of its Go types (`name: \"\"`, `resources: {}`, `size: \"0\"`) and drops empty lists and nulls. We do not write to a graph's spec, nor such values into its components.",
+		why:   "To set a finalizer the original writes the whole graph back, which adds the zero values of its Go types (`name: \"\"`, `resources: {}`, `size: \"0\"`) and drops empty lists and nulls. Into a graph's spec we write nothing but the replicas of a service that a scaling adapter has, and no such values into its components.",
 		aside: true,
 		where: []where{
 			{leaf: exactly(`spec\.(services\.[^.]+\.)?extraPodSpec\.mainContainer\.(name|resources)`), holds: func(theirs, ours string) bool {

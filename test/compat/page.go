@@ -57,7 +57,7 @@ annotations of either operator are left out altogether.
 `
 	pageTail = `## Beyond single objects
 
-- A graph carries two annotations of ours, ` + "`nvidia.com/workload-provider` and `nvidia.com/workload-choice`" + `,
+- A graph carries two annotations of ours, ` + "`nvidia.com/workload-provider` and `nvidia.com/workload-provider-choice`" + `,
   which keep it on the path that it was started on. The original's finalizer is not needed.
 - Children are written by server-side apply: fields that others manage stay theirs.
 - ` + "`make compat`" + ` measures again and writes this page. It needs the manifests and the
