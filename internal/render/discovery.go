@@ -1,6 +1,8 @@
 package render
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,9 +12,11 @@ import (
 )
 
 // Discovery renders the account under which the pods of a graph find each
-// other, with the rights that takes: nothing where they meet in etcd instead.
+// other, with the rights that takes: nothing where they meet in etcd instead. A
+// service may choose for itself.
 func Discovery(g *graph.Graph) []graph.Object {
-	if g.Discovery != graph.DiscoveryKubernetes {
+	ask := func(c graph.Component) bool { return c.Discovery == graph.DiscoveryKubernetes }
+	if g.Discovery != graph.DiscoveryKubernetes && !slices.ContainsFunc(g.Components, ask) {
 		return nil
 	}
 	account := graph.DiscoveryAccount(g.Name)
