@@ -153,6 +153,9 @@ func TestAPausedOperatorOfTheClusterLosesANamespace(t *testing.T) {
 func TestAPausedOperatorOfTheClusterLosesANamespaceWithoutGuard(t *testing.T) {
 	for _, off := range []guard.Guard{tenancy.GuardWriter, tenancy.GuardHandOver} {
 		t.Run(string(off), func(t *testing.T) {
+			if off == tenancy.GuardHandOver && !*shipped {
+				t.Skip("whether two write depends on who is faster: make writers tries it")
+			}
 			w, ns, _, _ := taken(t, off)
 			w.fights(ns)
 		})
