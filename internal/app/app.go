@@ -48,7 +48,7 @@ func Run(ctx context.Context, cfg config.Config, cluster *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	p := &parts{Manager: mgr, config: cfg, metrics: counted, tracer: tracer, lines: &queue.Lines{}, scope: scope, watchdog: newWatchdog(cfg.Controller)}
+	p := &parts{Manager: mgr, config: cfg, metrics: counted, tracer: tracer, lines: &queue.Queues{}, scope: scope, watchdog: newWatchdog(cfg.Controller)}
 	if err := p.addControllers(ctx); err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ type parts struct {
 	config  config.Config
 	metrics *metric.Metrics
 	tracer  *tracing.Tracer
-	lines   *queue.Lines
+	lines   *queue.Queues
 	// watchdog knows whether controllers still work.
 	watchdog *controller.Watchdog
 	causes   map[string]*queue.Causes

@@ -13,7 +13,7 @@ import (
 // drained is a context that outlives ctx by the time it takes to work off what
 // stands in line, limited. A replica that does not lead has nobody to work off
 // anything.
-func drained(ctx context.Context, mgr manager.Manager, lines *queue.Lines, limit time.Duration) (context.Context, context.CancelFunc) {
+func drained(ctx context.Context, mgr manager.Manager, lines *queue.Queues, limit time.Duration) (context.Context, context.CancelFunc) {
 	work, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		defer end()

@@ -40,7 +40,7 @@ func (p *parts) controllerOf(kind client.Object) *ctrl.Builder {
 					LowerPriorityEvery: fairness.LowerPriorityEvery,
 					Window:             fairness.Window.Duration,
 					ObjectBudget:       fairness.ObjectBudget,
-					AlarmBudget:        fairness.AlarmBudget,
+					DegradedBudget:     fairness.AlarmBudget,
 				},
 				Demoted: func(namespace string) { p.metrics.Demoted(nameOf(kind), namespace) },
 			})),
@@ -64,21 +64,21 @@ func (p *parts) guarded(kind client.Object, recorder events.EventRecorder, r rec
 // gathered has objects of a kind wait a moment when something around them
 // changed, so that changes which come together cost one pass.
 func (p *parts) gathered(kind client.Object, h handler.EventHandler) handler.EventHandler {
-	return queue.Gather(h, p.config.Controller.Gather.Duration, queue.News, p.causesOf(kind))
+	return queue.Batch(h, p.config.Controller.Gather.Duration, queue.PriorityChild, p.causesOf(kind))
 }
 
 // leisurely has objects wait longer for changes that only tell more about what
 // they already say.
 func (p *parts) leisurely(kind client.Object, h handler.EventHandler) handler.EventHandler {
-	return queue.Gather(h, 10*p.config.Controller.Gather.Duration, queue.News, p.causesOf(kind))
+	return queue.Batch(h, 10*p.config.Controller.Gather.Duration, queue.PriorityChild, p.causesOf(kind))
 }
 
 // paced wakes objects of a kind for changes of their children, the sooner the
 // more there is to it.
 func (p *parts) paced(kind client.Object, h handler.EventHandler) handler.EventHandler {
 	soon, late := p.gathered(kind, h), p.leisurely(kind, h)
-	first := queue.Gather(h, p.config.Controller.Gather.Duration, queue.Alarm, p.causesOf(kind))
-	return queue.Pick(soon, func(e event.UpdateEvent) handler.EventHandler {
+	first := queue.Batch(h, p.config.Controller.Gather.Duration, queue.PriorityDegraded, p.causesOf(kind))
+	return queue.ByUpdate(soon, func(e event.UpdateEvent) handler.EventHandler {
 		switch {
 		case fell(e):
 			return first
@@ -140,7 +140,7 @@ func (p *parts) causesOf(kind client.Object) *queue.Causes {
 
 // patience waits for children as long as for what only tells more about them.
 func (p *parts) patience() *controller.Patience {
-	return &controller.Patience{For: 10 * p.config.Controller.Gather.Duration, Pressing: p.lines.Pressing}
+	return &controller.Patience{For: 10 * p.config.Controller.Gather.Duration, Pressing: p.lines.UserWorkPending}
 }
 
 // nameOf is the name of one of our kinds.

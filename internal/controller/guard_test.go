@@ -196,17 +196,17 @@ func TestPatience(t *testing.T) {
 		after    time.Duration
 		place    int
 	}{
-		{"an object whose children do not rest is put off", "", UnderWay, now, time.Second, queue.News},
-		{"and again for what is left of the time", "", UnderWay, later, 700 * time.Millisecond, queue.News},
+		{"an object whose children do not rest is put off", "", UnderWay, now, time.Second, queue.PriorityChild},
+		{"and again for what is left of the time", "", UnderWay, later, 700 * time.Millisecond, queue.PriorityChild},
 		{"one whose children rest is reported", "", Settled, later, 0, 0},
-		{"the next change is another wait", "", UnderWay, later, time.Second, queue.News},
+		{"the next change is another wait", "", UnderWay, later, time.Second, queue.PriorityChild},
 		{"children that never rest are still reported", "", UnderWay, later.Add(time.Second), 0, 0},
-		{"what users wait for comes before a report", "n", Settled, now, 2 * time.Second, queue.Lull},
-		{"and again for what is left of the longer time", "n", Settled, now.Add(time.Second), time.Second, queue.Lull},
+		{"what users wait for comes before a report", "n", Settled, now, 2 * time.Second, queue.PriorityIdle},
+		{"and again for what is left of the longer time", "n", Settled, now.Add(time.Second), time.Second, queue.PriorityIdle},
 		{"until nobody waits", "", Settled, now.Add(time.Second), 0, 0},
 		{"what users of another namespace wait for does not", "another", Settled, now, 0, 0},
 		{"or an error has to be known", "n", Urgent, now, 0, 0},
-		{"a crowd", "n", UnderWay, now, 2 * time.Second, queue.Lull},
+		{"a crowd", "n", UnderWay, now, 2 * time.Second, queue.PriorityIdle},
 		{"holds no report up for more than two seconds", "n", UnderWay, now.Add(2 * time.Second), 0, 0},
 	} {
 		pressing = step.pressing

@@ -75,9 +75,9 @@ func (p *Patience) PutOff(object metav1.Object, what Tidings, now time.Time) (re
 	}
 	p.since[object.GetUID()] = since
 	p.sweep(now)
-	place := queue.News
+	place := queue.PriorityChild
 	if crowd {
-		place = queue.Lull
+		place = queue.PriorityIdle
 	}
 	return reconcile.Result{RequeueAfter: rest, Priority: &place}, true
 }

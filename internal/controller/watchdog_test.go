@@ -113,7 +113,7 @@ func TestAControllerThatHangsIsNoticed(t *testing.T) {
 	requests := make(chan event.TypedGenericEvent[reconcile.Request])
 	c, err := ctrlcontroller.NewTypedUnmanaged("hangs", ctrlcontroller.TypedOptions[reconcile.Request]{
 		SkipNameValidation: new(true), MaxConcurrentReconciles: 2, ReconciliationTimeout: w.Deadline,
-		NewQueue: w.Queue("Graph", new(queue.Lines).New(queue.Options{Fairness: queue.Fairness{Workers: 2}})),
+		NewQueue: w.Queue("Graph", new(queue.Queues).New(queue.Options{Fairness: queue.Fairness{Workers: 2}})),
 		Reconciler: w.Watch("Graph", 2, reconcile.Func(func(_ context.Context, request reconcile.Request) (reconcile.Result, error) {
 			hanging <- request.Name
 			<-release

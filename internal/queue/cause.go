@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// enough causes are kept of one pass; the rest is noise.
-const enough = 8
+// maxCauses causes are kept of one pass; the rest is noise.
+const maxCauses = 8
 
 // Causes remember why objects of one controller stand in line, for those who
 // want to know. A nil Causes remembers nothing.
@@ -29,7 +29,7 @@ func (c *Causes) note(why string, items []reconcile.Request) {
 		c.known = map[reconcile.Request][]string{}
 	}
 	for _, item := range items {
-		if len(c.known[item]) < enough {
+		if len(c.known[item]) < maxCauses {
 			c.known[item] = append(c.known[item], why)
 		}
 	}
@@ -54,7 +54,7 @@ type named interface {
 	GetObjectKind() schema.ObjectKind
 }
 
-func because(verb string, object named) string {
+func describe(verb string, object named) string {
 	kind := object.GetObjectKind().GroupVersionKind().Kind
 	if kind == "" { // typed objects carry it in their type alone
 		kind = reflect.TypeOf(object).Elem().Name()

@@ -23,7 +23,7 @@ func of(namespace, name string) reconcile.Request {
 }
 
 // drainAll takes what may be taken, and ends each reconcile before the next.
-func drainAll(q *line) []string {
+func drainAll(q *queue) []string {
 	var got []string
 	for q.order.ready() {
 		item, _ := q.Get()
@@ -55,31 +55,31 @@ func TestWhoIsReconciledNext(t *testing.T) {
 			want: []string{"a/0", "b/0", "a/1", "b/1", "a/2"},
 		},
 		"a higher priority comes first": {
-			adds: [][]add{many("a", 2, News), many("b", 2, 0)},
+			adds: [][]add{many("a", 2, PriorityChild), many("b", 2, 0)},
 			want: []string{"b/0", "b/1", "a/0", "a/1"},
 		},
 		"every third reconcile is of a lower priority that waits": {
 			fairness: Fairness{LowerPriorityEvery: 3},
-			adds:     [][]add{many("a", 5, 0), many("b", 2, News)},
+			adds:     [][]add{many("a", 5, 0), many("b", 2, PriorityChild)},
 			want:     []string{"a/0", "a/1", "b/0", "a/2", "a/3", "b/1", "a/4"},
 		},
 		"of several lower priorities the one that has waited longest": {
 			fairness: Fairness{LowerPriorityEvery: 2},
-			adds:     [][]add{many("low", 1, handler.LowPriority), many("a", 3, 0), many("b", 1, News)},
+			adds:     [][]add{many("low", 1, handler.LowPriority), many("a", 3, 0), many("b", 1, PriorityChild)},
 			want:     []string{"a/0", "low/0", "a/1", "b/0", "a/2"},
 		},
 		"who is raised comes last at its new priority": {
-			adds: [][]add{{{of("a", "x"), News}, {of("a", "y"), 0}, {of("a", "x"), 0}}},
+			adds: [][]add{{{of("a", "x"), PriorityChild}, {of("a", "y"), 0}, {of("a", "x"), 0}}},
 			want: []string{"a/y", "a/x"},
 		},
 		"who is added again at a lower priority keeps its own": {
-			adds: [][]add{{{of("a", "x"), 0}, {of("a", "y"), 0}, {of("a", "x"), News}}},
+			adds: [][]add{{{of("a", "x"), 0}, {of("a", "y"), 0}, {of("a", "x"), PriorityChild}}},
 			want: []string{"a/x", "a/y"},
 		},
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
-			q := testLineOf(t, &Lines{}, c.fairness)
+			q := testLineOf(t, &Queues{}, c.fairness)
 			for _, adds := range c.adds {
 				for _, a := range adds {
 					q.AddWithOpts(priorityqueue.AddOpts{Priority: &a.priority}, a.item)
@@ -95,7 +95,7 @@ func TestWhoIsReconciledNext(t *testing.T) {
 // model is what a queue must hold, kept in the simplest way.
 type model struct {
 	*rapid.T
-	q        *line
+	q        *queue
 	waiting  map[reconcile.Request]*modelEntry
 	inFlight map[reconcile.Request]bool
 	// again are objects that were added while they were in flight.
@@ -242,7 +242,7 @@ func TestNobodyIsLostAndNamespacesTakeTurns(t *testing.T) {
 		t.Run(rule, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				f := Fairness{Workers: workers, LowerPriorityEvery: rapid.IntRange(2, 5).Draw(t, "every")}
-				q := newLine("", Backoff(time.Millisecond, time.Second), &Lines{}, Options{Fairness: f})
+				q := newQueue("", Backoff(time.Millisecond, time.Second), &Queues{}, Options{Fairness: f})
 				defer q.ShutDown()
 				m := &model{
 					T: t, q: q, waiting: map[reconcile.Request]*modelEntry{}, inFlight: map[reconcile.Request]bool{},
@@ -255,7 +255,7 @@ func TestNobodyIsLostAndNamespacesTakeTurns(t *testing.T) {
 				t.Repeat(map[string]func(*rapid.T){
 					"add": func(t *rapid.T) {
 						item := of(rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "namespace"), rapid.StringMatching("[0-9]").Draw(t, "name"))
-						m.add(item, rapid.SampledFrom([]int{Alarm, 0, News, handler.LowPriority}).Draw(t, "priority"))
+						m.add(item, rapid.SampledFrom([]int{PriorityDegraded, 0, PriorityChild, handler.LowPriority}).Draw(t, "priority"))
 					},
 					"get": func(*rapid.T) { m.get(fair) },
 					"done": func(t *rapid.T) {
@@ -299,7 +299,7 @@ func TestAnObjectThatChangesTooOftenIsDemoted(t *testing.T) {
 	}
 	edit("the first change", 0)
 	edit("the second change", 0)
-	edit("one more than the budget", News)
+	edit("one more than the budget", PriorityChild)
 	if demoted != 1 {
 		t.Errorf("%d were counted as demoted", demoted)
 	}
@@ -311,7 +311,7 @@ func TestAnObjectThatChangesTooOftenIsDemoted(t *testing.T) {
 	}
 	now = now.Add(5 * time.Second)
 	edit("half a window later half of the budget is back", 0)
-	edit("and no more", News)
+	edit("and no more", PriorityChild)
 	now = now.Add(time.Minute)
 	edit("a quiet object has its whole budget", 0)
 	now = now.Add(time.Minute)
@@ -323,26 +323,26 @@ func TestAnObjectThatChangesTooOftenIsDemoted(t *testing.T) {
 
 func TestANamespaceThatRaisesTooManyAlarmsRaisesThemAsNews(t *testing.T) {
 	now := time.Unix(1000, 0)
-	o := newOrder(Fairness{AlarmBudget: 2, Window: 10 * time.Second}, func() time.Time { return now }, func(string) {})
+	o := newOrder(Fairness{DegradedBudget: 2, Window: 10 * time.Second}, func() time.Time { return now }, func(string) {})
 	alarm := func(rule, namespace, name string, want int) {
 		t.Helper()
-		o.request(of(namespace, name), Alarm)
+		o.request(of(namespace, name), PriorityDegraded)
 		o.Push(of(namespace, name))
 		o.done(o.Pop())
 		if o.popped != want {
 			t.Errorf("%s: priority %d, want %d", rule, o.popped, want)
 		}
 	}
-	alarm("the first alarm", "a", "x", Alarm)
-	alarm("the second alarm, of another object", "a", "y", Alarm)
-	alarm("one more than the budget", "a", "z", News)
-	alarm("another namespace has its own budget", "b", "x", Alarm)
+	alarm("the first alarm", "a", "x", PriorityDegraded)
+	alarm("the second alarm, of another object", "a", "y", PriorityDegraded)
+	alarm("one more than the budget", "a", "z", PriorityChild)
+	alarm("another namespace has its own budget", "b", "x", PriorityDegraded)
 	now = now.Add(time.Minute)
-	alarm("a minute later", "a", "z", Alarm)
+	alarm("a minute later", "a", "z", PriorityDegraded)
 }
 
 func TestANamespaceDoesNotOccupyAllWorkers(t *testing.T) {
-	q := testLineOf(t, &Lines{}, Fairness{Workers: 2})
+	q := testLineOf(t, &Queues{}, Fairness{Workers: 2})
 	for i := range 4 {
 		q.Add(of("slow", fmt.Sprint(i)))
 	}
@@ -381,27 +381,27 @@ func TestDelays(t *testing.T) {
 		after time.Duration
 	}
 	cases := map[string]struct {
-		add  func(*line)
+		add  func(*queue)
 		want []got
 	}{
 		"an object comes when it is due": {
-			func(q *line) { q.AddAfter(of("a", "x"), time.Second) },
+			func(q *queue) { q.AddAfter(of("a", "x"), time.Second) },
 			[]got{{"a/x", time.Second}},
 		},
 		"the earlier of two times counts": {
-			func(q *line) { q.AddAfter(of("a", "x"), time.Minute); q.AddAfter(of("a", "x"), time.Second) },
+			func(q *queue) { q.AddAfter(of("a", "x"), time.Minute); q.AddAfter(of("a", "x"), time.Second) },
 			[]got{{"a/x", time.Second}},
 		},
 		"who comes earlier for another reason does not come again": {
-			func(q *line) { q.AddAfter(of("a", "x"), time.Second); q.Add(of("a", "x")) },
+			func(q *queue) { q.AddAfter(of("a", "x"), time.Second); q.Add(of("a", "x")) },
 			[]got{{"a/x", 0}},
 		},
 		"who waits already does not come again": {
-			func(q *line) { q.Add(of("a", "x")); q.AddAfter(of("a", "x"), time.Second) },
+			func(q *queue) { q.Add(of("a", "x")); q.AddAfter(of("a", "x"), time.Second) },
 			[]got{{"a/x", 0}},
 		},
 		"a delay that begins anew is waited for": {
-			func(q *line) {
+			func(q *queue) {
 				q.AddAfter(of("a", "x"), time.Second)
 				q.Add(of("a", "x"))
 				item, _ := q.Get()
@@ -411,7 +411,7 @@ func TestDelays(t *testing.T) {
 			[]got{{"a/x", time.Minute}},
 		},
 		"failures wait longer each time": {
-			func(q *line) {
+			func(q *queue) {
 				q.AddRateLimited(of("a", "x"))
 				q.AddRateLimited(of("a", "y"))
 				q.AddRateLimited(of("a", "y"))
@@ -422,7 +422,7 @@ func TestDelays(t *testing.T) {
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				q := newLine("", Backoff(time.Millisecond, time.Second), &Lines{}, Options{})
+				q := newQueue("", Backoff(time.Millisecond, time.Second), &Queues{}, Options{})
 				begin := time.Now()
 				c.add(q)
 				var mu sync.Mutex

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// line is one controller's queue. Three parts of client-go do most of the work:
+// queue is one controller's queue. Three parts of client-go do most of the work:
 //
 //	AddWithOpts --(later)--> delaying queue --+
 //	     |                                    v
@@ -21,13 +21,13 @@ import (
 // line when a worker may take it. The delaying queue is only a timer: delayed
 // holds what is due and when, so that an object which is reconciled for another
 // reason is not reconciled once more when its delay ends.
-type line struct {
+type queue struct {
 	limiter workqueue.TypedRateLimiter[reconcile.Request]
 	timer   workqueue.TypedDelayingInterface[reconcile.Request]
-	lines   *Lines
+	queues  *Queues
 	depth   int
-	// room is where those wait who come when there is a lull.
-	room room
+	// deferred is where those wait who come when there is a lull.
+	deferred deferred
 
 	mu sync.Mutex
 	// changed is signalled when an object may be taken that could not before.
@@ -45,48 +45,48 @@ type delay struct {
 	priority int
 }
 
-var _ priorityqueue.PriorityQueue[reconcile.Request] = &line{}
+var _ priorityqueue.PriorityQueue[reconcile.Request] = &queue{}
 
-func newLine(name string, limiter workqueue.TypedRateLimiter[reconcile.Request], lines *Lines, o Options) *line {
+func newQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request], lines *Queues, o Options) *queue {
 	demoted := o.Demoted
 	if demoted == nil {
 		demoted = func(string) {}
 	}
-	q := &line{
-		limiter: limiter, lines: lines, depth: o.Depth,
+	q := &queue{
+		limiter: limiter, queues: lines, depth: o.Depth,
 		order:   newOrder(o.Fairness, time.Now, demoted),
 		delayed: map[reconcile.Request]delay{},
 	}
 	q.changed = sync.NewCond(&q.mu)
 	q.work = workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: name, Queue: q.order})
-	q.timer = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{Name: name, Queue: due{q.work, q}})
+	q.timer = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{Name: name, Queue: expiredTimer{q.work, q}})
 	return q
 }
 
-// due takes what the timer hands over.
-type due struct {
+// expiredTimer takes what the timer hands over.
+type expiredTimer struct {
 	workqueue.TypedInterface[reconcile.Request]
-	line *line
+	line *queue
 }
 
-func (d due) Add(item reconcile.Request) { d.line.expired(item) }
+func (d expiredTimer) Add(item reconcile.Request) { d.line.expired(item) }
 
-func (q *line) Add(item reconcile.Request) {
+func (q *queue) Add(item reconcile.Request) {
 	q.AddWithOpts(priorityqueue.AddOpts{}, item)
 }
 
-func (q *line) AddAfter(item reconcile.Request, after time.Duration) {
+func (q *queue) AddAfter(item reconcile.Request, after time.Duration) {
 	q.AddWithOpts(priorityqueue.AddOpts{After: after}, item)
 }
 
-func (q *line) AddRateLimited(item reconcile.Request) {
+func (q *queue) AddRateLimited(item reconcile.Request) {
 	q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, item)
 }
 
 // AddWithOpts queues objects now or later. For one that is queued already the
 // higher priority and the earlier time count.
-func (q *line) AddWithOpts(o priorityqueue.AddOpts, items ...reconcile.Request) {
-	if q.lines.closed.Load() {
+func (q *queue) AddWithOpts(o priorityqueue.AddOpts, items ...reconcile.Request) {
+	if q.queues.closed.Load() {
 		return
 	}
 	for _, item := range items {
@@ -96,19 +96,19 @@ func (q *line) AddWithOpts(o priorityqueue.AddOpts, items ...reconcile.Request) 
 				after = wait
 			}
 		}
-		if q.join(item, after, ptr.Deref(o.Priority, 0)) {
+		if q.enqueue(item, after, ptr.Deref(o.Priority, 0)) {
 			q.timer.AddAfter(item, after) // not under the lock, which the timer takes
 		}
 	}
 }
 
-// join queues an object, and reports whether a timer is needed for that.
-func (q *line) join(item reconcile.Request, after time.Duration, priority int) (wait bool) {
+// enqueue queues an object, and reports whether a timer is needed for that.
+func (q *queue) enqueue(item reconcile.Request, after time.Duration, priority int) (wait bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if priority == Lull {
-		q.room.enter(item)
-		priority = News
+	if priority == PriorityIdle {
+		q.deferred.add(item)
+		priority = PriorityChild
 	}
 	before, waits := q.delayed[item]
 	if waits {
@@ -129,7 +129,7 @@ func (q *line) join(item reconcile.Request, after time.Duration, priority int) (
 
 // expired queues an object whose delay is over. One that was queued meanwhile is
 // not queued again, and one whose delay began anew waits for the rest.
-func (q *line) expired(item reconcile.Request) {
+func (q *queue) expired(item reconcile.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	d, waits := q.delayed[item]
@@ -143,21 +143,21 @@ func (q *line) expired(item reconcile.Request) {
 	q.push(item, d.priority)
 }
 
-func (q *line) push(item reconcile.Request, priority int) {
+func (q *queue) push(item reconcile.Request, priority int) {
 	delete(q.delayed, item)
 	q.order.request(item, priority)
 	q.work.Add(item)
 	q.changed.Signal()
 }
 
-func (q *line) Get() (item reconcile.Request, shutdown bool) {
+func (q *queue) Get() (item reconcile.Request, shutdown bool) {
 	item, _, shutdown = q.GetWithPriority()
 	return item, shutdown
 }
 
 // GetWithPriority waits for an object that may be reconciled. Nobody else takes
 // from the workqueue, so that it does not wait itself.
-func (q *line) GetWithPriority() (item reconcile.Request, priority int, shutdown bool) {
+func (q *queue) GetWithPriority() (item reconcile.Request, priority int, shutdown bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for !q.work.ShuttingDown() && !q.order.ready() {
@@ -168,51 +168,51 @@ func (q *line) GetWithPriority() (item reconcile.Request, priority int, shutdown
 	}
 	item, _ = q.work.Get()
 	q.busy++
-	q.room.leave(item)
+	q.deferred.remove(item)
 	return item, q.order.popped, false
 }
 
 // Done ends the reconcile of an object, which may make room for several.
-func (q *line) Done(item reconcile.Request) {
+func (q *queue) Done(item reconcile.Request) {
 	q.mu.Lock()
 	q.order.done(item)
 	q.work.Done(item)
 	q.busy--
 	q.changed.Broadcast()
 	q.mu.Unlock()
-	q.lines.lull(item.Namespace)
+	q.queues.releaseDeferred(item.Namespace)
 }
 
-func (q *line) Forget(item reconcile.Request) { q.limiter.Forget(item) }
+func (q *queue) Forget(item reconcile.Request) { q.limiter.Forget(item) }
 
-func (q *line) NumRequeues(item reconcile.Request) int { return q.limiter.NumRequeues(item) }
+func (q *queue) NumRequeues(item reconcile.Request) int { return q.limiter.NumRequeues(item) }
 
 // Len is the number of objects that wait for a worker.
-func (q *line) Len() int { return q.work.Len() }
+func (q *queue) Len() int { return q.work.Len() }
 
-func (q *line) ShuttingDown() bool { return q.work.ShuttingDown() }
+func (q *queue) ShuttingDown() bool { return q.work.ShuttingDown() }
 
 // ShutDown ends all waits. What is queued stays undone; Drain comes before.
-func (q *line) ShutDown() {
+func (q *queue) ShutDown() {
 	q.timer.ShutDown()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.changed.Broadcast()
 }
 
-func (q *line) ShutDownWithDrain() { q.ShutDown() }
+func (q *queue) ShutDownWithDrain() { q.ShutDown() }
 
-// urgent reports whether an object of a namespace waits that is ahead of child
+// hasUserWork reports whether an object of a namespace waits that is ahead of child
 // events.
-func (q *line) urgent(namespace string) bool {
+func (q *queue) hasUserWork(namespace string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	state := q.order.namespaces[namespace]
-	return state != nil && state.urgent > 0
+	return state != nil && state.userWork > 0
 }
 
 // unfinished is how many objects wait or are in hand.
-func (q *line) unfinished() int {
+func (q *queue) unfinished() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.order.Len() + q.busy

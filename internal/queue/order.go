@@ -39,9 +39,9 @@ type Fairness struct {
 	// ObjectBudget is how many reconciles of one object in a window are ahead of
 	// child events. The rest come among them. 0 means all.
 	ObjectBudget int
-	// AlarmBudget is how many alarms of one namespace in a window are ahead of what
+	// DegradedBudget is how many alarms of one namespace in a window are ahead of what
 	// users do. The rest are child events like others. 0 means all.
-	AlarmBudget int
+	DegradedBudget int
 }
 
 // order decides which object is reconciled next:
@@ -62,8 +62,8 @@ type order struct {
 	requested map[reconcile.Request]int
 	// namespaces that have an object waiting or in flight.
 	namespaces map[string]*namespaceState
-	// behind is the number of namespaces with an object waiting.
-	behind int
+	// waitingNamespaces is the number of namespaces with an object waiting.
+	waitingNamespaces int
 	// arrived counts pushes; skipped the pops in a row for which a lower priority
 	// had to wait.
 	arrived uint64
@@ -71,9 +71,9 @@ type order struct {
 	// popped is the priority of what Pop returned last.
 	popped int
 
-	budgets map[reconcile.Request]*rate.Limiter
-	alarms  map[string]*rate.Limiter
-	swept   time.Time
+	budgets  map[reconcile.Request]*rate.Limiter
+	degraded map[string]*rate.Limiter
+	swept    time.Time
 }
 
 // entry is an object that waits.
@@ -86,8 +86,8 @@ type entry struct {
 
 type namespaceState struct {
 	waiting int
-	// urgent is how many of those that wait are ahead of child events.
-	urgent   int
+	// userWork is how many of those that wait are ahead of child events.
+	userWork int
 	inFlight int
 }
 
@@ -99,7 +99,7 @@ func newOrder(f Fairness, now func() time.Time, demoted func(string)) *order {
 		requested:  map[reconcile.Request]int{},
 		namespaces: map[string]*namespaceState{},
 		budgets:    map[reconcile.Request]*rate.Limiter{},
-		alarms:     map[string]*rate.Limiter{},
+		degraded:   map[string]*rate.Limiter{},
 	}
 }
 
@@ -122,7 +122,7 @@ func (o *order) Push(item reconcile.Request) {
 	o.waiting[item] = e
 	state := o.state(item.Namespace)
 	if state.waiting == 0 {
-		o.behind++
+		o.waitingNamespaces++
 	}
 	state.waiting++
 	o.join(e)
@@ -157,11 +157,11 @@ func (o *order) Pop() reconcile.Request {
 	state := o.state(e.item.Namespace)
 	state.waiting--
 	if state.waiting == 0 {
-		o.behind--
+		o.waitingNamespaces--
 	}
 	state.inFlight++
-	if e.priority > News {
-		state.urgent--
+	if e.priority > PriorityChild {
+		state.userWork--
 		o.charge(e.item)
 	}
 	return e.item
@@ -231,7 +231,7 @@ func (o *order) mayHaveWorker(namespace string) bool {
 	if o.Workers == 0 || WorkerShares.Off() {
 		return true
 	}
-	share := (o.Workers + o.behind - 1) / max(o.behind, 1)
+	share := (o.Workers + o.waitingNamespaces - 1) / max(o.waitingNamespaces, 1)
 	return o.state(namespace).inFlight < max(share, 1)
 }
 
@@ -240,15 +240,15 @@ func (o *order) join(e *entry) {
 		o.levels[e.priority] = &roundrobin.Queue[string, *entry]{}
 	}
 	e.at = o.levels[e.priority].Push(e.item.Namespace, e)
-	if e.priority > News {
-		o.state(e.item.Namespace).urgent++
+	if e.priority > PriorityChild {
+		o.state(e.item.Namespace).userWork++
 	}
 }
 
 func (o *order) leave(e *entry) {
 	o.take(e)
-	if e.priority > News {
-		o.state(e.item.Namespace).urgent--
+	if e.priority > PriorityChild {
+		o.state(e.item.Namespace).userWork--
 	}
 }
 
@@ -277,17 +277,17 @@ func (o *order) state(namespace string) *namespaceState {
 func (o *order) admit(item reconcile.Request) (priority int, demoted bool) {
 	priority = o.requested[item]
 	delete(o.requested, item)
-	if priority <= News || Budgets.Off() {
+	if priority <= PriorityChild || Budgets.Off() {
 		return priority, false
 	}
 	now := o.now()
 	o.sweep(now)
 	spent := o.budgets[item] != nil && o.budgets[item].TokensAt(now) < 1
-	if priority > 0 && o.AlarmBudget > 0 && !spent {
-		spent = !allow(o.alarms, item.Namespace, o.AlarmBudget, o.Window, now)
+	if priority > 0 && o.DegradedBudget > 0 && !spent {
+		spent = !allow(o.degraded, item.Namespace, o.DegradedBudget, o.Window, now)
 	}
 	if spent {
-		return News, true
+		return PriorityChild, true
 	}
 	return priority, false
 }
@@ -315,5 +315,5 @@ func (o *order) sweep(now time.Time) {
 	o.swept = now
 	full := func(b *rate.Limiter) bool { return b.TokensAt(now) >= float64(b.Burst()) }
 	maps.DeleteFunc(o.budgets, func(_ reconcile.Request, b *rate.Limiter) bool { return full(b) })
-	maps.DeleteFunc(o.alarms, func(_ string, b *rate.Limiter) bool { return full(b) })
+	maps.DeleteFunc(o.degraded, func(_ string, b *rate.Limiter) bool { return full(b) })
 }

@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Lines are the queues of all controllers.
-type Lines struct {
+// Queues are the queues of all controllers.
+type Queues struct {
 	mu     sync.Mutex
-	all    []*line
+	all    []*queue
 	closed atomic.Bool
 }
 
@@ -36,9 +36,9 @@ type Options struct {
 }
 
 // New returns what makes the queue of one controller.
-func (l *Lines) New(o Options) func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+func (l *Queues) New(o Options) func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-		made := newLine(name, limiter, l, o)
+		made := newQueue(name, limiter, l, o)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.all = append(l.all, made)
@@ -53,14 +53,14 @@ func Backoff(base, limit time.Duration) workqueue.TypedRateLimiter[reconcile.Req
 
 // Drain lets nobody join any more and waits until what stands in line is done,
 // or ctx ends. It returns how many are left.
-func (l *Lines) Drain(ctx context.Context) int {
+func (l *Queues) Drain(ctx context.Context) int {
 	l.closed.Store(true)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	// What a pass has written may still have to wake another object, hence more than
 	// one look.
 	for quiet := 0; quiet < 3; {
-		left := l.left()
+		left := l.unfinished()
 		quiet++
 		if left > 0 {
 			quiet = 0
@@ -74,29 +74,29 @@ func (l *Lines) Drain(ctx context.Context) int {
 	return 0
 }
 
-// Pressing reports whether something that users of a namespace asked for stands in
+// UserWorkPending reports whether something that users of a namespace asked for stands in
 // line. What other namespaces ask for holds no report of this one back.
-func (l *Lines) Pressing(namespace string) bool {
+func (l *Queues) UserWorkPending(namespace string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.ContainsFunc(l.all, func(q *line) bool { return q.urgent(namespace) })
+	return slices.ContainsFunc(l.all, func(q *queue) bool { return q.hasUserWork(namespace) })
 }
 
-// lull calls some of those of a namespace who wait for a lull, if there is one:
+// releaseDeferred calls some of those of a namespace who wait for a lull, if there is one:
 // first those who are owned, since what is told of an owner is made of what is
 // told of them.
-func (l *Lines) lull(namespace string) {
+func (l *Queues) releaseDeferred(namespace string) {
 	l.mu.Lock()
-	waiting := slices.DeleteFunc(slices.Clone(l.all), func(q *line) bool { return q.room.empty(namespace) })
+	waiting := slices.DeleteFunc(slices.Clone(l.all), func(q *queue) bool { return q.deferred.empty(namespace) })
 	l.mu.Unlock()
-	if len(waiting) == 0 || l.Pressing(namespace) {
+	if len(waiting) == 0 || l.UserWorkPending(namespace) {
 		return
 	}
-	next := slices.MaxFunc(waiting, func(a, b *line) int { return cmp.Compare(a.depth, b.depth) })
-	next.AddWithOpts(priorityqueue.AddOpts{Priority: new(News)}, next.room.call(namespace, called)...)
+	next := slices.MaxFunc(waiting, func(a, b *queue) int { return cmp.Compare(a.depth, b.depth) })
+	next.AddWithOpts(priorityqueue.AddOpts{Priority: new(PriorityChild)}, next.deferred.take(namespace, deferredBatch)...)
 }
 
-func (l *Lines) left() int {
+func (l *Queues) unfinished() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	left := 0

@@ -19,21 +19,21 @@ func request(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "n", Name: name}}
 }
 
-func testLine(t *testing.T, lines *Lines) *line {
+func testLine(t *testing.T, lines *Queues) *queue {
 	t.Helper()
 	return testLineOf(t, lines, Fairness{})
 }
 
-func testLineOf(t *testing.T, lines *Lines, f Fairness) *line {
+func testLineOf(t *testing.T, lines *Queues, f Fairness) *queue {
 	t.Helper()
 	o := Options{Depth: len(lines.all), Fairness: f}
-	q := lines.New(o)(t.Name(), Backoff(time.Millisecond, time.Second)).(*line)
+	q := lines.New(o)(t.Name(), Backoff(time.Millisecond, time.Second)).(*queue)
 	t.Cleanup(q.ShutDown)
 	return q
 }
 
 // take is the next in line; it fails the test when nobody comes.
-func take(t *testing.T, q *line) reconcile.Request {
+func take(t *testing.T, q *queue) reconcile.Request {
 	t.Helper()
 	got := make(chan reconcile.Request, 1)
 	go func() {
@@ -50,7 +50,7 @@ func take(t *testing.T, q *line) reconcile.Request {
 }
 
 func TestWhatStandsInLineIsWorkedOffBeforeTheEnd(t *testing.T) {
-	lines := &Lines{}
+	lines := &Queues{}
 	q := testLine(t, lines)
 	q.Add(request("in hand"))
 	inHand := take(t, q)
@@ -82,7 +82,7 @@ func TestWhatStandsInLineIsWorkedOffBeforeTheEnd(t *testing.T) {
 }
 
 func TestDrainingEndsWithItsLimit(t *testing.T) {
-	lines := &Lines{}
+	lines := &Queues{}
 	testLine(t, lines).Add(request("nobody works on it"))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -92,7 +92,7 @@ func TestDrainingEndsWithItsLimit(t *testing.T) {
 }
 
 func TestWhatAUserDidComesBeforeWhatIsOnlyLookedAtAgain(t *testing.T) {
-	q := testLine(t, &Lines{})
+	q := testLine(t, &Queues{})
 	pod := func(name string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, ResourceVersion: "1"}}
 	}
@@ -111,21 +111,21 @@ func TestWhatAUserDidComesBeforeWhatIsOnlyLookedAtAgain(t *testing.T) {
 }
 
 func TestWhatUsersAskedForIsPressingWhileItStandsInLine(t *testing.T) {
-	lines := &Lines{}
+	lines := &Queues{}
 	asked, told := testLine(t, lines), testLine(t, lines)
 	look := func(rule string, want bool) {
 		t.Helper()
-		if got := lines.Pressing("n"); got != want {
+		if got := lines.UserWorkPending("n"); got != want {
 			t.Errorf("%s: pressing %v, want %v", rule, got, want)
 		}
 	}
 	look("nobody stands in line", false)
-	told.AddWithOpts(priorityqueue.AddOpts{Priority: new(News)}, request("a"))
+	told.AddWithOpts(priorityqueue.AddOpts{Priority: new(PriorityChild)}, request("a"))
 	look("only reports stand in line", false)
 	asked.Add(request("a"))
 	asked.Add(request("b"))
 	look("what a user did stands in line", true)
-	if lines.Pressing("another") {
+	if lines.UserWorkPending("another") {
 		t.Error("what a user of another namespace did holds reports back")
 	}
 	take(t, asked)
@@ -135,7 +135,7 @@ func TestWhatUsersAskedForIsPressingWhileItStandsInLine(t *testing.T) {
 }
 
 func TestThoseWhoWaitForALullComeOnceNothingThatUsersAskedForStandsInLine(t *testing.T) {
-	lines := &Lines{}
+	lines := &Queues{}
 	asked, told := testLine(t, lines), testLine(t, lines)
 	look := func(rule string, want int) {
 		t.Helper()
@@ -148,38 +148,38 @@ func TestThoseWhoWaitForALullComeOnceNothingThatUsersAskedForStandsInLine(t *tes
 	}
 	first := take(t, asked)
 	for _, name := range []string{"1", "2", "3", "4", "5"} {
-		told.AddWithOpts(priorityqueue.AddOpts{After: time.Hour, Priority: new(Lull)}, request(name))
+		told.AddWithOpts(priorityqueue.AddOpts{After: time.Hour, Priority: new(PriorityIdle)}, request(name))
 	}
 	told.Add(request("5"))
 	told.Done(take(t, told))
 	asked.Done(first)
 	look("more stands behind what a user did", 0)
 	asked.Done(take(t, asked))
-	look("the last of it is done, so the first come", called)
+	look("the last of it is done, so the first come", deferredBatch)
 	for _, want := range []string{"1", "2"} {
 		if got := take(t, told).Name; got != want {
 			t.Errorf("%s came, want %s", got, want)
 		}
 	}
-	told.AddWithOpts(priorityqueue.AddOpts{After: time.Hour, Priority: new(Lull)}, request("1"))
+	told.AddWithOpts(priorityqueue.AddOpts{After: time.Hour, Priority: new(PriorityIdle)}, request("1"))
 	told.Done(request("1"))
-	look("each calls others", called)
+	look("each calls others", deferredBatch)
 	told.Done(request("2"))
 	look("one that waited longer comes first, one that was there for another reason does not", 3)
 	var last string
 	for range 3 {
 		last = take(t, told).Name
 	}
-	if last != "1" || !told.room.empty("n") {
-		t.Errorf("%s came last; %v are left", last, told.room.in)
+	if last != "1" || !told.deferred.empty("n") {
+		t.Errorf("%s came last; %v are left", last, told.deferred.items)
 	}
 }
 
 func TestOwnersWaitUntilWhatTheyOwnHasBeenCalled(t *testing.T) {
-	lines := &Lines{}
+	lines := &Queues{}
 	owners, owned := testLine(t, lines), testLine(t, lines)
-	for _, q := range []*line{owners, owned} {
-		q.AddWithOpts(priorityqueue.AddOpts{After: time.Hour, Priority: new(Lull)}, request("a"))
+	for _, q := range []*queue{owners, owned} {
+		q.AddWithOpts(priorityqueue.AddOpts{After: time.Hour, Priority: new(PriorityIdle)}, request("a"))
 	}
 	owners.Done(request("something"))
 	if owners.Len() != 0 || owned.Len() != 1 {
@@ -204,7 +204,7 @@ func (r *recorded) AddWithOpts(o priorityqueue.AddOpts, _ ...reconcile.Request) 
 func TestChangesOfChildrenAreGathered(t *testing.T) {
 	q := &recorded{}
 	causes := &Causes{}
-	h := Gather(&handler.EnqueueRequestForObject{}, time.Minute, Alarm, causes)
+	h := Batch(&handler.EnqueueRequestForObject{}, time.Minute, PriorityDegraded, causes)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", ResourceVersion: "1"}}
 	h.Create(t.Context(), event.CreateEvent{Object: pod}, q)
 	h.Update(t.Context(), event.UpdateEvent{ObjectOld: pod, ObjectNew: pod}, q)
@@ -217,7 +217,7 @@ func TestChangesOfChildrenAreGathered(t *testing.T) {
 		if o.After != time.Minute {
 			t.Errorf("joined after %s", o.After)
 		}
-		if o.Priority == nil || *o.Priority != Alarm && *o.Priority != handler.LowPriority {
+		if o.Priority == nil || *o.Priority != PriorityDegraded && *o.Priority != handler.LowPriority {
 			t.Errorf("joined at %v", o.Priority)
 		}
 	}
@@ -233,8 +233,8 @@ func TestChangesOfChildrenAreGathered(t *testing.T) {
 func TestUpdatesThatOnlyAddColourWaitLonger(t *testing.T) {
 	q := &recorded{}
 	object := &handler.EnqueueRequestForObject{}
-	soon, late := Gather(object, time.Second, News, nil), Gather(object, time.Minute, News, nil)
-	h := Pick(soon, func(e event.UpdateEvent) handler.EventHandler {
+	soon, late := Batch(object, time.Second, PriorityChild, nil), Batch(object, time.Minute, PriorityChild, nil)
+	h := ByUpdate(soon, func(e event.UpdateEvent) handler.EventHandler {
 		if e.ObjectNew.GetGeneration() != e.ObjectOld.GetGeneration() {
 			return soon
 		}
