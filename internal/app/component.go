@@ -30,17 +30,17 @@ func addComponents(ctx context.Context, p *parts) error {
 	}
 	kind := observe.Child{Object: &v1alpha1.DynamoComponentDeployment{}, List: &v1alpha1.DynamoComponentDeploymentList{}}
 	w, err := watch(p, kind, children, recorder, reconcile.AsReconciler(p.GetClient(), &componentdeployment.Reconciler{
-		Client:   p.GetClient(),
-		Observer: observe.New(p.GetClient(), children...),
-		Facts:    p.facts,
-		Pods:     pods,
-		Applier:  p.applier,
-		Farewell: farewell,
-		Events:   recorder,
-		Clock:    clock.RealClock{},
-		Patience: p.patience(),
-		Platform: p.config.Platform(),
-		Routes:   p.routes(),
+		Client:         p.GetClient(),
+		Observer:       observe.New(p.GetClient(), children...),
+		Facts:          p.facts,
+		Pods:           pods,
+		Applier:        p.applier,
+		Cleanup:        farewell,
+		Events:         recorder,
+		Clock:          clock.RealClock{},
+		StatusThrottle: p.patience(),
+		Platform:       p.config.Platform(),
+		Routes:         p.routes(),
 	}))
 	if err != nil {
 		return err

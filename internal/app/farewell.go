@@ -13,8 +13,8 @@ import (
 
 // farewell is what removes the keys of graphs that find each other by etcd, if
 // the operator was told where that is.
-func (p *parts) farewell(ctx context.Context, recorder events.EventRecorder) (controller.Farewell, error) {
-	f := controller.Farewell{Limit: p.config.Discovery.CleanupDeadline.Duration, Applier: p.applier, Events: recorder, Clock: clock.RealClock{}, Began: &controller.FirstSeen{},
+func (p *parts) farewell(ctx context.Context, recorder events.EventRecorder) (controller.Cleanup, error) {
+	f := controller.Cleanup{Limit: p.config.Discovery.CleanupDeadline.Duration, Applier: p.applier, Events: recorder, Clock: clock.RealClock{}, Began: &controller.FirstSeen{},
 		Others: observe.Registrations{Cached: p.GetClient(), ClusterWide: p.config.ClusterWide()}}
 	if p.config.Endpoints.Etcd == "" {
 		return f, nil

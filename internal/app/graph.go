@@ -29,19 +29,19 @@ func addGraphs(ctx context.Context, p *parts) error {
 	kind := observe.Child{Object: &v1alpha1.DynamoGraphDeployment{}, List: &v1alpha1.DynamoGraphDeploymentList{}}
 	w, err := watch(p, kind, children, recorder, reconcile.AsReconciler(p.GetClient(), &graphdeployment.Reconciler{
 		Client: p.GetClient(),
-		World: graphdeployment.World{
+		Observer: graphdeployment.Observer{
 			Children: observe.New(p.GetClient(), children...),
 			Beneath:  observe.New(p.GetClient(), beneath...),
 			Facts:    p.facts,
 			Pods:     pods,
 		},
-		Applier:  p.applier,
-		Farewell: farewell,
-		Events:   recorder,
-		Clock:    clock.RealClock{},
-		Patience: p.patience(),
-		Platform: p.config.Platform(),
-		Routes:   p.routes(),
+		Applier:        p.applier,
+		Cleanup:        farewell,
+		Events:         recorder,
+		Clock:          clock.RealClock{},
+		StatusThrottle: p.patience(),
+		Platform:       p.config.Platform(),
+		Routes:         p.routes(),
 	}))
 	if err != nil {
 		return err

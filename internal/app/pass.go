@@ -98,7 +98,7 @@ func fell(e event.UpdateEvent) bool {
 	switch was := e.ObjectOld.(type) {
 	case *v1alpha1.DynamoComponentDeployment:
 		is := e.ObjectNew.(*v1alpha1.DynamoComponentDeployment)
-		return controller.Fell(was.Status.Conditions, is.Status.Conditions, v1alpha1.ConditionAvailable)
+		return controller.BecameFalse(was.Status.Conditions, is.Status.Conditions, v1alpha1.ConditionAvailable)
 	case *appsv1.Deployment:
 		return e.ObjectNew.(*appsv1.Deployment).Status.AvailableReplicas < was.Status.AvailableReplicas
 	case *lwsv1.LeaderWorkerSet:
@@ -139,8 +139,8 @@ func (p *parts) causesOf(kind client.Object) *queue.Causes {
 }
 
 // patience waits for children as long as for what only tells more about them.
-func (p *parts) patience() *controller.Patience {
-	return &controller.Patience{For: 10 * p.config.Controller.Gather.Duration, Pressing: p.lines.UserWorkPending}
+func (p *parts) patience() *controller.StatusThrottle {
+	return &controller.StatusThrottle{Period: 10 * p.config.Controller.Gather.Duration, UserWorkPending: p.lines.UserWorkPending}
 }
 
 // nameOf is the name of one of our kinds.

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	farewellRetry = 5 * time.Second
-	// farewellTry bounds one try over all places, so that a store which keeps
+	cleanupRetryPeriod = 5 * time.Second
+	// cleanupTimeout bounds one try over all places, so that a store which keeps
 	// silent leaves a pass the time to release the object.
-	farewellTry = 20 * time.Second
+	cleanupTimeout = 20 * time.Second
 )
 
-// Keys is a store that instances register in, outside the cluster.
-type Keys interface {
+// KeyStore is a store that instances register in, outside the cluster.
+type KeyStore interface {
 	// DeleteLeft removes what instances of a service have left there. What a
 	// living lease holds is not left: it goes with the instance.
 	DeleteLeft(ctx context.Context, dynamoNamespace, service string) (int64, error)
@@ -37,13 +37,13 @@ type Others interface {
 	Shared(ctx context.Context, at graph.Registration) (bool, error)
 }
 
-// Farewell takes what an object has left in a store away before the object
+// Cleanup takes what an object has left in a store away before the object
 // goes. Only objects that use the store are held, and none for ever.
 //
 //	uses the store --> held --deleted--> keys removed, or the limit is over --> released
-type Farewell struct {
+type Cleanup struct {
 	// Store is nil when the operator knows of none.
-	Store Keys
+	Store KeyStore
 	// Others is asked before anything is removed. What is shared stays.
 	Others Others
 	// Limit is how long a deletion is held up. What is left in the store after
@@ -57,27 +57,27 @@ type Farewell struct {
 	Began *FirstSeen
 }
 
-// Promise holds an object whose instances register in the store and releases any other:
+// EnsureFinalizer holds an object whose instances register in the store and releases any other:
 // earlier operators held them all.
-func (f Farewell) Promise(ctx context.Context, object client.Object, at []graph.Registration) error {
+func (f Cleanup) EnsureFinalizer(ctx context.Context, object client.Object, at []graph.Registration) error {
 	if f.Store == nil || len(at) == 0 {
 		return f.Applier.Release(ctx, object, v1alpha1.Finalizer)
 	}
 	return f.Applier.Hold(ctx, object, v1alpha1.Finalizer)
 }
 
-// Keep does what was promised for an object that is being deleted. It returns
+// Finalize does what was promised for an object that is being deleted. It returns
 // how long to wait before the next try and a fault that says why; both are empty
 // when nothing holds the object any more.
-func (f Farewell) Keep(ctx context.Context, object client.Object, at []graph.Registration) (time.Duration, error) {
+func (f Cleanup) Finalize(ctx context.Context, object client.Object, at []graph.Registration) (time.Duration, error) {
 	if !slices.Contains(object.GetFinalizers(), v1alpha1.Finalizer) {
 		return 0, nil
 	}
-	err := f.clear(ctx, at)
+	err := f.deleteKeys(ctx, at)
 	now := f.Clock.Now()
 	left := f.Limit - now.Sub(f.Began.Time(object.GetUID(), now))
 	if err != nil && left > 0 {
-		return min(left, farewellRetry), fault.New(fault.Waiting, v1alpha1.ReasonFinalizerFailed,
+		return min(left, cleanupRetryPeriod), fault.New(fault.Waiting, v1alpha1.ReasonFinalizerFailed,
 			"keys are still in the store, given up at %s: %s", now.Add(left).UTC().Format(time.RFC3339), err)
 	}
 	if err != nil {
@@ -90,12 +90,12 @@ func (f Farewell) Keep(ctx context.Context, object client.Object, at []graph.Reg
 	return 0, nil
 }
 
-// clear removes what is left at places that are nobody else's.
-func (f Farewell) clear(ctx context.Context, places []graph.Registration) error {
+// deleteKeys removes what is left at places that are nobody else's.
+func (f Cleanup) deleteKeys(ctx context.Context, places []graph.Registration) error {
 	if f.Store == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, farewellTry)
+	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
 	var errs []error
 	for _, at := range places {

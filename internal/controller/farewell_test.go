@@ -70,13 +70,13 @@ func TestFarewell(t *testing.T) {
 				t.Fatal(err)
 			}
 			recorder := events.NewFakeRecorder(3)
-			f := Farewell{Store: &shelf{err: c.err}, Limit: limit, Applier: applier, Events: recorder, Clock: testclock.NewFakePassiveClock(began.Add(c.after)), Began: &FirstSeen{}, Others: nobody{}}
+			f := Cleanup{Store: &shelf{err: c.err}, Limit: limit, Applier: applier, Events: recorder, Clock: testclock.NewFakePassiveClock(began.Add(c.after)), Began: &FirstSeen{}, Others: nobody{}}
 			f.Began.Time("u", began)
 			live := &v1alpha1.DynamoComponentDeployment{}
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(dcd), live); err != nil {
 				t.Fatal(err)
 			}
-			wait, err := f.Keep(t.Context(), live, registered)
+			wait, err := f.Finalize(t.Context(), live, registered)
 			if known, is := fault.From(err); (wait > 0) == c.released || (wait > 0) != (is && known.Reason == v1alpha1.ReasonFinalizerFailed) {
 				t.Errorf("wait %s, error %v", wait, err)
 			}
@@ -95,7 +95,7 @@ func TestFarewell(t *testing.T) {
 
 func TestOnlyWhatUsesTheStoreIsHeld(t *testing.T) {
 	for rule, c := range map[string]struct {
-		store  Keys
+		store  KeyStore
 		places []graph.Registration
 		before []string
 		held   bool
@@ -116,7 +116,7 @@ func TestOnlyWhatUsesTheStoreIsHeld(t *testing.T) {
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(dcd), live); err != nil {
 				t.Fatal(err)
 			}
-			if err := (Farewell{Store: c.store, Applier: applier}).Promise(t.Context(), live, c.places); err != nil {
+			if err := (Cleanup{Store: c.store, Applier: applier}).EnsureFinalizer(t.Context(), live, c.places); err != nil {
 				t.Fatal(err)
 			}
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(dcd), live); err != nil {

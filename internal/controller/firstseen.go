@@ -16,9 +16,9 @@ type FirstSeen struct {
 	times map[types.UID]time.Time
 }
 
-// forgotten is when an object that nobody asked about again is dropped: it went
+// firstSeenTTL is when an object that nobody asked about again is dropped: it went
 // away without us.
-const forgotten = 24 * time.Hour
+const firstSeenTTL = 24 * time.Hour
 
 // Time is when the object was first asked about.
 func (f *FirstSeen) Time(uid types.UID, now time.Time) time.Time {
@@ -30,7 +30,7 @@ func (f *FirstSeen) Time(uid types.UID, now time.Time) time.Time {
 	if f.times == nil {
 		f.times = map[types.UID]time.Time{}
 	}
-	maps.DeleteFunc(f.times, func(_ types.UID, first time.Time) bool { return now.Sub(first) > forgotten })
+	maps.DeleteFunc(f.times, func(_ types.UID, first time.Time) bool { return now.Sub(first) > firstSeenTTL })
 	f.times[uid] = now
 	return now
 }

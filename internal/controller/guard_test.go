@@ -174,7 +174,7 @@ func TestReport(t *testing.T) {
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
 			graph := &v1alpha1.DynamoGraphDeployment{}
-			result, err := Report(t.Context(), nil, graph, &graph.Status, graph.Status, c.err)
+			result, err := PatchStatus(t.Context(), nil, graph, &graph.Status, graph.Status, c.err)
 			terminal := errors.Is(err, reconcile.TerminalError(nil))
 			if result.RequeueAfter != c.after || terminal != c.terminal || (err != nil && !terminal) != c.retry {
 				t.Errorf("Report = %v, %v", result, err)
@@ -185,32 +185,32 @@ func TestReport(t *testing.T) {
 
 func TestPatience(t *testing.T) {
 	pressing := ""
-	p, now := &Patience{For: time.Second, Pressing: func(namespace string) bool { return namespace == pressing }}, time.Now()
+	p, now := &StatusThrottle{Period: time.Second, UserWorkPending: func(namespace string) bool { return namespace == pressing }}, time.Now()
 	later := now.Add(300 * time.Millisecond)
 	graph := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", UID: "u"}}
 	for _, step := range []struct {
 		rule     string
 		pressing string
-		what     Tidings
+		what     Urgency
 		at       time.Time
 		after    time.Duration
 		place    int
 	}{
-		{"an object whose children do not rest is put off", "", UnderWay, now, time.Second, queue.PriorityChild},
-		{"and again for what is left of the time", "", UnderWay, later, 700 * time.Millisecond, queue.PriorityChild},
+		{"an object whose children do not rest is put off", "", InProgress, now, time.Second, queue.PriorityChild},
+		{"and again for what is left of the time", "", InProgress, later, 700 * time.Millisecond, queue.PriorityChild},
 		{"one whose children rest is reported", "", Settled, later, 0, 0},
-		{"the next change is another wait", "", UnderWay, later, time.Second, queue.PriorityChild},
-		{"children that never rest are still reported", "", UnderWay, later.Add(time.Second), 0, 0},
+		{"the next change is another wait", "", InProgress, later, time.Second, queue.PriorityChild},
+		{"children that never rest are still reported", "", InProgress, later.Add(time.Second), 0, 0},
 		{"what users wait for comes before a report", "n", Settled, now, 2 * time.Second, queue.PriorityIdle},
 		{"and again for what is left of the longer time", "n", Settled, now.Add(time.Second), time.Second, queue.PriorityIdle},
 		{"until nobody waits", "", Settled, now.Add(time.Second), 0, 0},
 		{"what users of another namespace wait for does not", "another", Settled, now, 0, 0},
 		{"or an error has to be known", "n", Urgent, now, 0, 0},
-		{"a crowd", "n", UnderWay, now, 2 * time.Second, queue.PriorityIdle},
-		{"holds no report up for more than two seconds", "n", UnderWay, now.Add(2 * time.Second), 0, 0},
+		{"a crowd", "n", InProgress, now, 2 * time.Second, queue.PriorityIdle},
+		{"holds no report up for more than two seconds", "n", InProgress, now.Add(2 * time.Second), 0, 0},
 	} {
 		pressing = step.pressing
-		result, off := p.PutOff(graph, step.what, step.at)
+		result, off := p.Defer(graph, step.what, step.at)
 		if off != (step.after > 0) || result.RequeueAfter != step.after {
 			t.Errorf("%s: put off %v for %v, want %v", step.rule, off, result.RequeueAfter, step.after)
 		}
@@ -218,15 +218,15 @@ func TestPatience(t *testing.T) {
 			t.Errorf("%s: at place %v, want %d", step.rule, place, step.place)
 		}
 	}
-	if _, off := (*Patience)(nil).PutOff(graph, UnderWay, now); off {
+	if _, off := (*StatusThrottle)(nil).Defer(graph, InProgress, now); off {
 		t.Error("without patience every pass is reported")
 	}
 }
 
 func TestThoseThatWereDeletedWhileTheyWaitedAreForgotten(t *testing.T) {
-	p, now := &Patience{For: time.Second}, time.Now()
-	p.PutOff(&metav1.ObjectMeta{UID: "deleted"}, UnderWay, now)
-	p.PutOff(&metav1.ObjectMeta{UID: "another"}, UnderWay, now.Add(time.Hour))
+	p, now := &StatusThrottle{Period: time.Second}, time.Now()
+	p.Defer(&metav1.ObjectMeta{UID: "deleted"}, InProgress, now)
+	p.Defer(&metav1.ObjectMeta{UID: "another"}, InProgress, now.Add(time.Hour))
 	if _, kept := p.since["deleted"]; kept || len(p.since) != 1 {
 		t.Errorf("waiting: %v", p.since)
 	}

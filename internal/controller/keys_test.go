@@ -122,7 +122,7 @@ func remove(t *testing.T, server *etcdserver.Server, at graph.Registration, dcd 
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := Farewell{
+	f := Cleanup{
 		Store: store, Others: observe.Registrations{Cached: cluster, ClusterWide: clusterWide}, Limit: time.Minute,
 		Applier: applier, Events: events.NewFakeRecorder(3), Clock: clock.RealClock{}, Began: &FirstSeen{},
 	}
@@ -133,7 +133,7 @@ func remove(t *testing.T, server *etcdserver.Server, at graph.Registration, dcd 
 	if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(dcd), live); err != nil {
 		t.Fatal(err)
 	}
-	if wait, err := f.Keep(t.Context(), live, []graph.Registration{at}); wait != 0 || err != nil {
+	if wait, err := f.Finalize(t.Context(), live, []graph.Registration{at}); wait != 0 || err != nil {
 		t.Fatalf("wait %s, error %v", wait, err)
 	}
 	if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(dcd), live); client.IgnoreNotFound(err) != nil || err == nil {

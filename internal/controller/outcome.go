@@ -14,14 +14,14 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/fault"
 )
 
-// Report ends a pass: it writes the object's status if that changed, by one
+// PatchStatus ends a pass: it writes the object's status if that changed, by one
 // patch of the difference, and turns the error of the pass into what the queue
 // does next. status points into object.
 //
 //	transient --> back-off
 //	waiting   --> a watch wakes us, or a time that the fault names
 //	invalid   --> nothing until the user edits the object
-func Report[S any](ctx context.Context, c client.Client, object client.Object, status *S, now S, err error, options ...client.MergeFromOption) (reconcile.Result, error) {
+func PatchStatus[S any](ctx context.Context, c client.Client, object client.Object, status *S, now S, err error, options ...client.MergeFromOption) (reconcile.Result, error) {
 	if !equality.Semantic.DeepEqual(*status, now) {
 		before := object.DeepCopyObject().(client.Object)
 		*status = now

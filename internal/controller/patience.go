@@ -13,17 +13,17 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/queue"
 )
 
-// Patience puts reports off that nobody waits for: on objects whose children are
+// StatusThrottle puts reports off that nobody waits for: on objects whose children are
 // just being made or changed, because what they were before is not worth a
 // status, and on all others while something that users of the same namespace asked
 // for stands in line. No report is put off for longer than twice the usual time,
 // whatever stands in line. The zero value has no patience.
-type Patience struct {
-	// For is how long reports on children under way are put off at most.
-	For time.Duration
-	// Pressing reports whether users of a namespace wait for something to be made or
+type StatusThrottle struct {
+	// Period is how long reports on children under way are put off at most.
+	Period time.Duration
+	// UserWorkPending reports whether users of a namespace wait for something to be made or
 	// changed.
-	Pressing func(namespace string) bool
+	UserWorkPending func(namespace string) bool
 
 	mu    sync.Mutex
 	since map[types.UID]time.Time
@@ -31,34 +31,34 @@ type Patience struct {
 	swept time.Time
 }
 
-// crowded is how many times as long reports are put off in a crowd.
-const crowded = 2
+// busyFactor is how many times as long reports are put off in a crowd.
+const busyFactor = 2
 
-// Tidings say how much a report on an object matters now.
-type Tidings int
+// Urgency say how much a report on an object matters now.
+type Urgency int
 
 const (
-	// UnderWay is of children that have just been written.
-	UnderWay Tidings = iota
+	// InProgress is of children that have just been written.
+	InProgress Urgency = iota
 	// Settled is of children that have said something about what they were told.
 	Settled
 	// Urgent is what has to be known at once, such as an error.
 	Urgent
 )
 
-// Fell reports whether a condition that was true is not true any more: somebody
+// BecameFalse reports whether a condition that was true is not true any more: somebody
 // may have to be woken for it.
-func Fell(was, now []metav1.Condition, condition string) bool {
+func BecameFalse(was, now []metav1.Condition, condition string) bool {
 	return meta.IsStatusConditionTrue(was, condition) && !meta.IsStatusConditionTrue(now, condition)
 }
 
-// PutOff reports whether this pass over an object ends without a report, to come
+// Defer reports whether this pass over an object ends without a report, to come
 // again later. Nil has no patience.
-func (p *Patience) PutOff(object metav1.Object, what Tidings, now time.Time) (reconcile.Result, bool) {
-	if p == nil || p.For == 0 {
+func (p *StatusThrottle) Defer(object metav1.Object, what Urgency, now time.Time) (reconcile.Result, bool) {
+	if p == nil || p.Period == 0 {
 		return reconcile.Result{}, false
 	}
-	most, crowd := p.most(object.GetNamespace(), what)
+	most, crowd := p.limit(object.GetNamespace(), what)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	since, waiting := p.since[object.GetUID()]
@@ -83,8 +83,8 @@ func (p *Patience) PutOff(object metav1.Object, what Tidings, now time.Time) (re
 }
 
 // sweep forgets, every now and then, those that were deleted while they waited.
-func (p *Patience) sweep(now time.Time) {
-	old := 100 * p.For
+func (p *StatusThrottle) sweep(now time.Time) {
+	old := 100 * p.Period
 	if now.Sub(p.swept) < old {
 		return
 	}
@@ -92,15 +92,15 @@ func (p *Patience) sweep(now time.Time) {
 	maps.DeleteFunc(p.since, func(_ types.UID, since time.Time) bool { return now.Sub(since) > old })
 }
 
-// most is how long a report is put off, and whether because of a crowd.
-func (p *Patience) most(namespace string, what Tidings) (most time.Duration, crowd bool) {
+// limit is how long a report is put off, and whether because of a crowd.
+func (p *StatusThrottle) limit(namespace string, what Urgency) (most time.Duration, crowd bool) {
 	switch {
 	case what == Urgent:
 		return 0, false
-	case p.Pressing != nil && p.Pressing(namespace):
-		return crowded * p.For, true
-	case what == UnderWay:
-		return p.For, false
+	case p.UserWorkPending != nil && p.UserWorkPending(namespace):
+		return busyFactor * p.Period, true
+	case what == InProgress:
+		return p.Period, false
 	default:
 		return 0, false
 	}

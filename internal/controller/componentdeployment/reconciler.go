@@ -67,12 +67,12 @@ type Reconciler struct {
 	Facts    observe.Facts
 	Pods     *observe.Inspector
 	Applier  *apply.Applier
-	Farewell controller.Farewell
+	Cleanup  controller.Cleanup
 	Events   events.EventRecorder
 	Clock    clock.PassiveClock
-	// Patience puts reports off while children are just being made.
-	Patience *controller.Patience
-	Platform render.Platform
+	// StatusThrottle puts reports off while children are just being made.
+	StatusThrottle *controller.StatusThrottle
+	Platform       render.Platform
 	// Routes judges what components are reached by.
 	Routes controller.Routes
 }
@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 	if err != nil {
 		return r.report(ctx, dcd, workload.Progress{}, err)
 	}
-	if err := r.Farewell.Promise(ctx, dcd, g.Registrations()); err != nil {
+	if err := r.Cleanup.EnsureFinalizer(ctx, dcd, g.Registrations()); err != nil {
 		return r.report(ctx, dcd, workload.Progress{}, err)
 	}
 	refused := r.Routes.OfComponent(ctx, dcd)
@@ -118,20 +118,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 	}
 	err = errors.Join(unrendered, err)
 	progress := render.Progress(g, snap, platform)
-	if result, off := r.Patience.PutOff(dcd, tidings(dcd, r.status(dcd, progress, err), snap, err), r.Clock.Now()); off {
+	if result, off := r.StatusThrottle.Defer(dcd, tidings(dcd, r.status(dcd, progress, err), snap, err), r.Clock.Now()); off {
 		return result, nil
 	}
 	return r.report(ctx, dcd, progress, err)
 }
 
-func tidings(dcd *v1alpha1.DynamoComponentDeployment, now v1alpha1.DynamoComponentDeploymentStatus, s snapshot.Snapshot, err error) controller.Tidings {
+func tidings(dcd *v1alpha1.DynamoComponentDeployment, now v1alpha1.DynamoComponentDeploymentStatus, s snapshot.Snapshot, err error) controller.Urgency {
 	switch {
 	case err != nil:
 		return controller.Urgent
-	case dcd.Status.ObservedGeneration == dcd.Generation && controller.Fell(dcd.Status.Conditions, now.Conditions, v1alpha1.ConditionAvailable):
+	case dcd.Status.ObservedGeneration == dcd.Generation && controller.BecameFalse(dcd.Status.Conditions, now.Conditions, v1alpha1.ConditionAvailable):
 		return controller.Urgent
 	case len(s.Written) > 0:
-		return controller.UnderWay
+		return controller.InProgress
 	default:
 		return controller.Settled
 	}
@@ -150,7 +150,7 @@ func (r *Reconciler) leave(ctx context.Context, dcd *v1alpha1.DynamoComponentDep
 	if g, err := graph.FromComponentDeployment(dcd, r.Platform.Defaults); err == nil {
 		keys = g.Registrations()
 	}
-	wait, err := r.Farewell.Keep(ctx, dcd, keys)
+	wait, err := r.Cleanup.Finalize(ctx, dcd, keys)
 	if wait == 0 {
 		return reconcile.Result{}, err
 	}
@@ -196,7 +196,7 @@ func (r *Reconciler) status(dcd *v1alpha1.DynamoComponentDeployment, p workload.
 // report tells what was seen before the writes; the watch on the children
 // brings the next truth, and the clock that nothing has moved.
 func (r *Reconciler) report(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment, p workload.Progress, err error) (reconcile.Result, error) {
-	result, err := controller.Report(ctx, r.Client, dcd, &dcd.Status, r.status(dcd, p, err), err)
+	result, err := controller.PatchStatus(ctx, r.Client, dcd, &dcd.Status, r.status(dcd, p, err), err)
 	if err == nil && result.IsZero() && !p.Due.IsZero() {
 		result.RequeueAfter = max(time.Second, p.Due.Sub(r.Clock.Now()))
 	}

@@ -29,14 +29,14 @@ import (
 // Reconciler brings a graph's children about and says how far they are.
 type Reconciler struct {
 	Client   client.Client
-	World    World
+	Observer Observer
 	Applier  *apply.Applier
-	Farewell controller.Farewell
+	Cleanup  controller.Cleanup
 	Events   events.EventRecorder
 	Clock    clock.PassiveClock
-	// Patience puts reports off while children are just being made.
-	Patience *controller.Patience
-	Platform render.Platform
+	// StatusThrottle puts reports off while children are just being made.
+	StatusThrottle *controller.StatusThrottle
+	Platform       render.Platform
 	// Routes judges what the services of graphs are reached by.
 	Routes controller.Routes
 }
@@ -44,9 +44,9 @@ type Reconciler struct {
 // Reconcile makes one pass over a graph.
 func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment) (reconcile.Result, error) {
 	if dgd.DeletionTimestamp != nil {
-		return r.leave(ctx, dgd)
+		return r.finalize(ctx, dgd)
 	}
-	seen, err := r.World.observe(ctx, dgd, r.Platform, r.Clock.Now())
+	seen, err := r.Observer.observe(ctx, dgd, r.Platform, r.Clock.Now())
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -60,17 +60,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	scale := seen.Scale(g)
 	g = g.Scaled(scale)
 	seen.restart = status.NextRestart(dgd, g, seen.orchestration(), seen.Snapshot)
-	if err := r.World.admitted(ctx, seen); err != nil {
+	if err := r.Observer.checkQueue(ctx, seen); err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
 	shown, refused := r.reachable(ctx, dgd, g.WithMarks(seen.restart.Marks), seen.provider)
 	wanted, unrendered := render.Graph(dgd, shown, seen.provider, seen.platform)
 	unrendered = errors.Join(unrendered, refused)
-	wanted, err = r.World.withSSHKey(ctx, g, r.Platform.Pod.SSHSecret, wanted)
+	wanted, err = r.Observer.withSSHKey(ctx, g, r.Platform.Pod.SSHSecret, wanted)
 	if err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
-	if err := errors.Join(r.Farewell.Promise(ctx, dgd, registrations(g, seen.provider)), r.record(ctx, dgd, seen.provider)); err != nil {
+	if err := errors.Join(r.Cleanup.EnsureFinalizer(ctx, dgd, registrations(g, seen.provider)), r.record(ctx, dgd, seen.provider)); err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
 	tracing.Decided(ctx, "provider", seen.provider, "wanted", len(wanted), "owned", len(seen.Owned), "restart", seen.restart.Marks)
@@ -99,8 +99,8 @@ func (r *Reconciler) reachable(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 // sync writes the children. A graph that moves to another provider is taken down
 // there before it is made here: both would need the same names and the same
 // GPUs.
-func (r *Reconciler) sync(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, wanted []graph.Wanted, seen world, unrendered error) (apply.ChangeSet, error) {
-	moving := seen.moving()
+func (r *Reconciler) sync(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, wanted []graph.Wanted, seen observation, unrendered error) (apply.ChangeSet, error) {
+	moving := seen.migrating()
 	switch {
 	case moving != nil && unrendered != nil:
 		return nil, moving // what cannot be rendered here goes on running there
@@ -116,7 +116,7 @@ func (r *Reconciler) sync(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployme
 
 // rescale sets the replicas of what Grove has made from the graph, for services
 // whose number somebody gave; any other may be an autoscaler's.
-func (r *Reconciler) rescale(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen world) error {
+func (r *Reconciler) rescale(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen observation) error {
 	if seen.provider != workload.ProviderGrove {
 		return nil
 	}
@@ -133,18 +133,18 @@ func (r *Reconciler) rescale(ctx context.Context, dgd *v1alpha1.DynamoGraphDeplo
 	return errors.Join(errs...)
 }
 
-// leave removes what a graph has outside the cluster; the garbage collector does
+// finalize removes what a graph has outside the cluster; the garbage collector does
 // the rest. Nothing is validated: what cannot be read has left nothing.
-func (r *Reconciler) leave(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment) (reconcile.Result, error) {
+func (r *Reconciler) finalize(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment) (reconcile.Result, error) {
 	var keys []graph.Registration
 	if g, err := graph.FromGraphDeployment(dgd, r.Platform.Defaults); err == nil {
 		keys = registrations(g, workload.Provider(dgd.Annotations[v1alpha1.AnnotationWorkloadProvider]))
 	}
-	wait, err := r.Farewell.Keep(ctx, dgd, keys)
+	wait, err := r.Cleanup.Finalize(ctx, dgd, keys)
 	if wait == 0 {
 		return reconcile.Result{}, err
 	}
-	result, err := r.report(ctx, dgd, nil, world{}, err)
+	result, err := r.report(ctx, dgd, nil, observation{}, err)
 	result.RequeueAfter = wait
 	return result, err
 }
@@ -188,12 +188,12 @@ func (r *Reconciler) mirror(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploy
 
 // report tells what was seen before the writes; the watch on the children
 // brings the next truth.
-func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen world, err error) (reconcile.Result, error) {
+func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen observation, err error) (reconcile.Result, error) {
 	now := status.Graph(dgd, g, seen.orchestration(), seen.Snapshot, seen.restart, err, metav1.NewTime(r.Clock.Now()))
-	if result, off := r.Patience.PutOff(dgd, seen.tidings(dgd, now, err), r.Clock.Now()); off {
+	if result, off := r.StatusThrottle.Defer(dgd, seen.urgency(dgd, now, err), r.Clock.Now()); off {
 		return result, nil
 	}
-	result, err := controller.Report(ctx, r.Client, dgd, &dgd.Status, now, err)
+	result, err := controller.PatchStatus(ctx, r.Client, dgd, &dgd.Status, now, err)
 	if due := seen.orchestration().Due(g, seen.Snapshot); err == nil && result.IsZero() && !due.IsZero() {
 		result.RequeueAfter = max(time.Second, due.Sub(r.Clock.Now()))
 	}

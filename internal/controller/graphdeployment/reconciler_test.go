@@ -81,12 +81,12 @@ func newStage(t *testing.T, dgd *v1alpha1.DynamoGraphDeployment, have ...snapsho
 	recorder := events.NewFakeRecorder(1000)
 	s.reconciler = &Reconciler{
 		Client: s.client,
-		World: World{
+		Observer: Observer{
 			Children: observe.New(s.client, children...), Beneath: observe.New(s.client, beneath...),
 			Facts: observe.Facts{Cached: s.client, Direct: s.client}, Pods: observe.NewInspector(s.client, s.client, nil),
 		},
 		Applier: applier, Events: recorder, Clock: clock,
-		Farewell: controller.Farewell{Applier: applier, Events: recorder, Clock: clock, Began: &controller.FirstSeen{}},
+		Cleanup:  controller.Cleanup{Applier: applier, Events: recorder, Clock: clock, Began: &controller.FirstSeen{}},
 		Platform: config.Default().Platform(),
 	}
 	return s
@@ -175,19 +175,19 @@ func TestTidings(t *testing.T) {
 	for rule, c := range map[string]struct {
 		told     int64
 		was, now metav1.ConditionStatus
-		seen     world
+		seen     observation
 		err      error
-		want     controller.Tidings
+		want     controller.Urgency
 	}{
-		"a graph that fails though nobody changed it is an alarm": {1, "True", "False", world{}, nil, controller.Urgent},
-		"one that was changed is on its way":                      {0, "True", "False", world{Snapshot: snapshot.Snapshot{Owned: []graph.Object{component(2, 1)}}}, nil, controller.UnderWay},
-		"one that was never ready has nothing to lose":            {1, "False", "False", world{}, nil, controller.Settled},
-		"an error is told at once":                                {1, "True", "True", world{}, apierrors.NewTimeoutError("slow", 1), controller.Urgent},
+		"a graph that fails though nobody changed it is an alarm": {1, "True", "False", observation{}, nil, controller.Urgent},
+		"one that was changed is on its way":                      {0, "True", "False", observation{Snapshot: snapshot.Snapshot{Owned: []graph.Object{component(2, 1)}}}, nil, controller.InProgress},
+		"one that was never ready has nothing to lose":            {1, "False", "False", observation{}, nil, controller.Settled},
+		"an error is told at once":                                {1, "True", "True", observation{}, apierrors.NewTimeoutError("slow", 1), controller.Urgent},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
 			dgd.Status.ObservedGeneration, dgd.Status.Conditions = c.told, ready(c.was)
-			if got := c.seen.tidings(dgd, v1alpha1.DynamoGraphDeploymentStatus{Conditions: ready(c.now)}, c.err); got != c.want {
+			if got := c.seen.urgency(dgd, v1alpha1.DynamoGraphDeploymentStatus{Conditions: ready(c.now)}, c.err); got != c.want {
 				t.Errorf("tidings = %v, want %v", got, c.want)
 			}
 		})

@@ -77,48 +77,48 @@ func Beneath() []observe.Child {
 	}
 }
 
-// World reads what a pass over a graph needs to know.
-type World struct {
+// Observer reads what a pass over a graph needs to know.
+type Observer struct {
 	Children *observe.Observer
 	Beneath  *observe.Observer
 	Facts    observe.Facts
 	Pods     *observe.Inspector
 }
 
-// world is what was seen for one pass, and what follows from it.
-type world struct {
+// observation is what was seen for one pass, and what follows from it.
+type observation struct {
 	snapshot.Snapshot
 	platform render.Platform
 	provider workload.Provider
 	restart  rollout.Step
 }
 
-// tidings weighs a status: how far a restart is must be written down before the
+// urgency weighs a status: how far a restart is must be written down before the
 // next pass, a graph that nobody changed and that fails is somebody's alarm, and
 // children have settled when nothing was written in this pass and every component
 // has said something about what it was last told.
-func (w world) tidings(dgd *v1alpha1.DynamoGraphDeployment, now v1alpha1.DynamoGraphDeploymentStatus, err error) controller.Tidings {
+func (w observation) urgency(dgd *v1alpha1.DynamoGraphDeployment, now v1alpha1.DynamoGraphDeploymentStatus, err error) controller.Urgency {
 	switch {
 	case err != nil || !equality.Semantic.DeepEqual(now.Restart, dgd.Status.Restart):
 		return controller.Urgent
-	case dgd.Status.ObservedGeneration == dgd.Generation && controller.Fell(dgd.Status.Conditions, now.Conditions, v1alpha1.ConditionReady):
+	case dgd.Status.ObservedGeneration == dgd.Generation && controller.BecameFalse(dgd.Status.Conditions, now.Conditions, v1alpha1.ConditionReady):
 		return controller.Urgent
 	case len(w.Written) > 0 || slices.ContainsFunc(w.Owned, func(o graph.Object) bool {
 		dcd, ok := o.(*v1alpha1.DynamoComponentDeployment)
 		return ok && dcd.Status.ObservedGeneration != dcd.Generation
 	}):
-		return controller.UnderWay
+		return controller.InProgress
 	default:
 		return controller.Settled
 	}
 }
 
 // orchestration is what runs the graph, for those who say how far it is.
-func (w world) orchestration() status.Orchestration {
+func (w observation) orchestration() status.Orchestration {
 	return status.Orchestration{Provider: w.provider, Deadline: w.platform.ProgressDeadline}
 }
 
-func (w World) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, p render.Platform, now time.Time) (seen world, err error) {
+func (w Observer) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, p render.Platform, now time.Time) (seen observation, err error) {
 	if p.Capabilities, err = w.Facts.Capabilities(ctx); err != nil {
 		return seen, err
 	}
@@ -152,7 +152,7 @@ func (w World) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment,
 
 // beneath reads what Grove made from a set: cliques and scaling groups, and the
 // cliques of those.
-func (w World) beneath(ctx context.Context, owner graph.Object, have snapshot.Capabilities) ([]graph.Object, error) {
+func (w Observer) beneath(ctx context.Context, owner graph.Object, have snapshot.Capabilities) ([]graph.Object, error) {
 	below, err := w.Beneath.Children(ctx, owner, have)
 	if err != nil {
 		return nil, err
@@ -170,9 +170,9 @@ func (w World) beneath(ctx context.Context, owner graph.Object, have snapshot.Ca
 	return all, nil
 }
 
-// admitted checks what a graph needs to find in the cluster before anything is
+// checkQueue checks what a graph needs to find in the cluster before anything is
 // made for it.
-func (w World) admitted(ctx context.Context, seen world) error {
+func (w Observer) checkQueue(ctx context.Context, seen observation) error {
 	if seen.platform.Queue == "" {
 		return nil
 	}
@@ -184,9 +184,9 @@ func (w World) admitted(ctx context.Context, seen world) error {
 	return err
 }
 
-// moving says what runs a graph elsewhere than its provider is to; nil when
+// migrating says what runs a graph elsewhere than its provider is to; nil when
 // nothing does.
-func (w world) moving() error {
+func (w observation) migrating() error {
 	var left []string
 	for _, object := range w.Owned {
 		switch object.(type) {
@@ -222,7 +222,7 @@ func running(s snapshot.Snapshot) workload.Provider {
 
 // withSSHKey adds the key of a namespace where a graph needs one and there is
 // none.
-func (w World) withSSHKey(ctx context.Context, g *graph.Graph, name string, wanted []graph.Wanted) ([]graph.Wanted, error) {
+func (w Observer) withSSHKey(ctx context.Context, g *graph.Graph, name string, wanted []graph.Wanted) ([]graph.Wanted, error) {
 	if !g.NeedsSSH() {
 		return wanted, nil
 	}

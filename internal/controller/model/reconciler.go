@@ -141,7 +141,7 @@ func (r *Reconciler) report(ctx context.Context, dm *v1alpha1.DynamoModel, w mod
 	was := *dm.Status.DeepCopy()
 	now := r.Clock.Now()
 	is := status.Model(dm, w, p, err, metav1.NewTime(now))
-	result, err := controller.Report(ctx, r.Client, dm, &dm.Status, is, err)
+	result, err := controller.PatchStatus(ctx, r.Client, dm, &dm.Status, is, err)
 	if err != nil {
 		return result, err
 	}

@@ -77,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgdr *v1alpha1.DynamoGraphDe
 	}
 	before := dgdr.Status.DeepCopy()
 	after := status.Request(dgdr, step, metav1.NewTime(now))
-	done, err := controller.Report(ctx, r.Client, dgdr, &dgdr.Status, after, err, lock(step)...)
+	done, err := controller.PatchStatus(ctx, r.Client, dgdr, &dgdr.Status, after, err, lock(step)...)
 	if err == nil {
 		event.Turned(r.Events, dgdr, before.Conditions, after.Conditions)
 		done.RequeueAfter = max(done.RequeueAfter, step.After)

@@ -41,5 +41,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, a *v1alpha1.DynamoGraphDeplo
 		return reconcile.Result{}, err
 	}
 	now := status.Adapter(a, dgd, metav1.NewTime(r.Clock.Now()))
-	return controller.Report(ctx, r.Client, a, &a.Status, now, nil)
+	return controller.PatchStatus(ctx, r.Client, a, &a.Status, now, nil)
 }
