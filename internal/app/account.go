@@ -23,7 +23,7 @@ import (
 
 // addAccounts removes the accounts that graphs share when the last one goes. A
 // graph that lost its account to that, or to somebody, makes it again.
-func addAccounts(_ context.Context, p *parts) error {
+func addAccounts(_ context.Context, p *deps) error {
 	roles := p.config.Platform().Roles
 	shared := render.SharedAccounts(roles)
 	if len(shared) == 0 {
@@ -63,7 +63,7 @@ func addAccounts(_ context.Context, p *parts) error {
 		}
 		lost := predicate.And[client.Object](gone, predicate.NewPredicateFuncs(ours))
 		for _, kind := range []client.Object{&corev1.ServiceAccount{}, &rbacv1.RoleBinding{}} {
-			if err := w.controller.Watch(source.Kind(p.GetCache(), kind, w.neighbours(p.GetClient()), lost)); err != nil {
+			if err := w.controller.Watch(source.Kind(p.GetCache(), kind, w.sameNamespace(p.GetClient()), lost)); err != nil {
 				return fmt.Errorf("watch %T: %w", kind, err)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 
-func addAdapters(ctx context.Context, p *parts) error {
+func addAdapters(ctx context.Context, p *deps) error {
 	if err := observe.IndexAdapters(ctx, p.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -21,7 +21,7 @@ func addAdapters(ctx context.Context, p *parts) error {
 	ofGraph := handler.EnqueueRequestsFromMapFunc(observe.AdaptersOf(p.GetClient()))
 	reconciler := reconcile.AsReconciler(p.GetClient(), &scalingadapter.Reconciler{Client: p.GetClient(), Clock: clock.RealClock{}})
 	err := p.controllerOf(kind).
-		Watches(&v1alpha1.DynamoGraphDeployment{}, p.gathered(kind, ofGraph)).
+		Watches(&v1alpha1.DynamoGraphDeployment{}, p.batched(kind, ofGraph)).
 		Complete(p.guarded(kind, p.GetEventRecorder("dgdscalingadapter"), reconciler))
 	if err != nil {
 		return fmt.Errorf("watch scaling adapters: %w", err)

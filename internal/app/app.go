@@ -48,7 +48,7 @@ func Run(ctx context.Context, cfg config.Config, cluster *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	p := &parts{Manager: mgr, config: cfg, metrics: counted, tracer: tracer, lines: &queue.Queues{}, scope: scope, watchdog: newWatchdog(cfg.Controller)}
+	p := &deps{Manager: mgr, config: cfg, metrics: counted, tracer: tracer, queues: &queue.Queues{}, scope: scope, watchdog: newWatchdog(cfg.Controller)}
 	if err := p.addControllers(ctx); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func Run(ctx context.Context, cfg config.Config, cluster *rest.Config) error {
 		return err
 	}
 	defer finish()
-	work, end := drained(ctx, mgr, p.lines, cfg.Shutdown.Drain.Duration)
+	work, end := drained(ctx, mgr, p.queues, cfg.Shutdown.Drain.Duration)
 	defer end()
 	scope.bound(work, cfg.Shutdown.Grace.Duration)
 	return errors.Join(mgr.Start(work), scope.release(ctx))

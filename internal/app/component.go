@@ -11,7 +11,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 
-func addComponents(ctx context.Context, p *parts) error {
+func addComponents(ctx context.Context, p *deps) error {
 	children := componentdeployment.Children()
 	if err := p.index(ctx, required(children)...); err != nil {
 		return err
@@ -24,7 +24,7 @@ func addComponents(ctx context.Context, p *parts) error {
 		return err
 	}
 	recorder := p.GetEventRecorder("dynamocomponentdeployment")
-	farewell, err := p.farewell(ctx, recorder)
+	farewell, err := p.cleanup(ctx, recorder)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func addComponents(ctx context.Context, p *parts) error {
 		Cleanup:        farewell,
 		Events:         recorder,
 		Clock:          clock.RealClock{},
-		StatusThrottle: p.patience(),
+		StatusThrottle: p.statusThrottle(),
 		Platform:       p.config.Platform(),
 		Routes:         p.routes(),
 	}))

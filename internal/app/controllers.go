@@ -21,7 +21,7 @@ import (
 
 // controllers are all that the operator runs, a function and a line each. Guests
 // follow optional APIs for those before them.
-var controllers = []func(context.Context, *parts) error{
+var controllers = []func(context.Context, *deps) error{
 	addGraphs,
 	addComponents,
 	addAdapters,
@@ -29,19 +29,19 @@ var controllers = []func(context.Context, *parts) error{
 	addRequests,
 	addAccounts,
 	addPolicies,
-	addGuests,
+	addOptionalAPIs,
 	addInventory,
 	addTenancy,
 }
 
-// parts are what controllers are made from.
-type parts struct {
+// deps are what controllers are made from.
+type deps struct {
 	manager.Manager
 	scope   *scope
 	config  config.Config
 	metrics *metric.Metrics
 	tracer  *tracing.Tracer
-	lines   *queue.Queues
+	queues  *queue.Queues
 	// watchdog knows whether controllers still work.
 	watchdog *controller.Watchdog
 	causes   map[string]*queue.Causes
@@ -61,12 +61,12 @@ type parts struct {
 }
 
 // GetEventRecorder is the manager's, for notes that may quote a tenant.
-func (p *parts) GetEventRecorder(name string) recorder.EventRecorder {
+func (p *deps) GetEventRecorder(name string) recorder.EventRecorder {
 	return event.Sanitised(p.Manager.GetEventRecorder(name))
 }
 
-func (p *parts) addControllers(ctx context.Context) (err error) {
-	if p.applier, err = apply.New(apply.Lean(p.GetClient()), p.GetAPIReader(), partly()...); err != nil {
+func (p *deps) addControllers(ctx context.Context) (err error) {
+	if p.applier, err = apply.New(apply.Lean(p.GetClient()), p.GetAPIReader(), partiallyCached()...); err != nil {
 		return err
 	}
 	p.facts = observe.Facts{Cached: p.GetClient(), Direct: p.GetAPIReader(), Served: &atomic.Pointer[snapshot.Capabilities]{}}
@@ -81,7 +81,7 @@ func (p *parts) addControllers(ctx context.Context) (err error) {
 
 // index prepares the informers for a controller's children. Several controllers
 // may have children of one kind.
-func (p *parts) index(ctx context.Context, children ...observe.Child) error {
+func (p *deps) index(ctx context.Context, children ...observe.Child) error {
 	for _, c := range children {
 		kind := reflect.TypeOf(c.Object)
 		if c.List == nil || p.indexed[kind] {

@@ -14,10 +14,10 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 )
 
-// scout follows the optional APIs for an operator that may not watch their
+// discoveryPoller follows the optional APIs for an operator that may not watch their
 // definitions: everybody may ask the API server what it serves.
-type scout struct {
-	*guests
+type discoveryPoller struct {
+	*optionalAPIs
 	server   discovery.ServerResourcesInterface
 	interval time.Duration
 	clock    clock.WithTicker
@@ -25,16 +25,16 @@ type scout struct {
 }
 
 // Served is what was found last.
-func (s *scout) Served() snapshot.Capabilities { return *s.known.Load() }
+func (s *discoveryPoller) Served() snapshot.Capabilities { return *s.known.Load() }
 
-// addScout takes the place of the watch on definitions. What there is is known
+// addDiscoveryPoller takes the place of the watch on definitions. What there is is known
 // before the first pass.
-func addScout(p *parts, g *guests) error {
+func addDiscoveryPoller(p *deps, g *optionalAPIs) error {
 	server, err := discovery.NewDiscoveryClientForConfigAndClient(p.GetConfig(), p.GetHTTPClient())
 	if err != nil {
 		return err
 	}
-	s := &scout{guests: g, server: server, interval: p.config.Tenancy.Discovery.Duration, clock: clock.RealClock{}}
+	s := &discoveryPoller{optionalAPIs: g, server: server, interval: p.config.Tenancy.Discovery.Duration, clock: clock.RealClock{}}
 	have, err := observe.Served(server)
 	if err != nil {
 		return err
@@ -45,9 +45,9 @@ func addScout(p *parts, g *guests) error {
 }
 
 // Start looks until ctx ends.
-func (s *scout) Start(ctx context.Context) error {
+func (s *discoveryPoller) Start(ctx context.Context) error {
 	for {
-		if err := s.look(ctx); err != nil && ctx.Err() == nil {
+		if err := s.poll(ctx); err != nil && ctx.Err() == nil {
 			log.FromContext(ctx).Error(err, "look for optional APIs")
 		}
 		select {
@@ -58,7 +58,7 @@ func (s *scout) Start(ctx context.Context) error {
 	}
 }
 
-func (s *scout) look(ctx context.Context) error {
+func (s *discoveryPoller) poll(ctx context.Context) error {
 	have, err := observe.Served(s.server)
 	if err != nil || maps.Equal(have, s.Served()) {
 		return err
@@ -66,7 +66,7 @@ func (s *scout) look(ctx context.Context) error {
 	s.facts.Served.Store(&have)
 	for _, api := range snapshot.APIs {
 		if have[api] && !s.Served()[api] {
-			if err := s.admit(ctx, api); err != nil {
+			if err := s.startWatch(ctx, api); err != nil {
 				return err // tried again: nothing is noted as known
 			}
 		}

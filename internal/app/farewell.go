@@ -11,9 +11,9 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 
-// farewell is what removes the keys of graphs that find each other by etcd, if
+// cleanup is what removes the keys of graphs that find each other by etcd, if
 // the operator was told where that is.
-func (p *parts) farewell(ctx context.Context, recorder events.EventRecorder) (controller.Cleanup, error) {
+func (p *deps) cleanup(ctx context.Context, recorder events.EventRecorder) (controller.Cleanup, error) {
 	f := controller.Cleanup{Limit: p.config.Discovery.CleanupDeadline.Duration, Applier: p.applier, Events: recorder, Clock: clock.RealClock{}, Began: &controller.FirstSeen{},
 		Others: observe.Registrations{Cached: p.GetClient(), ClusterWide: p.config.ClusterWide()}}
 	if p.config.Endpoints.Etcd == "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 )
 
-func addGraphs(ctx context.Context, p *parts) error {
+func addGraphs(ctx context.Context, p *deps) error {
 	children, beneath := graphdeployment.Children(), graphdeployment.Beneath()
 	if err := p.index(ctx, required(children)...); err != nil {
 		return err
@@ -22,7 +22,7 @@ func addGraphs(ctx context.Context, p *parts) error {
 		return err
 	}
 	recorder := p.GetEventRecorder("dynamographdeployment")
-	farewell, err := p.farewell(ctx, recorder)
+	farewell, err := p.cleanup(ctx, recorder)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func addGraphs(ctx context.Context, p *parts) error {
 		Cleanup:        farewell,
 		Events:         recorder,
 		Clock:          clock.RealClock{},
-		StatusThrottle: p.patience(),
+		StatusThrottle: p.statusThrottle(),
 		Platform:       p.config.Platform(),
 		Routes:         p.routes(),
 	}))

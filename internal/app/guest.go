@@ -23,18 +23,18 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 )
 
-// guests follows the optional APIs: when one appears, its kinds are watched from
+// optionalAPIs follows the optional APIs: when one appears, its kinds are watched from
 // then on and everybody who may have waited for it is woken. No restart.
-type guests struct {
-	*parts
-	// known are the kinds that are watched already.
-	known map[client.Object]bool
+type optionalAPIs struct {
+	*deps
+	// watchedKinds are the kinds that are watched already.
+	watchedKinds map[client.Object]bool
 }
 
-func addGuests(_ context.Context, p *parts) error {
-	g := &guests{parts: p, known: map[client.Object]bool{}}
+func addOptionalAPIs(_ context.Context, p *deps) error {
+	g := &optionalAPIs{deps: p, watchedKinds: map[client.Object]bool{}}
 	if !p.config.ClusterWide() {
-		return addScout(p, g)
+		return addDiscoveryPoller(p, g)
 	}
 	ours := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		return slices.Contains(snapshot.APIs, snapshot.API(o.GetName()))
@@ -50,14 +50,14 @@ func addGuests(_ context.Context, p *parts) error {
 }
 
 // Reconcile looks at one definition that appeared, changed or went away.
-func (g *guests) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (g *optionalAPIs) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	definition := observe.Definition()
 	err := g.GetClient().Get(ctx, types.NamespacedName{Name: request.Name}, definition)
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, err
 	}
 	if !apierrors.IsNotFound(err) && definition.DeletionTimestamp == nil {
-		if err := g.admit(ctx, snapshot.API(request.Name)); err != nil {
+		if err := g.startWatch(ctx, snapshot.API(request.Name)); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -69,8 +69,8 @@ func (g *guests) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	return reconcile.Result{}, nil
 }
 
-// admit starts to watch the kinds of an API.
-func (g *guests) admit(ctx context.Context, api snapshot.API) error {
+// startWatch starts to watch the kinds of an API.
+func (g *optionalAPIs) startWatch(ctx context.Context, api snapshot.API) error {
 	for _, w := range g.watched {
 		for _, c := range w.children {
 			if c.API == api {
@@ -88,7 +88,7 @@ func (g *guests) admit(ctx context.Context, api snapshot.API) error {
 		}
 		for _, c := range w.around {
 			if c.API == api {
-				if err := g.watch(ctx, w, c, w.neighbours(g.GetClient())); err != nil {
+				if err := g.watch(ctx, w, c, w.sameNamespace(g.GetClient())); err != nil {
 					return err
 				}
 			}
@@ -108,8 +108,8 @@ func graphOfClique(_ context.Context, object client.Object) []reconcile.Request 
 	return nil
 }
 
-func (g *guests) watch(ctx context.Context, w *watched, c observe.Child, to handler.EventHandler) error {
-	if g.known[c.Object] {
+func (g *optionalAPIs) watch(ctx context.Context, w *watched, c observe.Child, to handler.EventHandler) error {
+	if g.watchedKinds[c.Object] {
 		return nil
 	}
 	kind, err := apiutil.GVKForObject(c.Object, g.GetScheme())
@@ -122,15 +122,15 @@ func (g *guests) watch(ctx context.Context, w *watched, c observe.Child, to hand
 	if err := g.index(ctx, c); err != nil {
 		return err
 	}
-	if err := w.controller.Watch(source.Kind(g.GetCache(), c.Object, g.gathered(w.kind, to), predicate.ResourceVersionChangedPredicate{})); err != nil {
+	if err := w.controller.Watch(source.Kind(g.GetCache(), c.Object, g.batched(w.kind, to), predicate.ResourceVersionChangedPredicate{})); err != nil {
 		return fmt.Errorf("watch %s: %w", kind.Kind, err)
 	}
-	g.known[c.Object] = true
+	g.watchedKinds[c.Object] = true
 	return nil
 }
 
 // wakeAll has every object of a kind looked at again.
-func (g *guests) wakeAll(ctx context.Context, w *watched) error {
+func (g *optionalAPIs) wakeAll(ctx context.Context, w *watched) error {
 	objects, err := w.list(ctx, g.GetClient())
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 
 // addInventory exports how many objects there are in which state, and how long
 // graphs take to become ready.
-func addInventory(ctx context.Context, p *parts) error {
+func addInventory(ctx context.Context, p *deps) error {
 	inventory := &metric.Inventory{Metrics: p.metrics, List: func() ([]metric.Object, bool) { return inventoryOf(p) }}
 	if err := metrics.Registry.Register(inventory); err != nil {
 		return err
@@ -60,7 +60,7 @@ func leads(mgr manager.Manager) bool {
 }
 
 // inventoryOf lists all objects of our kinds, if this replica leads.
-func inventoryOf(p *parts) (objects []metric.Object, ok bool) {
+func inventoryOf(p *deps) (objects []metric.Object, ok bool) {
 	if !leads(p) {
 		return nil, false
 	}

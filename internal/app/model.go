@@ -29,7 +29,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 
-func addModels(ctx context.Context, p *parts) error {
+func addModels(ctx context.Context, p *deps) error {
 	if err := observe.IndexModels(ctx, p.GetFieldIndexer()); err != nil {
 		return err
 	}

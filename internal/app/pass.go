@@ -24,7 +24,7 @@ import (
 
 // controllerOf begins the controller of one of our kinds: how its objects stand
 // in line is the same for all.
-func (p *parts) controllerOf(kind client.Object) *ctrl.Builder {
+func (p *deps) controllerOf(kind client.Object) *ctrl.Builder {
 	backoff, workers, fairness := p.config.Controller.Queue, p.config.Controller.WorkersOf(nameOf(kind)), p.config.Controller.Fairness
 	b := ctrl.NewControllerManagedBy(p).
 		For(kind, builder.WithPredicates(intent())).
@@ -33,7 +33,7 @@ func (p *parts) controllerOf(kind client.Object) *ctrl.Builder {
 			// does not have them all.
 			MaxConcurrentReconciles: workers + 1,
 			RateLimiter:             queue.Backoff(backoff.BaseDelay.Duration, backoff.MaxDelay.Duration),
-			NewQueue: p.watchdog.Queue(nameOf(kind), p.lines.New(queue.Options{
+			NewQueue: p.watchdog.Queue(nameOf(kind), p.queues.New(queue.Options{
 				Depth: depth[nameOf(kind)],
 				Fairness: queue.Fairness{
 					Workers:            workers,
@@ -49,40 +49,40 @@ func (p *parts) controllerOf(kind client.Object) *ctrl.Builder {
 }
 
 // guarded puts what all passes have in common around a reconciler.
-func (p *parts) guarded(kind client.Object, recorder events.EventRecorder, r reconcile.Reconciler) reconcile.Reconciler {
+func (p *deps) guarded(kind client.Object, recorder events.EventRecorder, r reconcile.Reconciler) reconcile.Reconciler {
 	return p.watchdog.Watch(nameOf(kind), p.config.Controller.WorkersOf(nameOf(kind))+1, p.gate(kind, &controller.Guard{
 		Kind: nameOf(kind), Do: r,
 		Covers: p.config.Covers, While: p.scope.writer.While,
 		Metrics: p.metrics, Tracer: p.tracer, Causes: p.causesOf(kind),
 		Retries: &controller.Retries{
-			Max: p.config.Controller.Queue.MaxRetries, Object: kind, Condition: wellBeing[nameOf(kind)],
+			Max: p.config.Controller.Queue.MaxRetries, Object: kind, Condition: readyCondition[nameOf(kind)],
 			Client: p.GetClient(), Events: recorder,
 		},
 	}))
 }
 
-// gathered has objects of a kind wait a moment when something around them
+// batched has objects of a kind wait a moment when something around them
 // changed, so that changes which come together cost one pass.
-func (p *parts) gathered(kind client.Object, h handler.EventHandler) handler.EventHandler {
+func (p *deps) batched(kind client.Object, h handler.EventHandler) handler.EventHandler {
 	return queue.Batch(h, p.config.Controller.Gather.Duration, queue.PriorityChild, p.causesOf(kind))
 }
 
-// leisurely has objects wait longer for changes that only tell more about what
+// batchedLonger has objects wait longer for changes that only tell more about what
 // they already say.
-func (p *parts) leisurely(kind client.Object, h handler.EventHandler) handler.EventHandler {
+func (p *deps) batchedLonger(kind client.Object, h handler.EventHandler) handler.EventHandler {
 	return queue.Batch(h, 10*p.config.Controller.Gather.Duration, queue.PriorityChild, p.causesOf(kind))
 }
 
-// paced wakes objects of a kind for changes of their children, the sooner the
+// batchedByUrgency wakes objects of a kind for changes of their children, the sooner the
 // more there is to it.
-func (p *parts) paced(kind client.Object, h handler.EventHandler) handler.EventHandler {
-	soon, late := p.gathered(kind, h), p.leisurely(kind, h)
+func (p *deps) batchedByUrgency(kind client.Object, h handler.EventHandler) handler.EventHandler {
+	soon, late := p.batched(kind, h), p.batchedLonger(kind, h)
 	first := queue.Batch(h, p.config.Controller.Gather.Duration, queue.PriorityDegraded, p.causesOf(kind))
 	return queue.ByUpdate(soon, func(e event.UpdateEvent) handler.EventHandler {
 		switch {
-		case fell(e):
+		case degraded(e):
 			return first
-		case turned(e):
+		case readinessChanged(e):
 			return soon
 		default:
 			return late
@@ -90,8 +90,8 @@ func (p *parts) paced(kind client.Object, h handler.EventHandler) handler.EventH
 	})
 }
 
-// fell reports whether a child that nobody changed lost what was available.
-func fell(e event.UpdateEvent) bool {
+// degraded reports whether a child that nobody changed lost what was available.
+func degraded(e event.UpdateEvent) bool {
 	if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() {
 		return false
 	}
@@ -108,9 +108,9 @@ func fell(e event.UpdateEvent) bool {
 	}
 }
 
-// turned reports whether a child became ready, stopped being it or was changed
+// readinessChanged reports whether a child became ready, stopped being it or was changed
 // by somebody, as against on its way from one to the other.
-func turned(e event.UpdateEvent) bool {
+func readinessChanged(e event.UpdateEvent) bool {
 	if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() {
 		return true
 	}
@@ -127,7 +127,7 @@ func turned(e event.UpdateEvent) bool {
 }
 
 // causesOf remembers what wakes the objects of a kind, if traces tell of it.
-func (p *parts) causesOf(kind client.Object) *queue.Causes {
+func (p *deps) causesOf(kind client.Object) *queue.Causes {
 	if p.config.Tracing.Endpoint == "" {
 		return nil
 	}
@@ -138,9 +138,9 @@ func (p *parts) causesOf(kind client.Object) *queue.Causes {
 	return p.causes[name]
 }
 
-// patience waits for children as long as for what only tells more about them.
-func (p *parts) patience() *controller.StatusThrottle {
-	return &controller.StatusThrottle{Period: 10 * p.config.Controller.Gather.Duration, UserWorkPending: p.lines.UserWorkPending}
+// statusThrottle waits for children as long as for what only tells more about them.
+func (p *deps) statusThrottle() *controller.StatusThrottle {
+	return &controller.StatusThrottle{Period: 10 * p.config.Controller.Gather.Duration, UserWorkPending: p.queues.UserWorkPending}
 }
 
 // nameOf is the name of one of our kinds.
@@ -156,8 +156,8 @@ func controllerDefaults(cfg config.Config) ctrlconfig.Controller {
 	}
 }
 
-// wellBeing is the condition of each kind that tells whether an object is well.
-var wellBeing = map[string]string{
+// readyCondition is the condition of each kind that tells whether an object is well.
+var readyCondition = map[string]string{
 	v1alpha1.KindDynamoGraphDeployment:               v1alpha1.ConditionReady,
 	v1alpha1.KindDynamoComponentDeployment:           v1alpha1.ConditionAvailable,
 	v1alpha1.KindDynamoGraphDeploymentScalingAdapter: v1alpha1.ConditionActive,

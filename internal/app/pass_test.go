@@ -43,7 +43,7 @@ func TestTurned(t *testing.T) {
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
-			if got := turned(event.UpdateEvent{ObjectOld: c.was, ObjectNew: c.is}); got != c.want {
+			if got := readinessChanged(event.UpdateEvent{ObjectOld: c.was, ObjectNew: c.is}); got != c.want {
 				t.Errorf("turned = %v, want %v", got, c.want)
 			}
 		})
@@ -78,7 +78,7 @@ func TestFell(t *testing.T) {
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
-			if got := fell(event.UpdateEvent{ObjectOld: c.was, ObjectNew: c.is}); got != c.want {
+			if got := degraded(event.UpdateEvent{ObjectOld: c.was, ObjectNew: c.is}); got != c.want {
 				t.Errorf("fell = %v, want %v", got, c.want)
 			}
 		})

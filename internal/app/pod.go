@@ -35,7 +35,7 @@ func warningStore() cache.ByObject {
 }
 
 // inspector reads pods for every controller that asks.
-func inspector(ctx context.Context, p *parts) (*observe.Inspector, error) {
+func inspector(ctx context.Context, p *deps) (*observe.Inspector, error) {
 	if p.pods != nil {
 		return p.pods, nil
 	}
@@ -59,9 +59,9 @@ type owner func(pod client.Object) []reconcile.Request
 
 // watchPods wakes a controller for changes of pods, and for warnings that a
 // pod's own status does not hold.
-func watchPods(p *parts, w *watched, of owner) error {
+func watchPods(p *deps, w *watched, of owner) error {
 	toOwner := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, pod client.Object) []reconcile.Request { return of(pod) })
-	if err := w.controller.Watch(source.Kind[client.Object](p.GetCache(), &corev1.Pod{}, p.leisurely(w.kind, toOwner), told())); err != nil {
+	if err := w.controller.Watch(source.Kind[client.Object](p.GetCache(), &corev1.Pod{}, p.batchedLonger(w.kind, toOwner), contentChanged())); err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	aboutPods := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, warning client.Object) []reconcile.Request {
@@ -82,7 +82,7 @@ func watchPods(p *parts, w *watched, of owner) error {
 			return nil
 		}
 	})
-	if err := w.controller.Watch(source.Kind[client.Object](p.GetCache(), &corev1.Event{}, p.leisurely(w.kind, aboutPods), told())); err != nil {
+	if err := w.controller.Watch(source.Kind[client.Object](p.GetCache(), &corev1.Event{}, p.batchedLonger(w.kind, aboutPods), contentChanged())); err != nil {
 		return fmt.Errorf("watch warnings: %w", err)
 	}
 	return nil
@@ -92,9 +92,9 @@ func watchPods(p *parts, w *watched, of owner) error {
 // name of a component.
 var groupSuffix = regexp.MustCompile(`-\d+(-\d+)?$`)
 
-// told lets through changes of what is kept of an object: a pause that grew or a
+// contentChanged lets through changes of what is kept of an object: a pause that grew or a
 // count that rose was trimmed away.
-func told() predicate.Predicate {
+func contentChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.DeepCopyObject().(client.Object), e.ObjectNew.DeepCopyObject().(client.Object)
 		was.SetResourceVersion("")

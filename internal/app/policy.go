@@ -45,7 +45,7 @@ type policyAnswer struct {
 	at       time.Time
 }
 
-func addPolicies(_ context.Context, p *parts) error {
+func addPolicies(_ context.Context, p *deps) error {
 	if !p.config.ClusterWide() {
 		return nil // it may not read what is of the cluster
 	}
@@ -53,7 +53,7 @@ func addPolicies(_ context.Context, p *parts) error {
 }
 
 // policies are the same for all who ask.
-func (p *parts) policies() *policies {
+func (p *deps) policies() *policies {
 	if p.enforced == nil {
 		p.enforced = &policies{reader: p.GetAPIReader(), names: p.config.Tenancy, metrics: p.metrics, clock: clock.RealClock{}, asked: map[config.Policy]policyAnswer{}}
 	}
@@ -62,7 +62,7 @@ func (p *parts) policies() *policies {
 
 // routes judges Ingresses and VirtualServices by the configuration, and by whether
 // their authors are authorized.
-func (p *parts) routes() controller.Routes {
+func (p *deps) routes() controller.Routes {
 	r := controller.Routes{Rules: p.config.Rules().Ingress}
 	switch {
 	case p.config.ClusterWide():

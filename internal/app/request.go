@@ -23,7 +23,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 
-func addRequests(ctx context.Context, p *parts) error {
+func addRequests(ctx context.Context, p *deps) error {
 	children := request.Children()
 	if err := p.index(ctx, children...); err != nil {
 		return err
@@ -61,7 +61,7 @@ func addRequests(ctx context.Context, p *parts) error {
 // keptByRequests tells of the ConfigMaps of requests; what is in them is read
 // when a pass needs it. Those of graphs are selected
 // by another label, and one informer knows one selector.
-func keptByRequests(p *parts) (cache.Cache, error) {
+func keptByRequests(p *deps) (cache.Cache, error) {
 	named, err := labels.NewRequirement(v1alpha1.LabelRequestName, selection.Exists, nil)
 	if err != nil {
 		return nil, err

@@ -69,8 +69,8 @@ func everybodys() []client.Object {
 	}
 }
 
-// partly are the kinds of which the informers hold neither all objects nor all of
+// partiallyCached are the kinds of which the informers hold neither all objects nor all of
 // each.
-func partly() []client.Object {
+func partiallyCached() []client.Object {
 	return []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}}
 }

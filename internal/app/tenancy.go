@@ -191,7 +191,7 @@ func (s *scope) release(ctx context.Context) error {
 }
 
 // addTenancy holds the operator's Leases.
-func addTenancy(_ context.Context, p *parts) error {
+func addTenancy(_ context.Context, p *deps) error {
 	if len(p.scope.claims.Holders) == 0 {
 		return nil
 	}
@@ -200,7 +200,7 @@ func addTenancy(_ context.Context, p *parts) error {
 }
 
 // gate has a reconciler of a kind work only on what is ours to write.
-func (p *parts) gate(kind client.Object, next reconcile.Reconciler) reconcile.Reconciler {
+func (p *deps) gate(kind client.Object, next reconcile.Reconciler) reconcile.Reconciler {
 	return &tenancy.Gate{
 		Client: p.GetClient(), Writer: p.scope.writer, View: p.scope.view, Covers: p.config.Covers, Clock: guard.Clock(), Next: next,
 		Kind: func() (client.Object, *[]metav1.Condition) {
@@ -211,7 +211,7 @@ func (p *parts) gate(kind client.Object, next reconcile.Reconciler) reconcile.Re
 }
 
 // followScope wakes the objects of a kind whose writer changes.
-func (p *parts) followScope(kind client.Object, b *builder.Builder) *builder.Builder {
+func (p *deps) followScope(kind client.Object, b *builder.Builder) *builder.Builder {
 	list := p.listOf(kind)
 	b = b.WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		p.scope.onWake(func(ctx context.Context, namespace string) {
@@ -241,7 +241,7 @@ func later(queue workqueue.TypedRateLimitingInterface[reconcile.Request], reques
 }
 
 // listOf is an empty list of a kind.
-func (p *parts) listOf(kind client.Object) client.ObjectList {
+func (p *deps) listOf(kind client.Object) client.ObjectList {
 	gvk, err := apiutil.GVKForObject(kind, p.GetScheme())
 	if err == nil {
 		gvk.Kind += "List"

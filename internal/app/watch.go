@@ -41,15 +41,15 @@ type watched struct {
 
 // watch starts a reconciler for a kind and wakes it for changes of its children,
 // as far as every cluster serves their kinds.
-func watch(p *parts, kind observe.Child, children []observe.Child, recorder events.EventRecorder, r reconcile.Reconciler) (*watched, error) {
+func watch(p *deps, kind observe.Child, children []observe.Child, recorder events.EventRecorder, r reconcile.Reconciler) (*watched, error) {
 	w := &watched{kind: kind.Object, kindList: kind.List, children: children, wake: make(chan event.GenericEvent)}
 	b := p.controllerOf(kind.Object).
-		WatchesRawSource(source.Channel(w.wake, p.leisurely(kind.Object, &handler.EnqueueRequestForObject{})))
+		WatchesRawSource(source.Channel(w.wake, p.batchedLonger(kind.Object, &handler.EnqueueRequestForObject{})))
 	// A pull secret that comes or goes, or is for other registries than before,
 	// concerns every pod of its namespace.
-	b = b.Watches(&corev1.Secret{}, p.gathered(kind.Object, w.neighbours(p.GetClient())), builder.WithPredicates(told()))
+	b = b.Watches(&corev1.Secret{}, p.batched(kind.Object, w.sameNamespace(p.GetClient())), builder.WithPredicates(contentChanged()))
 	for _, c := range required(children) {
-		b = b.Watches(c.Object, p.paced(kind.Object, ownerHandler(p, kind.Object)), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
+		b = b.Watches(c.Object, p.batchedByUrgency(kind.Object, ownerHandler(p, kind.Object)), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
 	}
 	var err error
 	if w.controller, err = b.Build(p.guarded(kind.Object, recorder, r)); err != nil {
@@ -59,9 +59,9 @@ func watch(p *parts, kind observe.Child, children []observe.Child, recorder even
 	return w, nil
 }
 
-// neighbours wakes every object of the controller's kind in the namespace of
+// sameNamespace wakes every object of the controller's kind in the namespace of
 // what changed; all of them if that has none.
-func (w *watched) neighbours(reader client.Reader) handler.EventHandler {
+func (w *watched) sameNamespace(reader client.Reader) handler.EventHandler {
 	return sameNamespace(reader, w.kindList)
 }
 
