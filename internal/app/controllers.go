@@ -66,7 +66,7 @@ func (p *deps) GetEventRecorder(name string) recorder.EventRecorder {
 }
 
 func (p *deps) addControllers(ctx context.Context) (err error) {
-	if p.applier, err = apply.New(apply.Lean(p.GetClient()), p.GetAPIReader(), partiallyCached()...); err != nil {
+	if p.applier, err = apply.New(apply.ApplyWithoutResponse(p.GetClient()), p.GetAPIReader(), partiallyCached()...); err != nil {
 		return err
 	}
 	p.facts = observe.Facts{Cached: p.GetClient(), Direct: p.GetAPIReader(), Served: &atomic.Pointer[snapshot.Capabilities]{}}

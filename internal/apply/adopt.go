@@ -22,9 +22,9 @@ import (
 // hash as well, and loses it with the first write of ours.
 const predecessor = "manager"
 
-// bequeathed reports whether fields of an object are recorded as the earlier
+// hasLegacyFields reports whether fields of an object are recorded as the earlier
 // operator's. As long as they are, a field that we do not want stays.
-func bequeathed(object metav1.Object) bool {
+func hasLegacyFields(object metav1.Object) bool {
 	return object.GetAnnotations()[v1alpha1.AnnotationLastAppliedHash] != "" &&
 		slices.ContainsFunc(object.GetManagedFields(), predecessors)
 }

@@ -30,33 +30,33 @@ const FieldManager = "dynamo-operator"
 
 // Applier writes children. Reads come from the client's informer cache.
 type Applier struct {
-	// Witness is told of every write that the server took, if there is one.
-	Witness func(Change)
+	// OnWrite is told of every write that the server took, if there is one.
+	OnWrite func(Change)
 
 	client client.Client
 	direct client.Reader
-	// partly are kinds of which the cache holds neither all objects nor all of
+	// partiallyCached are kinds of which the cache holds neither all objects nor all of
 	// each: that it has none proves nothing, and nor does what it has.
-	partly map[schema.GroupVersionKind]bool
-	writes writeLog
+	partiallyCached map[schema.GroupVersionKind]bool
+	writes          writeLog
 }
 
 // New makes an Applier over a client whose reads are cached, except in part for
 // some kinds, and a reader that asks the API server itself.
 func New(cached client.Client, direct client.Reader, partly ...client.Object) (*Applier, error) {
-	a := &Applier{client: cached, direct: direct, partly: map[schema.GroupVersionKind]bool{}}
+	a := &Applier{client: cached, direct: direct, partiallyCached: map[schema.GroupVersionKind]bool{}}
 	for _, object := range partly {
 		kind, err := manifest.Kind(object, cached.Scheme())
 		if err != nil {
 			return nil, err
 		}
-		a.partly[kind] = true
+		a.partiallyCached[kind] = true
 	}
 	return a, nil
 }
 
-// pass is one Sync for one owner.
-type pass struct {
+// run is one Sync for one owner.
+type run struct {
 	*Applier
 	owner graph.Object
 	// present is true once the server has said that the owner is there to stay.
@@ -71,15 +71,15 @@ type pass struct {
 // the errors come back joined. Once the owner is found to go, nothing more is
 // done and the error says so: see Leaving.
 func (a *Applier) Sync(ctx context.Context, owner graph.Object, wanted []graph.Wanted, owned []graph.Object) (ChangeSet, error) {
-	p := &pass{Applier: a, owner: owner}
+	p := &run{Applier: a, owner: owner}
 	var errs []error
 	for _, w := range wanted {
 		id, err := a.identify(w.Object)
 		if err != nil {
 			return p.changes, err
 		}
-		action, err := p.bring(ctx, w, id)
-		if Leaving(err) {
+		action, err := p.ensure(ctx, w, id)
+		if OwnerDeleted(err) {
 			return p.changes, err
 		}
 		if err != nil {
@@ -94,12 +94,12 @@ func (a *Applier) Sync(ctx context.Context, owner graph.Object, wanted []graph.W
 
 // Prune is the second half of Sync alone.
 func (a *Applier) Prune(ctx context.Context, owner graph.Object, wanted []graph.Wanted, owned []graph.Object) (ChangeSet, error) {
-	p := &pass{Applier: a, owner: owner}
+	p := &run{Applier: a, owner: owner}
 	err := p.prune(ctx, wanted, owned)
 	return p.changes, err
 }
 
-func (p *pass) prune(ctx context.Context, wanted []graph.Wanted, owned []graph.Object) error {
+func (p *run) prune(ctx context.Context, wanted []graph.Wanted, owned []graph.Object) error {
 	var errs []error
 	keep := make(map[identity]bool, len(wanted))
 	for _, w := range wanted {
@@ -126,7 +126,7 @@ func (p *pass) prune(ctx context.Context, wanted []graph.Wanted, owned []graph.O
 	return errors.Join(errs...)
 }
 
-func (p *pass) changed(action Action, id identity) {
+func (p *run) changed(action Action, id identity) {
 	change := Change{action, id.kind, id.key}
 	p.changes = append(p.changes, change)
 	if action != Awaited && action != Postponed {
@@ -135,13 +135,13 @@ func (p *pass) changed(action Action, id identity) {
 }
 
 func (a *Applier) tell(change Change) {
-	if a.Witness != nil {
-		a.Witness(change)
+	if a.OnWrite != nil {
+		a.OnWrite(change)
 	}
 }
 
-// bring writes one object if it has to, and says what that did.
-func (p *pass) bring(ctx context.Context, w graph.Wanted, id identity) (Action, error) {
+// ensure writes one object if it has to, and says what that did.
+func (p *run) ensure(ctx context.Context, w graph.Wanted, id identity) (Action, error) {
 	fields, err := manifest.Of(w, p.owner, p.client.Scheme())
 	if err != nil {
 		return "", err
@@ -155,7 +155,7 @@ func (p *pass) bring(ctx context.Context, w graph.Wanted, id identity) (Action, 
 	case err != nil:
 		return "", err
 	case live == nil:
-		if err := p.stays(ctx); err != nil {
+		if err := p.ownerPresent(ctx); err != nil {
 			return "", err
 		}
 		return p.apply(ctx, w.Tie, payload, id, nil)
@@ -165,12 +165,12 @@ func (p *pass) bring(ctx context.Context, w graph.Wanted, id identity) (Action, 
 	}
 	mine, err := p.claim(ctx, live, w.Tie, id)
 	switch {
-	case natures[id.kind.GroupKind()].precious && w.Once && !mine:
+	case traits[id.kind.GroupKind()].retainsData && w.Once && !mine:
 		return "", nil // somebody brought it before us: it serves as it is
 	case err != nil || !mine:
 		return "", err
 	case w.Once:
-		return p.grow(ctx, payload, live, id)
+		return p.expand(ctx, payload, live, id)
 	case w.Turn == graph.Later || (w.Turn == graph.InTurn && p.taken != "" && p.taken != id.key.Name):
 		return p.postpone(w.Tie, payload, live, id)
 	}
@@ -185,17 +185,17 @@ func (p *pass) bring(ctx context.Context, w graph.Wanted, id identity) (Action, 
 // none may be because the cache is behind a write of a moment ago, or because
 // somebody has deleted it since. Of a kind that the cache holds in part, what it
 // has tells no more than whether the object changed since it was last compared.
-func (p *pass) doubtful(id identity, payload *unstructured.Unstructured, live graph.Object) bool {
+func (p *run) doubtful(id identity, payload *unstructured.Unstructured, live graph.Object) bool {
 	if live == nil {
-		return p.partly[id.kind] || p.writes.covers(id, payload, "")
+		return p.partiallyCached[id.kind] || p.writes.covers(id, payload, "")
 	}
-	return p.partly[id.kind] && !p.writes.covers(id, payload, live.GetResourceVersion())
+	return p.partiallyCached[id.kind] && !p.writes.covers(id, payload, live.GetResourceVersion())
 }
 
 // update writes an object of ours that exists, if that would change it.
-func (p *pass) update(ctx context.Context, tie graph.Tie, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
+func (p *run) update(ctx context.Context, tie graph.Tie, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
 	var done Action
-	if bequeathed(live) {
+	if hasLegacyFields(live) {
 		adopted, err := p.adopt(ctx, id, manager(p.owner, tie))
 		if err != nil || adopted == nil {
 			return "", err
@@ -210,13 +210,13 @@ func (p *pass) update(ctx context.Context, tie graph.Tie, payload *unstructured.
 		return done, nil
 	}
 	fields, settled, err := p.compare(tie, payload, live)
-	if err == nil && settled && p.partly[id.kind] {
+	if err == nil && settled && p.partiallyCached[id.kind] {
 		p.writes.record(id, payload, seen, seen) // so that it is not read again
 	}
 	if err != nil || settled {
 		return done, err
 	}
-	if field := natures[id.kind.GroupKind()].stubborn(payload, fields); field != "" {
+	if field := traits[id.kind.GroupKind()].immutableDiff(payload, fields); field != "" {
 		return p.replace(ctx, tie, payload, live, id)
 	}
 	action, err := p.apply(ctx, tie, payload, id, live)
@@ -231,8 +231,8 @@ func (p *pass) update(ctx context.Context, tie graph.Tie, payload *unstructured.
 }
 
 // postpone leaves an object as it is, and says whether it is to change later.
-func (p *pass) postpone(tie graph.Tie, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
-	if bequeathed(live) || p.writes.covers(id, payload, live.GetResourceVersion()) {
+func (p *run) postpone(tie graph.Tie, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
+	if hasLegacyFields(live) || p.writes.covers(id, payload, live.GetResourceVersion()) {
 		return "", nil
 	}
 	if _, settled, err := p.compare(tie, payload, live); err != nil || settled {
@@ -243,17 +243,17 @@ func (p *pass) postpone(tie graph.Tie, payload *unstructured.Unstructured, live 
 
 // compare returns the fields of an object that exists, and whether it holds what
 // is wanted of it.
-func (p *pass) compare(tie graph.Tie, payload *unstructured.Unstructured, live graph.Object) (fields map[string]any, same bool, err error) {
+func (p *run) compare(tie graph.Tie, payload *unstructured.Unstructured, live graph.Object) (fields map[string]any, same bool, err error) {
 	if fields, err = runtime.DefaultUnstructuredConverter.ToUnstructured(live); err != nil {
 		return nil, false, err
 	}
 	owned := ownedFields(live.GetManagedFields(), manager(p.owner, tie))
-	return fields, owned != nil && settled(payload.Object, fields, owned), nil
+	return fields, owned != nil && upToDate(payload.Object, fields, owned), nil
 }
 
 // apply sends a payload for an object that was seen live, or for one that is to
 // be made. The server may find that it changes nothing, which is then no change.
-func (p *pass) apply(ctx context.Context, tie graph.Tie, payload *unstructured.Unstructured, id identity, live graph.Object) (Action, error) {
+func (p *run) apply(ctx context.Context, tie graph.Tie, payload *unstructured.Unstructured, id identity, live graph.Object) (Action, error) {
 	sent, seen := payload.DeepCopy(), ""
 	if live != nil {
 		// An object that is gone since it was seen is not made again by a
@@ -264,12 +264,12 @@ func (p *pass) apply(ctx context.Context, tie graph.Tie, payload *unstructured.U
 	err := p.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(sent),
 		client.FieldOwner(manager(p.owner, tie)), client.ForceOwnership)
 	switch {
-	case namespaceLeaves(err):
-		return "", leaving(p.owner)
+	case namespaceTerminating(err):
+		return "", ownerDeleted(p.owner)
 	case refusedForGood(err) && seen != "":
 		return "", err
 	case apierrors.IsInvalid(err):
-		return "", fault.New(fault.Invalid, v1alpha1.ReasonRejected, "the API server refuses it: %s", complaint(err))
+		return "", fault.New(fault.Invalid, v1alpha1.ReasonRejected, "the API server refuses it: %s", serverMessage(err))
 	case err != nil:
 		return "", err
 	}
@@ -303,7 +303,7 @@ func (a *Applier) live(ctx context.Context, from client.Reader, id identity) (gr
 
 // remove deletes an object that its owner no longer wants, or leaves it to the
 // other owners that it has.
-func (p *pass) remove(ctx context.Context, object graph.Object, id identity) error {
+func (p *run) remove(ctx context.Context, object graph.Object, id identity) error {
 	if !metav1.IsControlledBy(object, p.owner) && len(object.GetOwnerReferences()) > 1 {
 		release := &unstructured.Unstructured{}
 		release.SetGroupVersionKind(id.kind)

@@ -12,38 +12,38 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 )
 
-// nature is what has to be known of a kind whose objects cannot take every
+// kindTraits is what has to be known of a kind whose objects cannot take every
 // change.
-type nature struct {
+type kindTraits struct {
 	// fixed are fields that keep the value they were made with.
 	fixed [][]string
-	// precious objects hold what cannot be made again: a change that they cannot
+	// retainsData objects hold what cannot be made again: a change that they cannot
 	// take is refused. Others are deleted and made again.
-	precious bool
-	// holds means that pods hang on an object. They must be gone before it is
+	retainsData bool
+	// ownsPods means that pods hang on an object. They must be gone before it is
 	// made again: they have the same names and hold the same GPUs.
-	holds bool
+	ownsPods bool
 }
 
-var natures = map[schema.GroupKind]nature{
-	{Group: "apps", Kind: "Deployment"}: {holds: true, fixed: [][]string{{"spec", "selector"}}},
+var traits = map[schema.GroupKind]kindTraits{
+	{Group: "apps", Kind: "Deployment"}: {ownsPods: true, fixed: [][]string{{"spec", "selector"}}},
 	// Not every version of the controller can resize a running group.
-	{Group: "leaderworkerset.x-k8s.io", Kind: "LeaderWorkerSet"}: {holds: true, fixed: [][]string{{"spec", "leaderWorkerTemplate", "size"}}},
-	{Group: "grove.io", Kind: "PodCliqueSet"}:                    {holds: true, fixed: [][]string{{"spec", "template", "cliqueStartupType"}}},
-	{Group: "batch", Kind: "Job"}: {holds: true, fixed: [][]string{
+	{Group: "leaderworkerset.x-k8s.io", Kind: "LeaderWorkerSet"}: {ownsPods: true, fixed: [][]string{{"spec", "leaderWorkerTemplate", "size"}}},
+	{Group: "grove.io", Kind: "PodCliqueSet"}:                    {ownsPods: true, fixed: [][]string{{"spec", "template", "cliqueStartupType"}}},
+	{Group: "batch", Kind: "Job"}: {ownsPods: true, fixed: [][]string{
 		{"spec", "template"}, {"spec", "selector"}, {"spec", "completions"}, {"spec", "completionMode"},
 	}},
-	{Group: v1alpha1.GroupName, Kind: v1alpha1.KindDynamoComponentDeployment}: {holds: true, fixed: [][]string{{"spec", "backendFramework"}}},
+	{Group: v1alpha1.GroupName, Kind: v1alpha1.KindDynamoComponentDeployment}: {ownsPods: true, fixed: [][]string{{"spec", "backendFramework"}}},
 	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:                 {fixed: [][]string{{"roleRef"}}},
 	{Kind: "Service"}: {fixed: [][]string{{"spec", "clusterIP"}}},
-	{Kind: "PersistentVolumeClaim"}: {precious: true, fixed: [][]string{
+	{Kind: "PersistentVolumeClaim"}: {retainsData: true, fixed: [][]string{
 		{"spec", "accessModes"}, {"spec", "storageClassName"}, capacity,
 	}},
 }
 
-// stubborn names the first field of a live object that differs from what is
+// immutableDiff names the first field of a live object that differs from what is
 // wanted and cannot be changed; empty when every difference can be written.
-func (n nature) stubborn(payload *unstructured.Unstructured, live map[string]any) string {
+func (n kindTraits) immutableDiff(payload *unstructured.Unstructured, live map[string]any) string {
 	for _, path := range n.fixed {
 		want, wanted, err := unstructured.NestedFieldNoCopy(payload.Object, path...)
 		if err != nil || !wanted {
@@ -70,9 +70,9 @@ func refusedForGood(err error) bool {
 	}, func(words string) bool { return strings.Contains(text, words) })
 }
 
-// complaint is what the server says is wrong with an object: which field and
+// serverMessage is what the server says is wrong with an object: which field and
 // why, without the object itself.
-func complaint(err error) string {
+func serverMessage(err error) string {
 	status, ok := err.(apierrors.APIStatus)
 	if !ok || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
 		return shortened(err.Error())

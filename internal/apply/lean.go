@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Lean is a client that applies at less cost to the API server: it does not have
+// ApplyWithoutResponse is a client that applies at less cost to the API server: it does not have
 // it read each payload a second time for misspelt or repeated fields, which what
 // is made from Go types cannot have, and asks for the metadata of the outcome
 // alone, of which the Applier needs the version.
-func Lean(c client.Client) client.Client { return lean{c} }
+func ApplyWithoutResponse(c client.Client) client.Client { return lean{c} }
 
 type lean struct{ client.Client }
 

@@ -15,7 +15,7 @@ import (
 func TestALeanApplyAsksForMetadataAndKeepsItsOptions(t *testing.T) {
 	var sent string
 	var how client.PatchOptions
-	c := Lean(interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+	c := ApplyWithoutResponse(interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		Patch: func(_ context.Context, _ client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 			if _, ok := object.(*metav1.PartialObjectMetadata); !ok {
 				t.Errorf("asks for a whole %T", object)

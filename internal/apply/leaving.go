@@ -14,11 +14,11 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 )
 
-// stays asks the server, once a pass and before anything is made, whether the
+// ownerPresent asks the server, once a pass and before anything is made, whether the
 // owner is there to stay. The cache may show children that deletion has taken
 // away before it shows that the owner is being deleted; what would be made then
 // is what deletion has just removed.
-func (p *pass) stays(ctx context.Context) error {
+func (p *run) ownerPresent(ctx context.Context) error {
 	if p.present {
 		return nil
 	}
@@ -31,29 +31,29 @@ func (p *pass) stays(ctx context.Context) error {
 	err = p.direct.Get(ctx, types.NamespacedName{Namespace: p.owner.GetNamespace(), Name: p.owner.GetName()}, owner)
 	switch {
 	case apierrors.IsNotFound(err):
-		return leaving(p.owner)
+		return ownerDeleted(p.owner)
 	case err != nil:
 		return fmt.Errorf("look for %s: %w", id, err)
 	case owner.GetUID() != p.owner.GetUID() || owner.GetDeletionTimestamp() != nil:
-		return leaving(p.owner)
+		return ownerDeleted(p.owner)
 	}
 	p.present = true
 	return nil
 }
 
-func leaving(owner graph.Object) error {
+func ownerDeleted(owner graph.Object) error {
 	return fault.New(fault.Waiting, v1alpha1.ReasonDeleting, "%s is being deleted", owner.GetName())
 }
 
-// Leaving reports whether a pass was ended because its owner is going: there is
+// OwnerDeleted reports whether a pass was ended because its owner is going: there is
 // nothing left to do, and nothing to say.
-func Leaving(err error) bool {
+func OwnerDeleted(err error) bool {
 	f, known := fault.From(err)
 	return known && f.Reason == v1alpha1.ReasonDeleting
 }
 
-// namespaceLeaves reports whether nothing can be made because the namespace is
+// namespaceTerminating reports whether nothing can be made because the namespace is
 // being deleted, and the owner with it.
-func namespaceLeaves(err error) bool {
+func namespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

@@ -33,7 +33,7 @@ func ours(e metav1.ManagedFieldsEntry) bool {
 // an earlier operator stays until its fields are ours.
 func Trim(object any) (any, error) {
 	if o, ok := object.(metav1.Object); ok {
-		heir := bequeathed(o)
+		heir := hasLegacyFields(o)
 		o.SetManagedFields(slices.DeleteFunc(slices.Clone(o.GetManagedFields()), func(e metav1.ManagedFieldsEntry) bool {
 			return !ours(e) && (!heir || !predecessors(e))
 		}))

@@ -128,7 +128,7 @@ func TestWhatTheCacheHoldsInOutlineIsReadWhenItChanged(t *testing.T) {
 		if s.applier, err = New(outlines{s.client}, server, &corev1.ConfigMap{}); err != nil {
 			t.Fatal(err)
 		}
-		s.applier.Witness = func(c Change) { s.writes = append(s.writes, c.String()) }
+		s.applier.OnWrite = func(c Change) { s.writes = append(s.writes, c.String()) }
 	}
 	asked := func(want int) {
 		t.Helper()

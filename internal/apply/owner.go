@@ -68,18 +68,18 @@ func (a *Applier) Scale(ctx context.Context, object graph.Object, replicas int32
 	return nil
 }
 
-// Hold puts a finalizer on an object: something outside the cluster has to be
+// AddFinalizer puts a finalizer on an object: something outside the cluster has to be
 // undone before it may go.
-func (a *Applier) Hold(ctx context.Context, object graph.Object, finalizer string) error {
+func (a *Applier) AddFinalizer(ctx context.Context, object graph.Object, finalizer string) error {
 	if slices.Contains(object.GetFinalizers(), finalizer) {
 		return nil
 	}
 	return a.setFinalizers(ctx, object, append(slices.Clone(object.GetFinalizers()), finalizer))
 }
 
-// Release removes a finalizer. Earlier operators put one on every object, and
+// RemoveFinalizer removes a finalizer. Earlier operators put one on every object, and
 // it would hold deletion up for ever.
-func (a *Applier) Release(ctx context.Context, object graph.Object, finalizer string) error {
+func (a *Applier) RemoveFinalizer(ctx context.Context, object graph.Object, finalizer string) error {
 	if !slices.Contains(object.GetFinalizers(), finalizer) {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (a *Applier) Discard(ctx context.Context, object graph.Object) error {
 	if err != nil {
 		return err
 	}
-	p := &pass{Applier: a, owner: object}
+	p := &run{Applier: a, owner: object}
 	deleted, err := p.delete(ctx, object, id)
 	if deleted {
 		a.tell(Change{Deleted, id.kind, id.key})

@@ -35,7 +35,7 @@ func manager(owner graph.Object, tie graph.Tie) string {
 // claim decides whether a live object is ours to write. One that belongs to
 // somebody else and has a name that we need is a conflict; one that serves the
 // whole namespace and was brought by somebody else is left as it is.
-func (p *pass) claim(ctx context.Context, live graph.Object, how graph.Tie, id identity) (mine bool, err error) {
+func (p *run) claim(ctx context.Context, live graph.Object, how graph.Tie, id identity) (mine bool, err error) {
 	switch how {
 	case graph.Loose:
 		return live.GetLabels()["app.kubernetes.io/managed-by"] == FieldManager, nil
@@ -58,7 +58,7 @@ func (p *pass) claim(ctx context.Context, live graph.Object, how graph.Tie, id i
 		return false, fault.New(fault.Conflict, v1alpha1.ReasonNameConflict,
 			"%s exists and is controlled by nobody; rename the service or remove that object", id)
 	}
-	bygone, err := p.bygone(ctx, ref)
+	bygone, err := p.orphaned(ctx, ref)
 	switch {
 	case err != nil:
 		return false, err
@@ -72,7 +72,7 @@ func (p *pass) claim(ctx context.Context, live graph.Object, how graph.Tie, id i
 
 // disown takes the owner's reference off an object that is to outlive it from now
 // on, so that the garbage collector leaves it when the owner goes.
-func (p *pass) disown(ctx context.Context, live graph.Object, id identity) (Action, error) {
+func (p *run) disown(ctx context.Context, live graph.Object, id identity) (Action, error) {
 	before, after := live.DeepCopyObject().(client.Object), live.DeepCopyObject().(client.Object)
 	after.SetOwnerReferences(slices.DeleteFunc(after.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
 		return ref.UID == p.owner.GetUID()
@@ -85,10 +85,10 @@ func (p *pass) disown(ctx context.Context, live graph.Object, id identity) (Acti
 	return Updated, nil
 }
 
-// bygone reports whether a controller reference names an earlier object of the
+// orphaned reports whether a controller reference names an earlier object of the
 // owner's name. It is gone, since there is only ever one, and what it controlled
 // follows it. Which of the two is the later one only the server knows.
-func (p *pass) bygone(ctx context.Context, ref *metav1.OwnerReference) (bool, error) {
+func (p *run) orphaned(ctx context.Context, ref *metav1.OwnerReference) (bool, error) {
 	id, err := p.identify(p.owner)
 	if err != nil {
 		return false, err
@@ -96,5 +96,5 @@ func (p *pass) bygone(ctx context.Context, ref *metav1.OwnerReference) (bool, er
 	if ref.Name != p.owner.GetName() || ref.Kind != id.kind.Kind || ref.APIVersion != id.kind.GroupVersion().String() {
 		return false, nil
 	}
-	return true, p.stays(ctx)
+	return true, p.ownerPresent(ctx)
 }

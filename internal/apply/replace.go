@@ -23,19 +23,19 @@ import (
 // that tells of its end brings the pass that makes it.
 //
 //	differs in a fixed field --delete--> terminating --gone--> made again
-func (p *pass) replace(ctx context.Context, tie graph.Tie, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
-	n := natures[id.kind.GroupKind()]
-	if n.precious {
-		return "", frozen(id)
+func (p *run) replace(ctx context.Context, tie graph.Tie, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
+	n := traits[id.kind.GroupKind()]
+	if n.retainsData {
+		return "", immutableFault(id)
 	}
-	if err := p.stays(ctx); err != nil {
+	if err := p.ownerPresent(ctx); err != nil {
 		return "", err
 	}
 	deleted, err := p.delete(ctx, live, id)
 	switch {
 	case err != nil || !deleted:
 		return "", err
-	case n.holds || len(live.GetFinalizers()) > 0:
+	case n.ownsPods || len(live.GetFinalizers()) > 0:
 		return Replaced, nil
 	}
 	_, err = p.apply(ctx, tie, payload, id, nil)
@@ -45,9 +45,9 @@ func (p *pass) replace(ctx context.Context, tie graph.Tie, payload *unstructured
 // delete removes the very object that was seen. One that pods hang on stays
 // until they are gone. It reports whether it did: the object may be gone, or
 // another may have its name.
-func (p *pass) delete(ctx context.Context, object graph.Object, id identity) (bool, error) {
+func (p *run) delete(ctx context.Context, object graph.Object, id identity) (bool, error) {
 	how := metav1.DeletePropagationBackground
-	if natures[id.kind.GroupKind()].holds {
+	if traits[id.kind.GroupKind()].ownsPods {
 		how = metav1.DeletePropagationForeground
 	}
 	uid := object.GetUID()
@@ -61,18 +61,18 @@ func (p *pass) delete(ctx context.Context, object graph.Object, id identity) (bo
 	return err == nil, err
 }
 
-// grow gives an object that is only ever made the one change that it may take:
+// expand gives an object that is only ever made the one change that it may take:
 // a claim can ask for more. Any other wish is refused.
-func (p *pass) grow(ctx context.Context, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
-	n := natures[id.kind.GroupKind()]
-	if !n.precious || ownedFields(live.GetManagedFields(), FieldManager) == nil {
+func (p *run) expand(ctx context.Context, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
+	n := traits[id.kind.GroupKind()]
+	if !n.retainsData || ownedFields(live.GetManagedFields(), FieldManager) == nil {
 		return "", nil // made by an earlier operator: it serves as it is
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
 	if err != nil {
 		return "", err
 	}
-	switch field := n.stubborn(payload, fields); {
+	switch field := n.immutableDiff(payload, fields); {
 	case field == "":
 		return "", nil
 	case field != strings.Join(capacity, ".") || !larger(payload.Object, fields):
@@ -84,7 +84,7 @@ func (p *pass) grow(ctx context.Context, payload *unstructured.Unstructured, liv
 	err = p.client.Patch(ctx, live.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager))
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 		return "", fault.New(fault.Invalid, v1alpha1.ReasonImmutableField,
-			"%s cannot grow to %s: %s; to have it made again without its data, delete it", id, more, complaint(err))
+			"%s cannot grow to %s: %s; to have it made again without its data, delete it", id, more, serverMessage(err))
 	}
 	if err != nil {
 		return "", err
@@ -112,7 +112,7 @@ func larger(want, have map[string]any) bool {
 	return err == nil && a.Cmp(g) > 0
 }
 
-func frozen(id identity) error {
+func immutableFault(id identity) error {
 	return fault.New(fault.Invalid, v1alpha1.ReasonImmutableField,
 		"%s cannot take the change and holds data, so it is not made again; put the old value back, or use another name", id)
 }

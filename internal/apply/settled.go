@@ -7,13 +7,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// settled reports whether applying desired would leave live as it is. It needs
+// upToDate reports whether applying desired would leave live as it is. It needs
 // no memory of earlier writes: owned is the set of fields that live's managed
 // fields record as ours. Three things call for a write: a desired field that
 // we do not own yet, an owned field that is no longer desired, and a value that
 // differs. Fields of others, and defaults that the server filled in, do not.
-func settled(desired, live map[string]any, owned *fieldpath.Set) bool {
-	return fieldsSettled(withoutIdentity(desired), live, owned)
+func upToDate(desired, live map[string]any, owned *fieldpath.Set) bool {
+	return fieldsUpToDate(withoutIdentity(desired), live, owned)
 }
 
 // withoutIdentity drops the fields that name an object: the server never
@@ -41,14 +41,14 @@ func withoutIdentity(object map[string]any) map[string]any {
 	return rest
 }
 
-func fieldsSettled(desired, live map[string]any, owned *fieldpath.Set) bool {
+func fieldsUpToDate(desired, live map[string]any, owned *fieldpath.Set) bool {
 	for name, want := range desired {
 		if want == nil {
 			continue
 		}
 		element := fieldpath.PathElement{FieldName: new(name)}
 		have, present := live[name]
-		if !present || !valueSettled(want, have, element, owned) {
+		if !present || !valueUpToDate(want, have, element, owned) {
 			return false
 		}
 	}
@@ -57,9 +57,9 @@ func fieldsSettled(desired, live map[string]any, owned *fieldpath.Set) bool {
 	})
 }
 
-// valueSettled follows the ownership record one step down. The record also
+// valueUpToDate follows the ownership record one step down. The record also
 // tells how the server merges a list: by key, as a set, or as a whole.
-func valueSettled(want, have any, element fieldpath.PathElement, owned *fieldpath.Set) bool {
+func valueUpToDate(want, have any, element fieldpath.PathElement, owned *fieldpath.Set) bool {
 	below, nested := owned.Children.Get(element)
 	if !nested {
 		return owned.Members.Has(element) && covers(want, have)
@@ -67,23 +67,23 @@ func valueSettled(want, have any, element fieldpath.PathElement, owned *fieldpat
 	switch want := want.(type) {
 	case map[string]any:
 		have, ok := have.(map[string]any)
-		return ok && fieldsSettled(want, have, below)
+		return ok && fieldsUpToDate(want, have, below)
 	case []any:
 		have, ok := have.([]any)
-		return ok && itemsSettled(want, have, below)
+		return ok && itemsUpToDate(want, have, below)
 	default:
 		return false
 	}
 }
 
-func itemsSettled(desired, live []any, owned *fieldpath.Set) bool {
+func itemsUpToDate(desired, live []any, owned *fieldpath.Set) bool {
 	for _, want := range desired {
 		element, found := elementOf(want, owned)
 		if !found {
 			return false
 		}
 		at := slices.IndexFunc(live, func(item any) bool { return matches(element, item) })
-		if at < 0 || !itemSettled(want, live[at], element, owned) {
+		if at < 0 || !itemUpToDate(want, live[at], element, owned) {
 			return false
 		}
 	}
@@ -92,12 +92,12 @@ func itemsSettled(desired, live []any, owned *fieldpath.Set) bool {
 	})
 }
 
-func itemSettled(want, have any, element fieldpath.PathElement, owned *fieldpath.Set) bool {
+func itemUpToDate(want, have any, element fieldpath.PathElement, owned *fieldpath.Set) bool {
 	below, nested := owned.Children.Get(element)
 	wantFields, isMap := want.(map[string]any)
 	haveFields, _ := have.(map[string]any)
 	if nested && isMap {
-		return fieldsSettled(wantFields, haveFields, below)
+		return fieldsUpToDate(wantFields, haveFields, below)
 	}
 	return covers(want, have)
 }

@@ -73,7 +73,7 @@ spec:
 			if err := set.FromJSON(strings.NewReader(record)); err != nil {
 				t.Fatal(err)
 			}
-			got := settled(object(t, desired, c.desired), object(t, live, c.live), set)
+			got := upToDate(object(t, desired, c.desired), object(t, live, c.live), set)
 			if got != c.want {
 				t.Errorf("settled = %v, want %v", got, c.want)
 			}

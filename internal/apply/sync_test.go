@@ -49,7 +49,7 @@ func newStage(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *
 	if s.applier, err = New(s.client, s.client); err != nil {
 		t.Fatal(err)
 	}
-	s.applier.Witness = func(c Change) { s.writes = append(s.writes, c.String()) }
+	s.applier.OnWrite = func(c Change) { s.writes = append(s.writes, c.String()) }
 	return s
 }
 
@@ -242,8 +242,8 @@ func TestNothingIsMadeOnceDeletionBegan(t *testing.T) {
 			change(really)
 			s.client = fake.NewClientBuilder().WithScheme(scheme.New()).WithObjects(really).Build()
 			s.applier, _ = New(s.client, s.client)
-			s.applier.Witness = func(c Change) { s.writes = append(s.writes, c.String()) }
-			if err := s.sync(service(""), binding("a")); !Leaving(err) || fault.Retry(err) {
+			s.applier.OnWrite = func(c Change) { s.writes = append(s.writes, c.String()) }
+			if err := s.sync(service(""), binding("a")); !OwnerDeleted(err) || fault.Retry(err) {
 				t.Errorf("error %v", err)
 			}
 			if len(s.writes) > 0 {
@@ -372,7 +372,7 @@ func TestAnObjectOfAnEarlierOwnerOfTheSameNameIsWaitedFor(t *testing.T) {
 
 	// A pass over an object that is itself the earlier one says nothing.
 	s.owner.UID = "earlier"
-	if err := s.sync(deployment("b")); !Leaving(err) {
+	if err := s.sync(deployment("b")); !OwnerDeleted(err) {
 		t.Errorf("error %v", err)
 	}
 }

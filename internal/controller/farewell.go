@@ -61,9 +61,9 @@ type Cleanup struct {
 // earlier operators held them all.
 func (f Cleanup) EnsureFinalizer(ctx context.Context, object client.Object, at []graph.Registration) error {
 	if f.Store == nil || len(at) == 0 {
-		return f.Applier.Release(ctx, object, v1alpha1.Finalizer)
+		return f.Applier.RemoveFinalizer(ctx, object, v1alpha1.Finalizer)
 	}
-	return f.Applier.Hold(ctx, object, v1alpha1.Finalizer)
+	return f.Applier.AddFinalizer(ctx, object, v1alpha1.Finalizer)
 }
 
 // Finalize does what was promised for an object that is being deleted. It returns
@@ -83,7 +83,7 @@ func (f Cleanup) Finalize(ctx context.Context, object client.Object, at []graph.
 	if err != nil {
 		f.Events.Eventf(object, nil, corev1.EventTypeWarning, "KeysLeft", "Delete", "Deleted without removing its keys: %s", err)
 	}
-	if err := f.Applier.Release(ctx, object, v1alpha1.Finalizer); err != nil {
+	if err := f.Applier.RemoveFinalizer(ctx, object, v1alpha1.Finalizer); err != nil {
 		return 0, err
 	}
 	f.Began.Forget(object.GetUID())

@@ -113,7 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 		event.Applied(r.Events, dcd, changes)
 	}
 	snap.Written, snap.Postponed = changes.Written(), changes.Postponed()
-	if apply.Leaving(err) {
+	if apply.OwnerDeleted(err) {
 		return reconcile.Result{}, nil
 	}
 	err = errors.Join(unrendered, err)

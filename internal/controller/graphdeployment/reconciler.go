@@ -78,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	changes, err := r.sync(ctx, dgd, wanted, seen, unrendered)
 	event.Applied(r.Events, dgd, changes)
 	seen.Written = changes.Written()
-	if apply.Leaving(err) {
+	if apply.OwnerDeleted(err) {
 		return reconcile.Result{}, nil
 	}
 	return r.report(ctx, dgd, g, seen, errors.Join(unrendered, err, mirrored, r.rescale(ctx, dgd, g, seen)))

@@ -76,7 +76,7 @@ func newStage(t *testing.T, dgd *v1alpha1.DynamoGraphDeployment, have ...snapsho
 	if err != nil {
 		t.Fatal(err)
 	}
-	applier.Witness = func(c apply.Change) { s.writes = append(s.writes, c.String()) }
+	applier.OnWrite = func(c apply.Change) { s.writes = append(s.writes, c.String()) }
 	clock := testclock.NewFakePassiveClock(time.Unix(1000, 0))
 	recorder := events.NewFakeRecorder(1000)
 	s.reconciler = &Reconciler{

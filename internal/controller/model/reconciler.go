@@ -63,7 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dm *v1alpha1.DynamoModel) (r
 		return r.report(ctx, dm, model.World{}, model.Plan{}, err)
 	}
 	if dm.Spec.ModelType != v1alpha1.ModelTypeLoRA {
-		if err := r.Applier.Release(ctx, dm, v1alpha1.Finalizer); err != nil {
+		if err := r.Applier.RemoveFinalizer(ctx, dm, v1alpha1.Finalizer); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -93,7 +93,7 @@ func (r *Reconciler) finalize(ctx context.Context, dm *v1alpha1.DynamoModel) (re
 		return reconcile.Result{}, nil
 	}
 	if noted(dm) == nil {
-		return reconcile.Result{}, r.Applier.Release(ctx, dm, v1alpha1.Finalizer)
+		return reconcile.Result{}, r.Applier.RemoveFinalizer(ctx, dm, v1alpha1.Finalizer)
 	}
 	w, err := r.Models.World(ctx, dm)
 	if err != nil {
@@ -110,7 +110,7 @@ func (r *Reconciler) finalize(ctx context.Context, dm *v1alpha1.DynamoModel) (re
 		}
 		return r.report(ctx, dm, w, plan, nil)
 	}
-	if err := r.Applier.Release(ctx, dm, v1alpha1.Finalizer); err != nil {
+	if err := r.Applier.RemoveFinalizer(ctx, dm, v1alpha1.Finalizer); err != nil {
 		return reconcile.Result{}, err
 	}
 	r.memory.forget(dm.UID)

@@ -56,7 +56,7 @@ type Reconciler struct {
 
 // Reconcile makes one pass over a request.
 func (r *Reconciler) Reconcile(ctx context.Context, dgdr *v1alpha1.DynamoGraphDeploymentRequest) (reconcile.Result, error) {
-	if err := r.Applier.Release(ctx, dgdr, v1alpha1.Finalizer); err != nil || dgdr.DeletionTimestamp != nil {
+	if err := r.Applier.RemoveFinalizer(ctx, dgdr, v1alpha1.Finalizer); err != nil || dgdr.DeletionTimestamp != nil {
 		return reconcile.Result{}, err // the garbage collector does the rest
 	}
 	seen, err := r.World.Around(ctx, dgdr)
