@@ -70,7 +70,7 @@ type run struct {
 // not wanted. One object's failure does not keep the others from being written;
 // the errors come back joined. Once the owner is found to go, nothing more is
 // done and the error says so: see Leaving.
-func (a *Applier) Sync(ctx context.Context, owner graph.Object, wanted []graph.Wanted, owned []graph.Object) (ChangeSet, error) {
+func (a *Applier) Sync(ctx context.Context, owner graph.Object, wanted []graph.Desired, owned []graph.Object) (ChangeSet, error) {
 	p := &run{Applier: a, owner: owner}
 	var errs []error
 	for _, w := range wanted {
@@ -93,13 +93,13 @@ func (a *Applier) Sync(ctx context.Context, owner graph.Object, wanted []graph.W
 }
 
 // Prune is the second half of Sync alone.
-func (a *Applier) Prune(ctx context.Context, owner graph.Object, wanted []graph.Wanted, owned []graph.Object) (ChangeSet, error) {
+func (a *Applier) Prune(ctx context.Context, owner graph.Object, wanted []graph.Desired, owned []graph.Object) (ChangeSet, error) {
 	p := &run{Applier: a, owner: owner}
 	err := p.prune(ctx, wanted, owned)
 	return p.changes, err
 }
 
-func (p *run) prune(ctx context.Context, wanted []graph.Wanted, owned []graph.Object) error {
+func (p *run) prune(ctx context.Context, wanted []graph.Desired, owned []graph.Object) error {
 	var errs []error
 	keep := make(map[identity]bool, len(wanted))
 	for _, w := range wanted {
@@ -141,7 +141,7 @@ func (a *Applier) tell(change Change) {
 }
 
 // ensure writes one object if it has to, and says what that did.
-func (p *run) ensure(ctx context.Context, w graph.Wanted, id identity) (Action, error) {
+func (p *run) ensure(ctx context.Context, w graph.Desired, id identity) (Action, error) {
 	fields, err := manifest.Of(w, p.owner, p.client.Scheme())
 	if err != nil {
 		return "", err
@@ -158,24 +158,24 @@ func (p *run) ensure(ctx context.Context, w graph.Wanted, id identity) (Action, 
 		if err := p.ownerPresent(ctx); err != nil {
 			return "", err
 		}
-		return p.apply(ctx, w.Tie, payload, id, nil)
+		return p.apply(ctx, w.Ownership, payload, id, nil)
 	}
-	if w.Tie == graph.Loose && metav1.IsControlledBy(live, p.owner) {
+	if w.Ownership == graph.OwnershipNone && metav1.IsControlledBy(live, p.owner) {
 		return p.disown(ctx, live, id)
 	}
-	mine, err := p.claim(ctx, live, w.Tie, id)
+	mine, err := p.claim(ctx, live, w.Ownership, id)
 	switch {
-	case traits[id.kind.GroupKind()].retainsData && w.Once && !mine:
+	case traits[id.kind.GroupKind()].retainsData && w.CreateOnly && !mine:
 		return "", nil // somebody brought it before us: it serves as it is
 	case err != nil || !mine:
 		return "", err
-	case w.Once:
+	case w.CreateOnly:
 		return p.expand(ctx, payload, live, id)
-	case w.Turn == graph.Later || (w.Turn == graph.InTurn && p.taken != "" && p.taken != id.key.Name):
-		return p.postpone(w.Tie, payload, live, id)
+	case w.UpdatePolicy == graph.UpdateNever || (w.UpdatePolicy == graph.UpdateOneAtATime && p.taken != "" && p.taken != id.key.Name):
+		return p.postpone(w.Ownership, payload, live, id)
 	}
-	action, err := p.update(ctx, w.Tie, payload, live, id)
-	if w.Turn == graph.InTurn && action != "" && action != Adopted {
+	action, err := p.update(ctx, w.Ownership, payload, live, id)
+	if w.UpdatePolicy == graph.UpdateOneAtATime && action != "" && action != Adopted {
 		p.taken = id.key.Name
 	}
 	return action, err
@@ -193,7 +193,7 @@ func (p *run) doubtful(id identity, payload *unstructured.Unstructured, live gra
 }
 
 // update writes an object of ours that exists, if that would change it.
-func (p *run) update(ctx context.Context, tie graph.Tie, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
+func (p *run) update(ctx context.Context, tie graph.Ownership, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
 	var done Action
 	if hasLegacyFields(live) {
 		adopted, err := p.adopt(ctx, id, manager(p.owner, tie))
@@ -231,7 +231,7 @@ func (p *run) update(ctx context.Context, tie graph.Tie, payload *unstructured.U
 }
 
 // postpone leaves an object as it is, and says whether it is to change later.
-func (p *run) postpone(tie graph.Tie, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
+func (p *run) postpone(tie graph.Ownership, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
 	if hasLegacyFields(live) || p.writes.covers(id, payload, live.GetResourceVersion()) {
 		return "", nil
 	}
@@ -243,7 +243,7 @@ func (p *run) postpone(tie graph.Tie, payload *unstructured.Unstructured, live g
 
 // compare returns the fields of an object that exists, and whether it holds what
 // is wanted of it.
-func (p *run) compare(tie graph.Tie, payload *unstructured.Unstructured, live graph.Object) (fields map[string]any, same bool, err error) {
+func (p *run) compare(tie graph.Ownership, payload *unstructured.Unstructured, live graph.Object) (fields map[string]any, same bool, err error) {
 	if fields, err = runtime.DefaultUnstructuredConverter.ToUnstructured(live); err != nil {
 		return nil, false, err
 	}
@@ -253,7 +253,7 @@ func (p *run) compare(tie graph.Tie, payload *unstructured.Unstructured, live gr
 
 // apply sends a payload for an object that was seen live, or for one that is to
 // be made. The server may find that it changes nothing, which is then no change.
-func (p *run) apply(ctx context.Context, tie graph.Tie, payload *unstructured.Unstructured, id identity, live graph.Object) (Action, error) {
+func (p *run) apply(ctx context.Context, tie graph.Ownership, payload *unstructured.Unstructured, id identity, live graph.Object) (Action, error) {
 	sent, seen := payload.DeepCopy(), ""
 	if live != nil {
 		// An object that is gone since it was seen is not made again by a
@@ -309,7 +309,7 @@ func (p *run) remove(ctx context.Context, object graph.Object, id identity) erro
 		release.SetGroupVersionKind(id.kind)
 		release.SetNamespace(id.key.Namespace)
 		release.SetName(id.key.Name)
-		return p.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(release), client.FieldOwner(manager(p.owner, graph.Joint)))
+		return p.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(release), client.FieldOwner(manager(p.owner, graph.OwnershipShared)))
 	}
 	_, err := p.delete(ctx, object, id)
 	return err

@@ -21,11 +21,11 @@ const Ownership guard.Guard = "ownership"
 // manager is the name under which an owner's wishes are recorded. Owners of a
 // joint object have one each, so that none takes away what another wants. So have
 // requests: on the graph that one makes, its own controller notes decisions.
-func manager(owner graph.Object, tie graph.Tie) string {
+func manager(owner graph.Object, tie graph.Ownership) string {
 	switch tie {
-	case graph.Joint:
+	case graph.OwnershipShared:
 		return FieldManager + "-" + string(owner.GetUID())
-	case graph.Labelled:
+	case graph.OwnershipByLabel:
 		return FieldManager + "-request"
 	default:
 		return FieldManager
@@ -35,13 +35,13 @@ func manager(owner graph.Object, tie graph.Tie) string {
 // claim decides whether a live object is ours to write. One that belongs to
 // somebody else and has a name that we need is a conflict; one that serves the
 // whole namespace and was brought by somebody else is left as it is.
-func (p *run) claim(ctx context.Context, live graph.Object, how graph.Tie, id identity) (mine bool, err error) {
+func (p *run) claim(ctx context.Context, live graph.Object, how graph.Ownership, id identity) (mine bool, err error) {
 	switch how {
-	case graph.Loose:
+	case graph.OwnershipNone:
 		return live.GetLabels()["app.kubernetes.io/managed-by"] == FieldManager, nil
-	case graph.Joint:
+	case graph.OwnershipShared:
 		mine = live.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy
-	case graph.Labelled:
+	case graph.OwnershipByLabel:
 		mine = graph.OfRequest(live, p.owner)
 	default:
 		mine = metav1.IsControlledBy(live, p.owner)
@@ -49,7 +49,7 @@ func (p *run) claim(ctx context.Context, live graph.Object, how graph.Tie, id id
 	if mine || Ownership.Off() {
 		return true, nil
 	}
-	if how == graph.Labelled {
+	if how == graph.OwnershipByLabel {
 		return false, fault.New(fault.Conflict, v1alpha1.ReasonNameConflict,
 			"%s exists and is not of this request; remove it, or choose another name", id)
 	}

@@ -23,7 +23,7 @@ import (
 // that tells of its end brings the pass that makes it.
 //
 //	differs in a fixed field --delete--> terminating --gone--> made again
-func (p *run) replace(ctx context.Context, tie graph.Tie, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
+func (p *run) replace(ctx context.Context, tie graph.Ownership, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
 	n := traits[id.kind.GroupKind()]
 	if n.retainsData {
 		return "", immutableFault(id)

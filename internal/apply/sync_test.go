@@ -56,9 +56,9 @@ func newStage(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *
 func (s *stage) sync(wanted ...graph.Object) error {
 	s.Helper()
 	s.writes = nil
-	var all []graph.Wanted
+	var all []graph.Desired
 	for _, o := range wanted {
-		all = append(all, graph.Wanted{Object: o})
+		all = append(all, graph.Desired{Object: o})
 	}
 	_, err := s.applier.Sync(s.Context(), s.owner, all, nil)
 	return err
@@ -201,7 +201,7 @@ func claimOf(size string) *corev1.PersistentVolumeClaim {
 func TestAClaimMayGrowAndIsNeverMadeAgain(t *testing.T) {
 	s := newStage(t, interceptor.Funcs{})
 	once := func(size string) error {
-		_, err := s.applier.Sync(t.Context(), s.owner, []graph.Wanted{{Object: claimOf(size), Once: true}}, nil)
+		_, err := s.applier.Sync(t.Context(), s.owner, []graph.Desired{{Object: claimOf(size), CreateOnly: true}}, nil)
 		return err
 	}
 	if err := once("10Gi"); err != nil {
@@ -266,13 +266,13 @@ func TestAnObjectOfSomebodyElseIsLeftAlone(t *testing.T) {
 
 func TestObjectsInTurnTakeAChangeOneAfterTheOther(t *testing.T) {
 	s := newStage(t, interceptor.Funcs{})
-	pass := func(port int32, turns ...graph.Turn) string {
+	pass := func(port int32, turns ...graph.UpdatePolicy) string {
 		s.writes = nil
-		var all []graph.Wanted
+		var all []graph.Desired
 		for i, turn := range turns {
 			one := service("")
 			one.Name, one.Spec.Ports[0].Port = []string{"s0", "s1", "s2"}[i], port
-			all = append(all, graph.Wanted{Object: one, Turn: turn})
+			all = append(all, graph.Desired{Object: one, UpdatePolicy: turn})
 		}
 		if _, err := s.applier.Sync(t.Context(), s.owner, all, nil); err != nil {
 			t.Fatal(err)
@@ -281,16 +281,16 @@ func TestObjectsInTurnTakeAChangeOneAfterTheOther(t *testing.T) {
 	}
 	for _, step := range []struct {
 		port  int32
-		turns []graph.Turn
+		turns []graph.UpdatePolicy
 		want  string
 	}{
-		{1, []graph.Turn{graph.InTurn, graph.InTurn, graph.Later}, "Created Service s0, Created Service s1, Created Service s2"},
-		{2, []graph.Turn{graph.InTurn, graph.InTurn, graph.InTurn}, "Updated Service s0"},
-		{2, []graph.Turn{graph.AtOnce, graph.Later, graph.Later}, ""},
-		{2, []graph.Turn{graph.InTurn, graph.InTurn, graph.InTurn}, "Updated Service s1"},
-		{2, []graph.Turn{graph.InTurn, graph.InTurn, graph.InTurn}, "Updated Service s2"},
-		{2, []graph.Turn{graph.InTurn, graph.InTurn, graph.InTurn}, ""},
-		{3, []graph.Turn{graph.AtOnce, graph.AtOnce, graph.Later}, "Updated Service s0, Updated Service s1"},
+		{1, []graph.UpdatePolicy{graph.UpdateOneAtATime, graph.UpdateOneAtATime, graph.UpdateNever}, "Created Service s0, Created Service s1, Created Service s2"},
+		{2, []graph.UpdatePolicy{graph.UpdateOneAtATime, graph.UpdateOneAtATime, graph.UpdateOneAtATime}, "Updated Service s0"},
+		{2, []graph.UpdatePolicy{graph.UpdateNow, graph.UpdateNever, graph.UpdateNever}, ""},
+		{2, []graph.UpdatePolicy{graph.UpdateOneAtATime, graph.UpdateOneAtATime, graph.UpdateOneAtATime}, "Updated Service s1"},
+		{2, []graph.UpdatePolicy{graph.UpdateOneAtATime, graph.UpdateOneAtATime, graph.UpdateOneAtATime}, "Updated Service s2"},
+		{2, []graph.UpdatePolicy{graph.UpdateOneAtATime, graph.UpdateOneAtATime, graph.UpdateOneAtATime}, ""},
+		{3, []graph.UpdatePolicy{graph.UpdateNow, graph.UpdateNow, graph.UpdateNever}, "Updated Service s0, Updated Service s1"},
 	} {
 		if got := pass(step.port, step.turns...); got != step.want {
 			t.Errorf("port %d, turns %v: wrote %q, want %q", step.port, step.turns, got, step.want)
@@ -305,7 +305,7 @@ func TestWhatIsToChangeLaterIsTold(t *testing.T) {
 		one.Name, one.Spec.Ports[0].Port = name, port
 		return one
 	}
-	sync := func(wanted ...graph.Wanted) ChangeSet {
+	sync := func(wanted ...graph.Desired) ChangeSet {
 		t.Helper()
 		changes, err := s.applier.Sync(t.Context(), s.owner, wanted, nil)
 		if err != nil {
@@ -313,9 +313,9 @@ func TestWhatIsToChangeLaterIsTold(t *testing.T) {
 		}
 		return changes
 	}
-	sync(graph.Wanted{Object: named("s0", 1)}, graph.Wanted{Object: named("s1", 1)}, graph.Wanted{Object: named("s2", 1)})
+	sync(graph.Desired{Object: named("s0", 1)}, graph.Desired{Object: named("s1", 1)}, graph.Desired{Object: named("s2", 1)})
 	s.writes = nil
-	got := sync(graph.Wanted{Object: named("s0", 2)}, graph.Wanted{Object: named("s1", 2), Turn: graph.Later}, graph.Wanted{Object: named("s2", 1), Turn: graph.Later})
+	got := sync(graph.Desired{Object: named("s0", 2)}, graph.Desired{Object: named("s1", 2), UpdatePolicy: graph.UpdateNever}, graph.Desired{Object: named("s2", 1), UpdatePolicy: graph.UpdateNever})
 	if diff := cmp.Diff([]graph.Ref{{Kind: "Service", Name: "s0"}}, got.Written()); diff != "" {
 		t.Error("written", diff)
 	}
@@ -346,7 +346,7 @@ func TestAWriteThatIsNotSeenYetIsAwaited(t *testing.T) {
 	changed.Spec.Ports[0].Port = 2
 	s.must("Updated Service s", changed)
 	for _, behind = range []bool{true, false} {
-		changes, err := s.applier.Sync(t.Context(), s.owner, []graph.Wanted{{Object: changed}}, nil)
+		changes, err := s.applier.Sync(t.Context(), s.owner, []graph.Desired{{Object: changed}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

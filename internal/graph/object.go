@@ -17,39 +17,39 @@ type Ref struct {
 	Kind, Name string
 }
 
-// Wanted is an object that an owner wants to exist.
-type Wanted struct {
+// Desired is an object that an owner wants to exist.
+type Desired struct {
 	Object
-	Tie Tie
-	// Once is made if it is absent and left alone after that: it holds data, or
+	Ownership Ownership
+	// CreateOnly is made if it is absent and left alone after that: it holds data, or
 	// others write to it.
-	Once bool
-	Turn Turn
+	CreateOnly   bool
+	UpdatePolicy UpdatePolicy
 }
 
-// Turn is when an object that exists may take a change.
-type Turn int
+// UpdatePolicy is when an object that exists may take a change.
+type UpdatePolicy int
 
 const (
-	// AtOnce is whenever it is wanted.
-	AtOnce Turn = iota
-	// InTurn is when none of another name is taking one.
-	InTurn
-	// Later is not now.
-	Later
+	// UpdateNow is whenever it is wanted.
+	UpdateNow UpdatePolicy = iota
+	// UpdateOneAtATime is when none of another name is taking one.
+	UpdateOneAtATime
+	// UpdateNever is not now.
+	UpdateNever
 )
 
-// Tie is how an object hangs on the owner that wants it.
-type Tie int
+// Ownership is how an object hangs on the owner that wants it.
+type Ownership int
 
 const (
-	// Controlled belongs to one owner and goes with it.
-	Controlled Tie = iota
-	// Joint belongs to all owners that want it and goes with the last.
-	Joint
-	// Loose serves a namespace and outlives any owner.
-	Loose
-	// Labelled leads back to the request that wants it by labels: it outlives the
+	// OwnershipController belongs to one owner and goes with it.
+	OwnershipController Ownership = iota
+	// OwnershipShared belongs to all owners that want it and goes with the last.
+	OwnershipShared
+	// OwnershipNone serves a namespace and outlives any owner.
+	OwnershipNone
+	// OwnershipByLabel leads back to the request that wants it by labels: it outlives the
 	// request and may be in another namespace, but is nobody else's.
-	Labelled
+	OwnershipByLabel
 )

@@ -14,7 +14,7 @@ import (
 
 // Of is exactly what an owner wants to say about an object, and no more: its
 // kind, its fields and its tie to the owner, but no status.
-func Of(w graph.Wanted, owner graph.Object, kinds *runtime.Scheme) (map[string]any, error) {
+func Of(w graph.Desired, owner graph.Object, kinds *runtime.Scheme) (map[string]any, error) {
 	kind, err := Kind(w.Object, kinds)
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func Of(w graph.Wanted, owner graph.Object, kinds *runtime.Scheme) (map[string]a
 	}
 	fields["apiVersion"], fields["kind"] = kind.ToAPIVersionAndKind()
 	delete(fields, "status")
-	if w.Tie == graph.Loose || w.Tie == graph.Labelled {
+	if w.Ownership == graph.OwnershipNone || w.Ownership == graph.OwnershipByLabel {
 		return fields, nil
 	}
 	return fields, tie(fields, w, owner, kinds)
@@ -42,7 +42,7 @@ func Kind(object graph.Object, kinds *runtime.Scheme) (schema.GroupVersionKind, 
 
 // tie writes the reference to the owner. An owner that no server knows yet has
 // no uid, and then the reference has none.
-func tie(fields map[string]any, w graph.Wanted, owner graph.Object, kinds *runtime.Scheme) error {
+func tie(fields map[string]any, w graph.Desired, owner graph.Object, kinds *runtime.Scheme) error {
 	kind, err := Kind(owner, kinds)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func tie(fields map[string]any, w graph.Wanted, owner graph.Object, kinds *runti
 	if uid := owner.GetUID(); uid != "" {
 		reference["uid"] = string(uid)
 	}
-	if w.Tie == graph.Controlled {
+	if w.Ownership == graph.OwnershipController {
 		reference["controller"], reference["blockOwnerDeletion"] = true, true
 	}
 	metadata, _ := fields["metadata"].(map[string]any)

@@ -19,8 +19,8 @@ type Roles struct {
 
 // accounts renders the accounts that planner and picker run under. They serve
 // all graphs of a namespace, so no graph owns them.
-func accounts(g *graph.Graph, r Roles) []graph.Wanted {
-	var wanted []graph.Wanted
+func accounts(g *graph.Graph, r Roles) []graph.Desired {
+	var wanted []graph.Desired
 	if r.Planner != "" {
 		wanted = append(wanted, account(g.Namespace, pod.PlannerAccount, r.Planner)...)
 	}
@@ -30,9 +30,9 @@ func accounts(g *graph.Graph, r Roles) []graph.Wanted {
 	return wanted
 }
 
-func account(namespace, name, role string) []graph.Wanted {
-	loose := func(o graph.Object) graph.Wanted { return graph.Wanted{Object: o, Tie: graph.Loose} }
-	return []graph.Wanted{
+func account(namespace, name, role string) []graph.Desired {
+	loose := func(o graph.Object) graph.Desired { return graph.Desired{Object: o, Ownership: graph.OwnershipNone} }
+	return []graph.Desired{
 		loose(&corev1.ServiceAccount{ObjectMeta: rbacMeta(namespace, name, name)}),
 		loose(&rbacv1.RoleBinding{
 			ObjectMeta: rbacMeta(namespace, bindingOf(name), name),

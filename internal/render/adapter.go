@@ -9,8 +9,8 @@ import (
 
 // adapters render a scaling adapter for each service that asks for one. From
 // then on autoscalers write to it, so it is only ever made.
-func adapters(g *graph.Graph) []graph.Wanted {
-	var wanted []graph.Wanted
+func adapters(g *graph.Graph) []graph.Desired {
+	var wanted []graph.Desired
 	for _, a := range g.Adapters {
 		adapter := &v1alpha1.DynamoGraphDeploymentScalingAdapter{
 			ObjectMeta: metav1.ObjectMeta{Name: a.ObjectName, Namespace: g.Namespace, Labels: map[string]string{
@@ -20,7 +20,7 @@ func adapters(g *graph.Graph) []graph.Wanted {
 		}
 		adapter.Spec.Replicas = a.Replicas
 		adapter.Spec.DGDRef.Name, adapter.Spec.DGDRef.ServiceName = g.Name, a.Service
-		wanted = append(wanted, graph.Wanted{Object: adapter, Once: true})
+		wanted = append(wanted, graph.Desired{Object: adapter, CreateOnly: true})
 	}
 	return wanted
 }

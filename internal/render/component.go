@@ -24,9 +24,9 @@ const defaultAccount = "default"
 // graph of one component: its workload, and the Services by which others reach
 // it. A workload that cannot be rendered does not keep the rest from existing;
 // its error comes back beside them.
-func Component(g *graph.Graph, p Platform) ([]graph.Wanted, error) {
+func Component(g *graph.Graph, p Platform) ([]graph.Desired, error) {
 	p.Pod.Account = cmp.Or(p.Pod.Account, defaultAccount)
-	var wanted []graph.Wanted
+	var wanted []graph.Desired
 	if g.Standalone {
 		wanted = controlled(Discovery(g)...)
 	}

@@ -46,7 +46,7 @@ func readGraph(t testing.TB, path string) *v1alpha1.DynamoGraphDeployment {
 // level is what one owner wants.
 type level struct {
 	owner  graph.Object
-	wanted []graph.Wanted
+	wanted []graph.Desired
 }
 
 // renderBoth renders a graph's children, then each component's, as the

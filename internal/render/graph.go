@@ -18,7 +18,7 @@ import (
 // Graph renders the children of a DynamoGraphDeployment: what its components
 // share, then either one DynamoComponentDeployment a service, from which the
 // rest is made, or everything that Grove needs.
-func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, provider workload.Provider, p Platform) ([]graph.Wanted, error) {
+func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, provider workload.Provider, p Platform) ([]graph.Desired, error) {
 	wanted := accounts(g, p.Roles)
 	wanted = append(wanted, claims(g)...)
 	wanted = append(wanted, adapters(g)...)
@@ -41,17 +41,17 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, provider workloa
 }
 
 // controlled wants objects that belong to one owner.
-func controlled(objects ...graph.Object) []graph.Wanted {
-	var wanted []graph.Wanted
+func controlled(objects ...graph.Object) []graph.Desired {
+	var wanted []graph.Desired
 	for _, o := range objects {
-		wanted = append(wanted, graph.Wanted{Object: o})
+		wanted = append(wanted, graph.Desired{Object: o})
 	}
 	return wanted
 }
 
 // cliqueSet renders a graph for Grove. There are no components in between, so
 // their Services belong to the graph.
-func cliqueSet(g *graph.Graph, p Platform) ([]graph.Wanted, error) {
+func cliqueSet(g *graph.Graph, p Platform) ([]graph.Desired, error) {
 	objects, err := grove.Builder{TerminationDelay: p.GroveTerminationDelay, Queue: p.Queue}.Build(g, pods(p))
 	wanted := controlled(objects...)
 	for _, c := range g.Components {

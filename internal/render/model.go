@@ -13,8 +13,8 @@ import (
 // modelServices render, for each base model that components serve, the headless
 // Service over all of its endpoints. Its name says the model alone, so
 // components and graphs of a namespace have it in common.
-func modelServices(components []graph.Component) []graph.Wanted {
-	var wanted []graph.Wanted
+func modelServices(components []graph.Component) []graph.Desired {
+	var wanted []graph.Desired
 	seen := map[string]bool{}
 	for _, c := range components {
 		if c.Model == "" || seen[c.Model] {
@@ -22,7 +22,7 @@ func modelServices(components []graph.Component) []graph.Wanted {
 		}
 		seen[c.Model] = true
 		hash := graph.ModelHash(c.Model)
-		wanted = append(wanted, graph.Wanted{Tie: graph.Joint, Object: &corev1.Service{
+		wanted = append(wanted, graph.Desired{Ownership: graph.OwnershipShared, Object: &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: graph.ModelService(c.Model), Namespace: c.Namespace,
 				Labels: map[string]string{

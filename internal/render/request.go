@@ -30,27 +30,27 @@ type Profiling struct {
 }
 
 // Request renders what a request wants to exist now.
-func Request(r *v1alpha1.DynamoGraphDeploymentRequest, step request.Step, p Profiling) []graph.Wanted {
-	var wanted []graph.Wanted
+func Request(r *v1alpha1.DynamoGraphDeploymentRequest, step request.Step, p Profiling) []graph.Desired {
+	var wanted []graph.Desired
 	switch step.Wants {
 	case request.Inputs:
 		wanted = profilingInputs(r, step, p)
 	case request.Job:
-		wanted = append(profilingInputs(r, step, p), graph.Wanted{Object: profilingJob(r, step, p)})
+		wanted = append(profilingInputs(r, step, p), graph.Desired{Object: profilingJob(r, step, p)})
 	case request.Extras:
 		for _, extra := range step.Generated.Extras {
-			wanted = append(wanted, graph.Wanted{Object: extra, Tie: graph.Labelled})
+			wanted = append(wanted, graph.Desired{Object: extra, Ownership: graph.OwnershipByLabel})
 		}
 	case request.Graph:
-		wanted = []graph.Wanted{{Object: step.Generated.Graph, Tie: graph.Labelled}}
+		wanted = []graph.Desired{{Object: step.Generated.Graph, Ownership: graph.OwnershipByLabel}}
 	}
 	return wanted
 }
 
 // profilingInputs are what has to be there before a Job is: the profiler's
 // configuration, a place for the answer, and an account.
-func profilingInputs(r *v1alpha1.DynamoGraphDeploymentRequest, step request.Step, p Profiling) []graph.Wanted {
-	wanted := []graph.Wanted{
+func profilingInputs(r *v1alpha1.DynamoGraphDeploymentRequest, step request.Step, p Profiling) []graph.Desired {
+	wanted := []graph.Desired{
 		{Object: &corev1.ConfigMap{ObjectMeta: profilingMeta(r, step, graph.ProfilingInput(r.Name)), Data: step.Record.Data()}},
 		{Object: &corev1.ConfigMap{ObjectMeta: profilingMeta(r, step, graph.ProfilingOutput(r.Name))}},
 	}

@@ -17,20 +17,20 @@ import (
 
 // New makes a Secret with a fresh pair of keys. It is for one namespace: a key
 // that opens pods of others would be worth stealing.
-func New(namespace, name string) (graph.Wanted, error) {
+func New(namespace, name string) (graph.Desired, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return graph.Wanted{}, fmt.Errorf("make an SSH key: %w", err)
+		return graph.Desired{}, fmt.Errorf("make an SSH key: %w", err)
 	}
 	block, err := ssh.MarshalPrivateKey(private, name)
 	if err != nil {
-		return graph.Wanted{}, fmt.Errorf("encode an SSH key: %w", err)
+		return graph.Desired{}, fmt.Errorf("encode an SSH key: %w", err)
 	}
 	authorized, err := ssh.NewPublicKey(public)
 	if err != nil {
-		return graph.Wanted{}, fmt.Errorf("encode an SSH key: %w", err)
+		return graph.Desired{}, fmt.Errorf("encode an SSH key: %w", err)
 	}
-	return graph.Wanted{Tie: graph.Loose, Once: true, Object: &corev1.Secret{
+	return graph.Desired{Ownership: graph.OwnershipNone, CreateOnly: true, Object: &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name,
 			Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy},

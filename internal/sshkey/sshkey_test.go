@@ -25,7 +25,7 @@ func TestThePublicKeyBelongsToThePrivateOne(t *testing.T) {
 	if !bytes.Equal(signer.PublicKey().Marshal(), public.Marshal()) {
 		t.Error("the two keys are not a pair")
 	}
-	if !wanted.Once {
+	if !wanted.CreateOnly {
 		t.Error("a key that is in use would be replaced")
 	}
 }

@@ -164,7 +164,7 @@ func (r *rehearsal) component(ctx context.Context, stored *unstructured.Unstruct
 }
 
 // sync sends objects by the operator's own writer.
-func (r *rehearsal) sync(ctx context.Context, owner graph.Object, wanted []graph.Wanted) error {
+func (r *rehearsal) sync(ctx context.Context, owner graph.Object, wanted []graph.Desired) error {
 	applier, err := apply.New(r, r)
 	if err != nil {
 		return err

@@ -135,8 +135,8 @@ func (p *planner) component(dcd *v1alpha1.DynamoComponentDeployment) error {
 }
 
 // keep adds what one owner wants, by kind and name.
-func (p *planner) keep(owner graph.Object, wanted []graph.Wanted) error {
-	slices.SortStableFunc(wanted, func(a, b graph.Wanted) int { return cmp.Compare(a.GetName(), b.GetName()) })
+func (p *planner) keep(owner graph.Object, wanted []graph.Desired) error {
+	slices.SortStableFunc(wanted, func(a, b graph.Desired) int { return cmp.Compare(a.GetName(), b.GetName()) })
 	from := len(p.objects)
 	for _, w := range wanted {
 		fields, err := manifest.Of(w, owner, p.kinds)

@@ -31,7 +31,7 @@ func shared(t *testing.T) []client.Object {
 	wanted, err := render.Graph(&v1alpha1.DynamoGraphDeployment{}, g, workload.ProviderGrove, render.Platform{Roles: roles, Capabilities: snapshot.Capabilities{}})
 	var objects []client.Object
 	for _, w := range wanted {
-		if w.Tie == graph.Loose {
+		if w.Ownership == graph.OwnershipNone {
 			objects = append(objects, w.Object.(client.Object))
 		}
 	}

@@ -99,7 +99,7 @@ func (r *Reconciler) reachable(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 // sync writes the children. A graph that moves to another provider is taken down
 // there before it is made here: both would need the same names and the same
 // GPUs.
-func (r *Reconciler) sync(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, wanted []graph.Wanted, seen observation, unrendered error) (apply.ChangeSet, error) {
+func (r *Reconciler) sync(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, wanted []graph.Desired, seen observation, unrendered error) (apply.ChangeSet, error) {
 	moving := seen.migrating()
 	switch {
 	case moving != nil && unrendered != nil:

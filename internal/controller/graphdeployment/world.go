@@ -222,7 +222,7 @@ func running(s snapshot.Snapshot) workload.Provider {
 
 // withSSHKey adds the key of a namespace where a graph needs one and there is
 // none.
-func (w Observer) withSSHKey(ctx context.Context, g *graph.Graph, name string, wanted []graph.Wanted) ([]graph.Wanted, error) {
+func (w Observer) withSSHKey(ctx context.Context, g *graph.Graph, name string, wanted []graph.Desired) ([]graph.Desired, error) {
 	if !g.NeedsSSH() {
 		return wanted, nil
 	}

@@ -13,7 +13,7 @@ import (
 //
 //	every group serves        one takes the change
 //	one does not serve        it takes the change, the others stay as they are
-func Turns(wanted []graph.Wanted, s snapshot.Snapshot) []graph.Wanted {
+func Turns(wanted []graph.Desired, s snapshot.Snapshot) []graph.Desired {
 	serving, groups := map[string]bool{}, 0
 	for _, w := range wanted {
 		if set, ok := w.Object.(*lwsv1.LeaderWorkerSet); ok {
@@ -28,9 +28,9 @@ func Turns(wanted []graph.Wanted, s snapshot.Snapshot) []graph.Wanted {
 		case *lwsv1.LeaderWorkerSet, *PodGroup:
 			switch {
 			case len(serving) == groups:
-				wanted[i].Turn = graph.InTurn
+				wanted[i].UpdatePolicy = graph.UpdateOneAtATime
 			case serving[w.GetName()]:
-				wanted[i].Turn = graph.Later
+				wanted[i].UpdatePolicy = graph.UpdateNever
 			}
 		}
 	}

@@ -24,39 +24,39 @@ func TestTurns(t *testing.T) {
 	serves := func(*lwsv1.LeaderWorkerSet) {}
 	for rule, c := range map[string]struct {
 		live []graph.Object
-		want []graph.Turn // of the PodGroup and the set of the first group, then of the second
+		want []graph.UpdatePolicy // of the PodGroup and the set of the first group, then of the second
 	}{
 		"groups that all serve take turns": {
 			live: []graph.Object{set("a-0", serves), set("a-1", serves)},
-			want: []graph.Turn{graph.InTurn, graph.InTurn, graph.InTurn, graph.InTurn},
+			want: []graph.UpdatePolicy{graph.UpdateOneAtATime, graph.UpdateOneAtATime, graph.UpdateOneAtATime, graph.UpdateOneAtATime},
 		},
 		"a group that serves waits for one that does not": {
 			live: []graph.Object{set("a-0", func(s *lwsv1.LeaderWorkerSet) { s.Status.ReadyReplicas = 0 }), set("a-1", serves)},
-			want: []graph.Turn{graph.AtOnce, graph.AtOnce, graph.Later, graph.Later},
+			want: []graph.UpdatePolicy{graph.UpdateNow, graph.UpdateNow, graph.UpdateNever, graph.UpdateNever},
 		},
 		"a change that was not observed yet is under way": {
 			live: []graph.Object{set("a-0", serves), set("a-1", func(s *lwsv1.LeaderWorkerSet) { s.Generation = 3 })},
-			want: []graph.Turn{graph.Later, graph.Later, graph.AtOnce, graph.AtOnce},
+			want: []graph.UpdatePolicy{graph.UpdateNever, graph.UpdateNever, graph.UpdateNow, graph.UpdateNow},
 		},
 		"a group that goes does not serve": {
 			live: []graph.Object{set("a-0", func(s *lwsv1.LeaderWorkerSet) { s.DeletionTimestamp = &metav1.Time{} }), set("a-1", serves)},
-			want: []graph.Turn{graph.AtOnce, graph.AtOnce, graph.Later, graph.Later},
+			want: []graph.UpdatePolicy{graph.UpdateNow, graph.UpdateNow, graph.UpdateNever, graph.UpdateNever},
 		},
 		"nobody waits where nobody serves": {
 			live: []graph.Object{set("a-0", func(s *lwsv1.LeaderWorkerSet) { s.Status.Conditions = nil })},
-			want: []graph.Turn{graph.AtOnce, graph.AtOnce, graph.AtOnce, graph.AtOnce},
+			want: []graph.UpdatePolicy{graph.UpdateNow, graph.UpdateNow, graph.UpdateNow, graph.UpdateNow},
 		},
 	} {
 		t.Run(rule, func(t *testing.T) {
-			var wanted []graph.Wanted
+			var wanted []graph.Desired
 			for _, name := range []string{"a-0", "a-1"} {
 				wanted = append(wanted,
-					graph.Wanted{Object: &PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name}}},
-					graph.Wanted{Object: set(name, func(s *lwsv1.LeaderWorkerSet) { s.Spec.LeaderWorkerTemplate.Size = new(int32(3)) })})
+					graph.Desired{Object: &PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name}}},
+					graph.Desired{Object: set(name, func(s *lwsv1.LeaderWorkerSet) { s.Spec.LeaderWorkerTemplate.Size = new(int32(3)) })})
 			}
-			var got []graph.Turn
+			var got []graph.UpdatePolicy
 			for _, w := range Turns(wanted, snapshot.Snapshot{Owned: c.live}) {
-				got = append(got, w.Turn)
+				got = append(got, w.UpdatePolicy)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error("-want +got", diff)
