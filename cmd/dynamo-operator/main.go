@@ -28,11 +28,11 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/version"
 )
 
-// garbage is how much of it may gather before it is collected, in percent of what
+// gcPercent is how much of it may gather before it is collected, in percent of what
 // is in use. Most of that is a copy of the cluster, which hardly changes, so
 // collecting twice as often as Go would costs little and saves a third of the
 // memory. GOGC has the last word.
-const garbage = 50
+const gcPercent = 50
 
 // memoryLimitEnv is the memory limit of the container in bytes, by the downward
 // API, and memoryShare the part of it that Go may use, in percent: the rest is for
@@ -45,7 +45,7 @@ const (
 
 func main() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbage)
+		debug.SetGCPercent(gcPercent)
 	}
 	if limit, err := memoryLimit(os.Getenv); err != nil {
 		fmt.Fprintln(os.Stderr, "dynamo-operator:", err)

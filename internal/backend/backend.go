@@ -67,8 +67,8 @@ type Spec struct {
 	SSHSecret string
 }
 
-// Launch is how it is launched.
-type Launch struct {
+// Container is how it is launched.
+type Container struct {
 	Command, Args []string
 	// Joined is true when the nodes of a group were told of each other.
 	Joined bool
@@ -82,9 +82,9 @@ type Launch struct {
 	Mounts    []corev1.VolumeMount
 }
 
-// Of launches a component's engine. One that we do not know is launched as the
+// Launch launches a component's engine. One that we do not know is launched as the
 // user says, on every node alike.
-func Of(engine graph.Engine, s Spec) (Launch, error) {
+func Launch(engine graph.Engine, s Spec) (Container, error) {
 	switch engine {
 	case graph.EngineVLLM:
 		return vllm(s)
@@ -93,6 +93,6 @@ func Of(engine graph.Engine, s Spec) (Launch, error) {
 	case graph.EngineTRTLLM:
 		return trtllm(s)
 	default:
-		return Launch{Command: s.Command, Args: s.Args}, nil
+		return Container{Command: s.Command, Args: s.Args}, nil
 	}
 }

@@ -187,7 +187,7 @@ func TestLaunch(t *testing.T) {
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
 			command, args := append([]string(nil), c.command...), append([]string(nil), c.args...)
-			l, err := Of(c.engine, Spec{Command: c.command, Args: c.args, GPUs: 8, Group: c.group})
+			l, err := Launch(c.engine, Spec{Command: c.command, Args: c.args, GPUs: 8, Group: c.group})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -254,7 +254,7 @@ func TestTensorRT(t *testing.T) {
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
-			l, err := Of(graph.EngineTRTLLM, c.spec)
+			l, err := Launch(graph.EngineTRTLLM, c.spec)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -300,7 +300,7 @@ func TestWhatCannotBeLaunchedIsSaid(t *testing.T) {
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
-			_, err := Of(c.engine, Spec{Command: Shell(), Args: []string{c.args}, GPUs: c.gpus, Group: c.group})
+			_, err := Launch(c.engine, Spec{Command: Shell(), Args: []string{c.args}, GPUs: c.gpus, Group: c.group})
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("error %v does not name %s", err, c.says)
 			}
@@ -335,7 +335,7 @@ func TestJoinedSaysWhetherNodesKnowOfEachOther(t *testing.T) {
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
-			l, err := Of(c.engine, Spec{Command: Shell(), Args: []string{c.line}, GPUs: c.gpus, Group: lws(Leader, 2)})
+			l, err := Launch(c.engine, Spec{Command: Shell(), Args: []string{c.line}, GPUs: c.gpus, Group: lws(Leader, 2)})
 			if err != nil || l.Joined != c.want {
 				t.Errorf("joined %v, %v", l.Joined, err)
 			}

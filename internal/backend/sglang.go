@@ -10,8 +10,8 @@ const sglangPort = "29500"
 
 // sglang is told the leader's address, the number of nodes, and which of them
 // it is.
-func sglang(s Spec) (Launch, error) {
-	l := Launch{Command: s.Command, Args: s.Args}
+func sglang(s Spec) (Container, error) {
+	l := Container{Command: s.Command, Args: s.Args}
 	if s.Group.Position == Alone {
 		return l, nil
 	}

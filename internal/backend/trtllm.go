@@ -16,14 +16,14 @@ const sshPort = 2222
 
 // trtllm spans nodes by MPI: workers run an SSH server, the leader starts one
 // process per GPU of the group on them.
-func trtllm(s Spec) (Launch, error) {
+func trtllm(s Spec) (Container, error) {
 	if s.Group.Position == Alone {
-		return Launch{Command: s.Command, Args: s.Args}, nil
+		return Container{Command: s.Command, Args: s.Args}, nil
 	}
 	if s.GPUs == 0 {
-		return Launch{}, invalid("TensorRT-LLM on %d nodes needs resources.limits.gpu to know how many processes to start", s.Group.Nodes)
+		return Container{}, invalid("TensorRT-LLM on %d nodes needs resources.limits.gpu to know how many processes to start", s.Group.Nodes)
 	}
-	l := Launch{
+	l := Container{
 		Command: Shell(),
 		Joined:  true,
 		// Without full host names MPI takes all nodes of a group for one.

@@ -20,14 +20,14 @@ const (
 // vllm spans nodes in one of two ways, chosen by what does not fit on one: a
 // model that needs more GPUs than a node has runs on Ray; replicas of a model
 // that fits are spread by data parallelism, each node balancing its own.
-func vllm(s Spec) (Launch, error) {
-	l := Launch{Command: s.Command, Args: s.Args}
+func vllm(s Spec) (Container, error) {
+	l := Container{Command: s.Command, Args: s.Args}
 	if s.CacheDir != "" {
 		l.Env = append(l.Env, corev1.EnvVar{Name: "VLLM_CACHE_ROOT", Value: s.CacheDir})
 	}
 	sizes, err := readSizes(s)
 	if err != nil {
-		return Launch{}, err
+		return Container{}, err
 	}
 	if s.Group.Position == Alone {
 		return l, nil

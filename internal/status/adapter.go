@@ -22,25 +22,25 @@ func Adapter(a *v1alpha1.DynamoGraphDeploymentScalingAdapter, dgd *v1alpha1.Dyna
 	if replicas != s.Replicas {
 		s.Replicas, s.LastScaleTime = replicas, &now
 	}
-	set(&s.Conditions, v1alpha1.ConditionActive, active(a, dgd), a.Generation, now)
+	setCondition(&s.Conditions, v1alpha1.ConditionActive, active(a, dgd), a.Generation, now)
 	return s
 }
 
 // active tells whether the adapter decides about its service, and if not, why.
-func active(a *v1alpha1.DynamoGraphDeploymentScalingAdapter, dgd *v1alpha1.DynamoGraphDeployment) verdict {
+func active(a *v1alpha1.DynamoGraphDeploymentScalingAdapter, dgd *v1alpha1.DynamoGraphDeployment) condition {
 	ref := a.Spec.DGDRef
 	if dgd == nil {
-		return verdict{false, v1alpha1.ReasonGraphNotFound, fmt.Sprintf("there is no graph %s", ref.Name)}
+		return condition{false, v1alpha1.ReasonGraphNotFound, fmt.Sprintf("there is no graph %s", ref.Name)}
 	}
 	service, found := dgd.Spec.Services[ref.ServiceName]
 	switch {
 	case !found:
-		return verdict{false, v1alpha1.ReasonServiceNotFound, fmt.Sprintf("graph %s has no service %s", ref.Name, ref.ServiceName)}
+		return condition{false, v1alpha1.ReasonServiceNotFound, fmt.Sprintf("graph %s has no service %s", ref.Name, ref.ServiceName)}
 	case service == nil || service.ScalingAdapter == nil || !service.ScalingAdapter.Enabled:
-		return verdict{false, v1alpha1.ReasonAdapterDisabled, fmt.Sprintf("service %s does not enable scalingAdapter", ref.ServiceName)}
+		return condition{false, v1alpha1.ReasonAdapterDisabled, fmt.Sprintf("service %s does not enable scalingAdapter", ref.ServiceName)}
 	case !metav1.IsControlledBy(a, dgd):
-		return verdict{false, v1alpha1.ReasonAdapterNotOwned, fmt.Sprintf("service %s is scaled by the adapter that the operator made for it", ref.ServiceName)}
+		return condition{false, v1alpha1.ReasonAdapterNotOwned, fmt.Sprintf("service %s is scaled by the adapter that the operator made for it", ref.ServiceName)}
 	default:
-		return verdict{true, v1alpha1.ReasonScalingActive, fmt.Sprintf("service %s is to have %d replicas", ref.ServiceName, a.Spec.Replicas)}
+		return condition{true, v1alpha1.ReasonScalingActive, fmt.Sprintf("service %s is to have %d replicas", ref.ServiceName, a.Spec.Replicas)}
 	}
 }

@@ -32,10 +32,10 @@ func Component(dcd *v1alpha1.DynamoComponentDeployment, p workload.Progress, err
 			s.Service.Message = v.message
 		}
 	}
-	set(&s.Conditions, v1alpha1.ConditionAvailable, v, dcd.Generation, now)
-	set(&s.Conditions, v1alpha1.ConditionValid, valid(err), dcd.Generation, now)
+	setCondition(&s.Conditions, v1alpha1.ConditionAvailable, v, dcd.Generation, now)
+	setCondition(&s.Conditions, v1alpha1.ConditionValid, valid(err), dcd.Generation, now)
 	if p.Stuck && err == nil {
-		set(&s.Conditions, v1alpha1.ConditionProgressing, stalled(p), dcd.Generation, now)
+		setCondition(&s.Conditions, v1alpha1.ConditionProgressing, stalled(p), dcd.Generation, now)
 	} else {
 		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionProgressing)
 	}
@@ -43,41 +43,41 @@ func Component(dcd *v1alpha1.DynamoComponentDeployment, p workload.Progress, err
 }
 
 // valid tells whether the spec obeys the rules, as far as this pass has looked.
-func valid(err error) verdict {
+func valid(err error) condition {
 	if f, known := fault.From(err); known && f.Reason == v1alpha1.ReasonValidationFailed {
-		return verdict{false, v1alpha1.ReasonValidationFailed, f.Message}
+		return condition{false, v1alpha1.ReasonValidationFailed, f.Message}
 	}
-	return verdict{true, v1alpha1.ReasonValidationPassed, ""}
+	return condition{true, v1alpha1.ReasonValidationPassed, ""}
 }
 
-func available(p workload.Progress) verdict {
+func available(p workload.Progress) condition {
 	reasons := map[workload.Kind][2]string{
 		workload.KindDeployment:      {v1alpha1.ReasonDeploymentNotReady, v1alpha1.ReasonDeploymentReady},
 		workload.KindLeaderWorkerSet: {v1alpha1.ReasonSomeLeaderWorkerSetsNotReady, v1alpha1.ReasonAllLeaderWorkerSetsReady},
 	}[p.Kind]
 	if p.Done {
-		return verdict{true, reasons[1], fmt.Sprintf("%s %s runs %d replicas of the current spec", p.Kind, p.Name, p.Replicas)}
+		return condition{true, reasons[1], fmt.Sprintf("%s %s runs %d replicas of the current spec", p.Kind, p.Name, p.Replicas)}
 	}
 	return lacking(p, reasons[0])
 }
 
 // lacking says why a workload is not done: the first cause that a person can act
 // on, or else how far it is and what it waits for, under the given reason.
-func lacking(p workload.Progress, reason string) verdict {
+func lacking(p workload.Progress, reason string) condition {
 	first, found := cause.First(p.Seen)
 	switch {
 	case found && first.Reason.Fault():
-		return verdict{false, string(first.Reason), first.Message + behind(p)}
+		return condition{false, string(first.Reason), first.Message + behind(p)}
 	case p.Stuck:
 		return stalled(p)
 	default:
-		return verdict{false, reason, missing(p)}
+		return condition{false, reason, missing(p)}
 	}
 }
 
 // stalled says that a workload makes no progress, and what it lacks.
-func stalled(p workload.Progress) verdict {
-	return verdict{false, v1alpha1.ReasonRolloutStuck, missing(p)}
+func stalled(p workload.Progress) condition {
+	return condition{false, v1alpha1.ReasonRolloutStuck, missing(p)}
 }
 
 // missing says how far a workload is, what that hangs on, and who waits for it.

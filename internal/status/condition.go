@@ -12,15 +12,15 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/sanitise"
 )
 
-// verdict is one condition before it meets the earlier ones.
-type verdict struct {
+// condition is one condition before it meets the earlier ones.
+type condition struct {
 	ok              bool
 	reason, message string
 }
 
-// set writes a verdict into conditions. The transition time moves only when
+// setCondition writes a verdict into conditions. The transition time moves only when
 // the verdict turns. A message may quote what a tenant wrote, so it is sanitised.
-func set(conditions *[]metav1.Condition, kind string, v verdict, generation int64, now metav1.Time) {
+func setCondition(conditions *[]metav1.Condition, kind string, v condition, generation int64, now metav1.Time) {
 	state := metav1.ConditionFalse
 	if v.ok {
 		state = metav1.ConditionTrue
@@ -33,9 +33,9 @@ func set(conditions *[]metav1.Condition, kind string, v verdict, generation int6
 
 // failure is the verdict on an error. A fault explains itself; anything else
 // is retried, and its text is the best that there is.
-func failure(err error) verdict {
+func failure(err error) condition {
 	if f, known := fault.From(err); known {
-		return verdict{reason: f.Reason, message: err.Error()}
+		return condition{reason: f.Reason, message: err.Error()}
 	}
-	return verdict{reason: v1alpha1.ReasonReconcileFailed, message: err.Error()}
+	return condition{reason: v1alpha1.ReasonReconcileFailed, message: err.Error()}
 }

@@ -21,7 +21,7 @@ import (
 func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by Orchestration, s snapshot.Snapshot, restart rollout.Step, err error, now metav1.Time) v1alpha1.DynamoGraphDeploymentStatus {
 	st := *dgd.Status.DeepCopy()
 	st.ObservedGeneration = dgd.Generation
-	v := verdict{true, v1alpha1.ReasonAllServicesReady, ""}
+	v := condition{true, v1alpha1.ReasonAllServicesReady, ""}
 	st.State = v1alpha1.GraphStateSuccessful
 	var waiting []lack
 	stuck := false
@@ -47,9 +47,9 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by Orchestration
 		v = failure(err)
 		st.State = failedState(err)
 	}
-	set(&st.Conditions, v1alpha1.ConditionReady, v, dgd.Generation, now)
+	setCondition(&st.Conditions, v1alpha1.ConditionReady, v, dgd.Generation, now)
 	if g != nil || err != nil {
-		set(&st.Conditions, v1alpha1.ConditionProgressing, stage(dgd, g, v, s, restart, stuck, err), dgd.Generation, now)
+		setCondition(&st.Conditions, v1alpha1.ConditionProgressing, stage(dgd, g, v, s, restart, stuck, err), dgd.Generation, now)
 	}
 	return st
 }

@@ -38,7 +38,7 @@ func (l lack) weight() int {
 // unready is the verdict on a graph whose services lack something: the first
 // cause that a person can act on and, by name, who else waits. While there is
 // none, what each service waits for.
-func unready(lacks []lack) verdict {
+func unready(lacks []lack) condition {
 	slices.SortStableFunc(lacks, func(a, b lack) int { return cmp.Compare(a.weight(), b.weight()) })
 	first := lacks[0]
 	if slices.Contains(justStarting, first.reason) {
@@ -46,7 +46,7 @@ func unready(lacks []lack) verdict {
 		for _, l := range lacks {
 			all = append(all, fmt.Sprintf("%s: %s", l.service, l.message))
 		}
-		return verdict{false, v1alpha1.ReasonServicesNotReady, strings.Join(all, "; ")}
+		return condition{false, v1alpha1.ReasonServicesNotReady, strings.Join(all, "; ")}
 	}
 	message := fmt.Sprintf("%s: %s", first.service, first.message)
 	var others []string
@@ -57,5 +57,5 @@ func unready(lacks []lack) verdict {
 		slices.Sort(others)
 		message += "; also not ready: " + strings.Join(others, ", ")
 	}
-	return verdict{false, first.reason, message}
+	return condition{false, first.reason, message}
 }

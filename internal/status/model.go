@@ -16,21 +16,21 @@ import (
 // systemPort is where engines are asked about adapters.
 const systemPort = "9090"
 
-// told is how many endpoints with a problem a condition names; the list of
+// maxModelProblems is how many endpoints with a problem a condition names; the list of
 // endpoints names them all.
-const told = 3
+const maxModelProblems = 3
 
 // Model computes the status of a DynamoModel. A spec that breaks a rule leaves
 // the rest as it was last seen.
 func Model(dm *v1alpha1.DynamoModel, w model.World, p model.Plan, err error, now metav1.Time) v1alpha1.DynamoModelStatus {
 	s := *dm.Status.DeepCopy()
 	s.ObservedGeneration = dm.Generation
-	report := func(kind string, v verdict) { set(&s.Conditions, kind, v, dm.Generation, now) }
+	report := func(kind string, v condition) { setCondition(&s.Conditions, kind, v, dm.Generation, now) }
 	if f, known := fault.From(err); known && f.Class == fault.Invalid {
 		report(v1alpha1.ConditionValid, failure(err))
 		return s
 	}
-	report(v1alpha1.ConditionValid, verdict{true, v1alpha1.ReasonValidationPassed, "the spec obeys every rule"})
+	report(v1alpha1.ConditionValid, condition{true, v1alpha1.ReasonValidationPassed, "the spec obeys every rule"})
 	lora := dm.Spec.ModelType == v1alpha1.ModelTypeLoRA
 	s.Endpoints, s.ReadyEndpoints, s.TotalEndpoints = nil, 0, int32(len(p.Places))
 	for _, place := range p.Places {
@@ -55,31 +55,31 @@ func Model(dm *v1alpha1.DynamoModel, w model.World, p model.Plan, err error, now
 	return s
 }
 
-func servicesFound(dm *v1alpha1.DynamoModel, w model.World) verdict {
+func servicesFound(dm *v1alpha1.DynamoModel, w model.World) condition {
 	if len(w.Services) == 0 {
-		return verdict{false, v1alpha1.ReasonNoServicesFound,
+		return condition{false, v1alpha1.ReasonNoServicesFound,
 			fmt.Sprintf("no Service of namespace %s serves %s: a graph's service does with modelRef.name", dm.Namespace, dm.Spec.BaseModelName)}
 	}
-	return verdict{true, v1alpha1.ReasonServicesFound, strings.Join(w.Services, ", ")}
+	return condition{true, v1alpha1.ReasonServicesFound, strings.Join(w.Services, ", ")}
 }
 
-func endpointsReady(dm *v1alpha1.DynamoModel, p model.Plan, s v1alpha1.DynamoModelStatus) verdict {
+func endpointsReady(dm *v1alpha1.DynamoModel, p model.Plan, s v1alpha1.DynamoModelStatus) condition {
 	switch {
 	case s.TotalEndpoints == 0:
-		return verdict{false, v1alpha1.ReasonNoEndpoints, fmt.Sprintf("no ready pod serves %s", dm.Spec.BaseModelName)}
+		return condition{false, v1alpha1.ReasonNoEndpoints, fmt.Sprintf("no ready pod serves %s", dm.Spec.BaseModelName)}
 	case dm.Spec.ModelType != v1alpha1.ModelTypeLoRA:
-		return verdict{true, v1alpha1.ReasonEndpointsDiscovered, fmt.Sprintf("%s served by %d endpoints", dm.Spec.BaseModelName, s.TotalEndpoints)}
+		return condition{true, v1alpha1.ReasonEndpointsDiscovered, fmt.Sprintf("%s served by %d endpoints", dm.Spec.BaseModelName, s.TotalEndpoints)}
 	}
 	loaded := fmt.Sprintf("%s loaded on %d of %d endpoints", dm.Spec.ModelName, s.ReadyEndpoints, s.TotalEndpoints)
-	return verdict{
+	return condition{
 		s.ReadyEndpoints == s.TotalEndpoints,
 		map[bool]string{true: v1alpha1.ReasonAllEndpointsReady, false: v1alpha1.ReasonEndpointsNotReady}[s.ReadyEndpoints == s.TotalEndpoints],
 		loaded + problems(p.Places),
 	}
 }
 
-func unloading(p model.Plan) verdict {
-	return verdict{false, v1alpha1.ReasonUnloading, fmt.Sprintf("%d endpoints have yet to unload", len(p.Pending)) + problems(p.Pending)}
+func unloading(p model.Plan) condition {
+	return condition{false, v1alpha1.ReasonUnloading, fmt.Sprintf("%d endpoints have yet to unload", len(p.Pending)) + problems(p.Pending)}
 }
 
 // problems names the first of the endpoints that have one.
@@ -91,12 +91,12 @@ func problems(places []model.Place) string {
 			continue
 		}
 		count++
-		if count <= told {
+		if count <= maxModelProblems {
 			fmt.Fprintf(&text, "; %s: %s", place.Endpoint.Pod, place.Problem)
 		}
 	}
-	if count > told {
-		fmt.Fprintf(&text, "; and %d more", count-told)
+	if count > maxModelProblems {
+		fmt.Fprintf(&text, "; and %d more", count-maxModelProblems)
 	}
 	return text.String()
 }

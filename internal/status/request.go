@@ -34,7 +34,7 @@ func Request(r *v1alpha1.DynamoGraphDeploymentRequest, step request.Step, now me
 		s.Deployment = step.Deployment.DeepCopy()
 	}
 	for _, f := range step.Findings {
-		set(&s.Conditions, f.Type, verdict{f.OK, f.Reason, f.Message}, s.ObservedGeneration, now)
+		setCondition(&s.Conditions, f.Type, condition{f.OK, f.Reason, f.Message}, s.ObservedGeneration, now)
 	}
 	return s
 }

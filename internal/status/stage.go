@@ -17,40 +17,40 @@ import (
 // stage tells how a graph gets on, which its Ready condition alone does not: a
 // graph that is not ready may come up for the first time, be repaired, wait for
 // somebody, or have failed. It is false only where a person is needed.
-func stage(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, ready verdict, s snapshot.Snapshot, restart rollout.Step, stuck bool, err error) verdict {
+func stage(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, ready condition, s snapshot.Snapshot, restart rollout.Step, stuck bool, err error) condition {
 	ran := wasComplete(dgd)
 	switch {
 	case err != nil:
 		return halted(err)
 	case restart.Record != nil && restart.Record.Phase == rollout.Failed && !ready.ok:
-		return verdict{false, v1alpha1.StageFailed, fmt.Sprintf("restart %s: %s", restart.Record.ID, restart.Record.Message)}
+		return condition{false, v1alpha1.StageFailed, fmt.Sprintf("restart %s: %s", restart.Record.ID, restart.Record.Message)}
 	case restart.Record != nil && (restart.Record.Phase == rollout.Pending || restart.Record.Phase == rollout.Restarting):
-		return verdict{true, v1alpha1.StageRestarting, restarting(g, restart)}
+		return condition{true, v1alpha1.StageRestarting, restarting(g, restart)}
 	case ready.ok && ran != "" && ran != v1alpha1.StageComplete:
-		return verdict{true, v1alpha1.StageRepaired, fmt.Sprintf("generation %d runs in full again", dgd.Generation)}
+		return condition{true, v1alpha1.StageRepaired, fmt.Sprintf("generation %d runs in full again", dgd.Generation)}
 	case ready.ok:
-		return verdict{true, v1alpha1.StageComplete, fmt.Sprintf("generation %d runs in full", dgd.Generation)}
+		return condition{true, v1alpha1.StageComplete, fmt.Sprintf("generation %d runs in full", dgd.Generation)}
 	case stuck:
-		return verdict{false, v1alpha1.StageFailed, "no progress for as long as a workload is given: " + ready.message}
+		return condition{false, v1alpha1.StageFailed, "no progress for as long as a workload is given: " + ready.message}
 	case len(s.Owned) == 0:
-		return verdict{true, v1alpha1.StageInitializing, "its objects are being made"}
+		return condition{true, v1alpha1.StageInitializing, "its objects are being made"}
 	case ran != "":
-		return verdict{true, v1alpha1.StageRepairing, fmt.Sprintf("generation %d ran in full and is being repaired", dgd.Generation)}
+		return condition{true, v1alpha1.StageRepairing, fmt.Sprintf("generation %d ran in full and is being repaired", dgd.Generation)}
 	default:
-		return verdict{true, v1alpha1.StageDeploying, fmt.Sprintf("generation %d is being rolled out", dgd.Generation)}
+		return condition{true, v1alpha1.StageDeploying, fmt.Sprintf("generation %d is being rolled out", dgd.Generation)}
 	}
 }
 
 // halted is the stage of a graph that an error keeps from going on.
-func halted(err error) verdict {
+func halted(err error) condition {
 	f, known := fault.From(err)
 	switch {
 	case known && (f.Class == fault.Waiting || f.Class == fault.Unsupported):
-		return verdict{true, v1alpha1.StageWaiting, f.Message}
+		return condition{true, v1alpha1.StageWaiting, f.Message}
 	case fault.Retry(err):
-		return verdict{true, v1alpha1.StageRetrying, "tried again with growing pauses"}
+		return condition{true, v1alpha1.StageRetrying, "tried again with growing pauses"}
 	default:
-		return verdict{false, v1alpha1.StageFailed, failure(err).message}
+		return condition{false, v1alpha1.StageFailed, failure(err).message}
 	}
 }
 

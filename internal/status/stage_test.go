@@ -23,7 +23,7 @@ func TestStages(t *testing.T) {
 	up := []graph.Object{component1(1, 1, metav1.ConditionTrue, "")}
 	down := []graph.Object{component1(1, 1, metav1.ConditionFalse, "0 of 1 replicas available")}
 	stuck := component1(1, 1, metav1.ConditionFalse, "0 of 1 replicas available")
-	set(&stuck.Status.Conditions, v1alpha1.ConditionProgressing, verdict{false, v1alpha1.ReasonRolloutStuck, ""}, 1, now)
+	setCondition(&stuck.Status.Conditions, v1alpha1.ConditionProgressing, condition{false, v1alpha1.ReasonRolloutStuck, ""}, 1, now)
 	for rule, c := range map[string]struct {
 		owned   []graph.Object
 		before  string // the stage it was last seen in
@@ -54,7 +54,7 @@ func TestStages(t *testing.T) {
 		t.Run(rule, func(t *testing.T) {
 			dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Name: "chat", Generation: 7}}
 			if c.before != "" {
-				set(&dgd.Status.Conditions, v1alpha1.ConditionProgressing, verdict{true, c.before, ""}, 7-c.ago, now)
+				setCondition(&dgd.Status.Conditions, v1alpha1.ConditionProgressing, condition{true, c.before, ""}, 7-c.ago, now)
 			}
 			step := rollout.Step{Record: c.restart, Marks: map[string]string{"decode": "1"}}
 			s := Graph(dgd, g, Orchestration{Provider: workload.ProviderComponent}, snapshot.Snapshot{Owned: c.owned}, step, c.err, now)

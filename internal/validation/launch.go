@@ -56,7 +56,7 @@ func commandOf(c graph.Component) (command, args []string) {
 }
 
 // launch asks the engine for its leader's launch; addresses do not matter.
-func launch(c graph.Component) (backend.Launch, error) {
+func launch(c graph.Component) (backend.Container, error) {
 	group := backend.Group{Nodes: int(c.Nodes), Addresses: backend.Addresses{
 		WorkerShell: func(int) string { return "" },
 		RankTimes:   func(int) string { return "" },
@@ -65,5 +65,5 @@ func launch(c graph.Component) (backend.Launch, error) {
 		group.Position = backend.Leader
 	}
 	command, args := commandOf(c)
-	return backend.Of(c.Engine, backend.Spec{Command: command, Args: args, GPUs: c.Resources.GPUs, Group: group})
+	return backend.Launch(c.Engine, backend.Spec{Command: command, Args: args, GPUs: c.Resources.GPUs, Group: group})
 }

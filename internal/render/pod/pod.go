@@ -39,7 +39,7 @@ type Platform struct {
 // nodes.
 func Template(c graph.Component, at backend.Group, p Platform) (corev1.PodTemplateSpec, error) {
 	main := mainContainer(c, p)
-	launch, err := backend.Of(c.Engine, backend.Spec{
+	launch, err := backend.Launch(c.Engine, backend.Spec{
 		Command: main.Command, Args: main.Args, EnvNames: envNames(main.Env),
 		GPUs: c.Resources.GPUs, CacheDir: cacheDir(c), Group: at, SSHSecret: p.SSHSecret,
 	})
@@ -58,7 +58,7 @@ func Template(c graph.Component, at backend.Group, p Platform) (corev1.PodTempla
 }
 
 // launched is the main container as its engine wants it started.
-func launched(main corev1.Container, l backend.Launch) corev1.Container {
+func launched(main corev1.Container, l backend.Container) corev1.Container {
 	main.Command, main.Args = l.Command, l.Args
 	for _, v := range l.Env {
 		if !slices.Contains(envNames(main.Env), v.Name) {

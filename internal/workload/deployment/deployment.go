@@ -60,18 +60,18 @@ func deployment(c graph.Component, template corev1.PodTemplateSpec, deadline tim
 	}
 }
 
-// theirs is the API server's own deadline for progress.
-const theirs = 10 * time.Minute
+// defaultProgressDeadline is the API server's own deadline for progress.
+const defaultProgressDeadline = 10 * time.Minute
 
 // seconds says a deadline only where it is not the server's own, so that objects
 // stay as they are for those who do not ask for another. It is longer than a pod
 // has to stay ready, or no rollout could keep it.
 func seconds(deadline, least time.Duration) *int32 {
-	deadline = cmp.Or(deadline, theirs)
+	deadline = cmp.Or(deadline, defaultProgressDeadline)
 	if deadline <= least {
 		deadline += least
 	}
-	if deadline == theirs {
+	if deadline == defaultProgressDeadline {
 		return nil
 	}
 	return new(int32(deadline / time.Second))
