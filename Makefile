@@ -15,7 +15,7 @@ DATE     ?= $(shell git log -1 --format=%cs 2>/dev/null || echo unknown)
 # Where the images are, as host/path; empty if nodes have them by another way. With
 # VERSION it makes every name of an image, in programs, archives and registries.
 REGISTRY ?=
-LDFLAGS  := -s -w -X $(MODULE)/internal/version.version=$(VERSION) -X $(MODULE)/internal/version.registry=$(REGISTRY) -X $(MODULE)/internal/version.commit=$(COMMIT) -X $(MODULE)/internal/version.date=$(DATE)
+LDFLAGS  := -s -w -X $(MODULE)/internal/core/version.version=$(VERSION) -X $(MODULE)/internal/core/version.registry=$(REGISTRY) -X $(MODULE)/internal/core/version.commit=$(COMMIT) -X $(MODULE)/internal/core/version.date=$(DATE)
 
 # The control plane's version is written down once, in its go.mod.
 KUBERNETES    := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' localcluster/go.mod)
@@ -145,10 +145,10 @@ FUZZTIME ?= 60s
 
 .PHONY: fuzz
 fuzz: ## Fuzz argument parsing, overlays, graphs and admission (FUZZTIME=60s each)
-	go test -run '^$$' -fuzz FuzzShell -fuzztime $(FUZZTIME) ./internal/commandline
-	go test -run '^$$' -fuzz FuzzOverlay -fuzztime $(FUZZTIME) ./internal/render/pod
-	go test -run '^$$' -fuzz FuzzGraph -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/render
-	go test -run '^$$' -fuzz FuzzDefault -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/definition
+	go test -run '^$$' -fuzz FuzzShell -fuzztime $(FUZZTIME) ./internal/core/commandline
+	go test -run '^$$' -fuzz FuzzOverlay -fuzztime $(FUZZTIME) ./internal/core/render/pod
+	go test -run '^$$' -fuzz FuzzGraph -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/core/render
+	go test -run '^$$' -fuzz FuzzDefault -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/core/crdschema
 	@for path in GraphDeployment ComponentDeployment Model Request ScalingAdapter Body; do \
 	  go test -run '^$$' -fuzz "Fuzz$$path\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/admission; done
 
@@ -160,7 +160,7 @@ MEASUREMENTS ?= ../shared/data/measured-latency.csv
 
 .PHONY: perf-model
 perf-model: ## Fit the performance model on MEASUREMENTS (a table of runs) and report its error
-	go run ./hack/perfmodel -measurements $(MEASUREMENTS) -write internal/perfmodel/data/constants.yaml
+	go run ./hack/perfmodel -measurements $(MEASUREMENTS) -write internal/core/perfmodel/data/constants.yaml
 
 .PHONY: closed-loop
 closed-loop: ## Measure the mock engine under load and hold it against the performance model
@@ -172,7 +172,7 @@ WHOLE ?= 20
 .PHONY: bench
 bench: build addons ## Benchmarks against a bare client (GRAPHS=100,1000,5000); writes docs/benchmarks.md
 	go run ./benchmarks -bin bin -graphs $(GRAPHS) -whole $(WHOLE) -write docs -check benchmarks/range.json
-	go test -run '^$$' -bench . ./internal/render ./internal/profile/search
+	go test -run '^$$' -bench . ./internal/core/render ./internal/profile/search
 	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster go test -count=1 -run '^$$' -bench . -benchtime 1x ./test/...
 
 FAIRNESS_GRAPHS ?= 7

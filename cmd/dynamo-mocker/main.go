@@ -16,9 +16,9 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/launch"
-	"github.com/dynamo-operator/dynamo-operator/internal/version"
 )
 
 func main() {

@@ -23,9 +23,9 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/app"
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
 	"github.com/dynamo-operator/dynamo-operator/internal/installation"
 	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
-	"github.com/dynamo-operator/dynamo-operator/internal/version"
 )
 
 // gcPercent is how much of it may gather before it is collected, in percent of what

@@ -17,8 +17,8 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/why"
-	"github.com/dynamo-operator/dynamo-operator/internal/sanitise"
-	"github.com/dynamo-operator/dynamo-operator/internal/version"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
 )
 
 func main() {

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/launch"
-	"github.com/dynamo-operator/dynamo-operator/internal/version"
 )
 
 // platform is an operating system and an architecture.

@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/launch"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/setting"
-	"github.com/dynamo-operator/dynamo-operator/internal/version"
 )
 
 // tree is an image's file system as a container runtime sees it.

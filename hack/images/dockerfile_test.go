@@ -221,7 +221,7 @@ func TestEveryProgramTellsItsVersion(t *testing.T) {
 	t.Parallel()
 	for _, program := range append([]string{"kubectl-dynamo"}, shipped...) {
 		if !strings.Contains(content(t, "cmd/"+program+"/main.go"), "version.String()") {
-			t.Errorf("%s does not print internal/version", program)
+			t.Errorf("%s does not print internal/core/version", program)
 		}
 	}
 }

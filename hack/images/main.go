@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/version"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
 )
 
 // plan is what is asked for on the command line.

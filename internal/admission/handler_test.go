@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/definition"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/crdschema"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/casebook"
-	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 )
 
 var mux = (&Server{Scope: validation.Scope{ClusterWide: true}, Operator: "system:serviceaccount:dynamo-system:operator"}).Mux()
@@ -68,7 +68,7 @@ func TestCasebook(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			schema, _, err := definition.Of(object.GetKind())
+			schema, _, err := crdschema.Of(object.GetKind())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller/account"
-	"github.com/dynamo-operator/dynamo-operator/internal/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
 )
 
 // addAccounts removes the accounts that graphs share when the last one goes. A

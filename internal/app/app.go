@@ -16,11 +16,11 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/certificate"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
 	"github.com/dynamo-operator/dynamo-operator/internal/metric"
 	"github.com/dynamo-operator/dynamo-operator/internal/queue"
 	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/tracing"
-	"github.com/dynamo-operator/dynamo-operator/internal/version"
 )
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create,namespace=dynamo-system,roleName=dynamo-operator-leader-election

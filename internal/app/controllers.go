@@ -11,11 +11,11 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/event"
 	"github.com/dynamo-operator/dynamo-operator/internal/metric"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/queue"
-	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/tracing"
 )
 

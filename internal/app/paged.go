@@ -11,7 +11,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
-	"github.com/dynamo-operator/dynamo-operator/internal/guard"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 

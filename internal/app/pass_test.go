@@ -12,7 +12,7 @@ import (
 	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/workload"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
 func conditions(kind string, status metav1.ConditionStatus, since time.Time) []metav1.Condition {

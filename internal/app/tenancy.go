@@ -34,10 +34,10 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/guard"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
 	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/tenancy"
-	"github.com/dynamo-operator/dynamo-operator/internal/version"
 )
 
 // scope is what the operator may write to, and when: as the leader of its replicas,

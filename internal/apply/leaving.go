@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/fault"
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
 // ownerPresent asks the server, once a pass and before anything is made, whether the

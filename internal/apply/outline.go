@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/guard"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
 )
 
 // mostOwners and longestOwner bound which owners of an object are held. Ours come

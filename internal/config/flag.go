@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
 // Flags are the operator's command line: the file, and single values that win

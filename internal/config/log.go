@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/sanitise"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
 )
 
 // Log is how the operator speaks.

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/core/loraplan"
 	"github.com/dynamo-operator/dynamo-operator/internal/lora"
-	"github.com/dynamo-operator/dynamo-operator/internal/model"
 )
 
 // LoRA tunes the calls that load adapters into engines.
@@ -63,6 +63,6 @@ func (l LoRA) Limits() lora.Limits {
 }
 
 // Backoff is how long an engine that failed is left alone.
-func (l LoRA) Backoff() model.Backoff {
-	return model.Backoff{First: l.RetryMin.Duration, Most: l.RetryMax.Duration}
+func (l LoRA) Backoff() loraplan.Backoff {
+	return loraplan.Backoff{First: l.RetryMin.Duration, Most: l.RetryMax.Duration}
 }

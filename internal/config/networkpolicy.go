@@ -1,6 +1,6 @@
 package config
 
-import "github.com/dynamo-operator/dynamo-operator/internal/render"
+import "github.com/dynamo-operator/dynamo-operator/internal/core/render"
 
 // NetworkPolicy closes the pods of graphs to others. It is off by default: who
 // may reach what is a cluster's own affair.

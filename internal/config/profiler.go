@@ -6,10 +6,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/render"
-	"github.com/dynamo-operator/dynamo-operator/internal/render/pod"
-	"github.com/dynamo-operator/dynamo-operator/internal/request"
-	"github.com/dynamo-operator/dynamo-operator/internal/version"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/render/pod"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/requestplan"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
 )
 
 // Profiler is how requests for graphs are answered.
@@ -40,8 +40,8 @@ func (p Profiler) validate(at *field.Path) field.ErrorList {
 }
 
 // Requests is what the configuration says about requests.
-func (c Config) Requests() request.Policy {
-	return request.Policy{
+func (c Config) Requests() requestplan.Policy {
+	return requestplan.Policy{
 		Image: c.Profiler.Image, Deadline: c.Profiler.Deadline.Duration,
 		Scope: c.Rules(), Accounts: []string{pod.PlannerAccount, pod.PickerAccount},
 	}

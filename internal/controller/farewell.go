@@ -13,9 +13,9 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
-	"github.com/dynamo-operator/dynamo-operator/internal/fault"
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
-	guards "github.com/dynamo-operator/dynamo-operator/internal/guard"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	guards "github.com/dynamo-operator/dynamo-operator/internal/core/guard"
 )
 
 const (

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/metric"
 	"github.com/dynamo-operator/dynamo-operator/internal/queue"
 	"github.com/dynamo-operator/dynamo-operator/internal/tracing"

@@ -16,9 +16,9 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	guards "github.com/dynamo-operator/dynamo-operator/internal/core/guard"
 	"github.com/dynamo-operator/dynamo-operator/internal/etcd"
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
-	guards "github.com/dynamo-operator/dynamo-operator/internal/guard"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/etcdserver"

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 )
 
 // PatchStatus ends a pass: it writes the object's status if that changed, by one

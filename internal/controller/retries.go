@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/sanitise"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
 )
 
 // Retries bounds the failures in a row of one object. After the last the object

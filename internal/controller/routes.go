@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/validation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 )
 
 // Routes judges what users want to be reached by, before the operator makes it with

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/fault"
-	"github.com/dynamo-operator/dynamo-operator/internal/validation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 )
 
 func TestRoutesAreMadeForThoseWhoAreAuthorizedOrListed(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/guard"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
 )
 
 // patience is how long one server is given to answer.

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/sanitise"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
 )
 
 // Sanitised is a recorder for notes that may quote what a tenant wrote: they are

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/version"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
 )
 
 // Images are those of an installation. What is empty is the image of this build,

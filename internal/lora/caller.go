@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/guard"
-	"github.com/dynamo-operator/dynamo-operator/internal/model"
-	"github.com/dynamo-operator/dynamo-operator/internal/roundrobin"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/loraplan"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/roundrobin"
 )
 
 // The guards that keep one namespace's engines from holding up another's.
@@ -44,12 +44,12 @@ type Limits struct {
 type Request struct {
 	// Namespace is the model's, and the engine's.
 	Namespace string
-	Call      model.Call
+	Call      loraplan.Call
 	// Wanted is asked right before the engine is called: the call may have been
 	// queued for a while. Nil means yes.
 	Wanted func(context.Context) bool
 	// Done is given what came of the call, unless the process ends first.
-	Done func(model.Outcome)
+	Done func(loraplan.Outcome)
 }
 
 // Caller makes calls in two lanes:
@@ -199,7 +199,7 @@ func (l *lane) leave(namespace string) {
 // run makes a call that has a place in a lane.
 func (c *Caller) run(e *engine, r Request, in *lane) {
 	if r.Wanted != nil && !IntentBeforeDial.Off() && !r.Wanted(c.ctx) {
-		c.finish(e, r, in, model.Outcome{Skipped: true})
+		c.finish(e, r, in, loraplan.Outcome{Skipped: true})
 		return
 	}
 	attempt := c.begin(r.Call)
@@ -250,7 +250,7 @@ func (c *Caller) putBack(e *engine, r Request) {
 }
 
 // finish leaves the lane to the next and hands over what came of a call.
-func (c *Caller) finish(e *engine, r Request, in *lane, outcome model.Outcome) {
+func (c *Caller) finish(e *engine, r Request, in *lane, outcome loraplan.Outcome) {
 	c.mu.Lock()
 	in.leave(e.key.namespace)
 	e.calling--
@@ -264,27 +264,27 @@ func (c *Caller) finish(e *engine, r Request, in *lane, outcome model.Outcome) {
 
 // attempt is one request under way.
 type attempt struct {
-	outcome chan model.Outcome
+	outcome chan loraplan.Outcome
 	cancel  context.CancelFunc
 }
 
-func (c *Caller) begin(call model.Call) attempt {
+func (c *Caller) begin(call loraplan.Call) attempt {
 	ctx, cancel := context.WithTimeout(c.ctx, c.limits.Timeout)
-	a := attempt{outcome: make(chan model.Outcome, 1), cancel: cancel}
+	a := attempt{outcome: make(chan loraplan.Outcome, 1), cancel: cancel}
 	go func() {
 		loaded, err := c.do(ctx, call)
-		a.outcome <- model.Outcome{Loaded: loaded, Problem: c.problem(call.Task, err)}
+		a.outcome <- loraplan.Outcome{Loaded: loaded, Problem: c.problem(call.Task, err)}
 	}()
 	return a
 }
 
-func (c *Caller) do(ctx context.Context, call model.Call) ([]string, error) {
+func (c *Caller) do(ctx context.Context, call loraplan.Call) ([]string, error) {
 	switch engine := call.Endpoint.Address; call.Task.Verb {
-	case model.List:
+	case loraplan.List:
 		return c.client.List(ctx, engine)
-	case model.Load:
+	case loraplan.Load:
 		return nil, c.client.Load(ctx, engine, call.Task.Adapter)
-	case model.Unload:
+	case loraplan.Unload:
 		return nil, c.client.Unload(ctx, engine, call.Task.Adapter.Name)
 	default:
 		return nil, fmt.Errorf("no such call: %s", call.Task.Verb)
@@ -293,7 +293,7 @@ func (c *Caller) do(ctx context.Context, call model.Call) ([]string, error) {
 
 // problem words a failure without what differs from one time to the next, such
 // as the ports of a connection.
-func (c *Caller) problem(task model.Task, err error) string {
+func (c *Caller) problem(task loraplan.Task, err error) string {
 	var timeout net.Error
 	why := ""
 	switch {
@@ -312,7 +312,7 @@ func (c *Caller) problem(task model.Task, err error) string {
 			why = err.Error()
 		}
 	}
-	if task.Verb == model.List {
+	if task.Verb == loraplan.List {
 		return plain("list adapters: " + why)
 	}
 	return plain(fmt.Sprintf("%s %s: %s", task.Verb, task.Adapter.Name, why))

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/model"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/loraplan"
 )
 
 // engines answer at once, or hang until they are let go.
@@ -60,24 +60,24 @@ func (e *engines) callsTo(address string) int {
 	return e.calls[address]
 }
 
-func load(address string, patient bool) model.Call {
-	return model.Call{
-		Endpoint: model.Endpoint{Address: netip.MustParseAddr(address)},
-		Task:     model.Task{Verb: model.Load, Adapter: model.Adapter{Name: "a", URI: "s3://b/a"}}, Patient: patient,
+func load(address string, patient bool) loraplan.Call {
+	return loraplan.Call{
+		Endpoint: loraplan.Endpoint{Address: netip.MustParseAddr(address)},
+		Task:     loraplan.Task{Verb: loraplan.Load, Adapter: loraplan.Adapter{Name: "a", URI: "s3://b/a"}}, Patient: patient,
 	}
 }
 
 // start makes a call that is wanted whenever its turn comes.
-func start(c *Caller, namespace string, call model.Call, done func(model.Outcome)) {
+func start(c *Caller, namespace string, call loraplan.Call, done func(loraplan.Outcome)) {
 	c.Start(Request{Namespace: namespace, Call: call, Done: done})
 }
 
 // deadline is far longer than anything here takes.
 const deadline = 2 * time.Minute
 
-func await(t *testing.T, what string, outcomes <-chan model.Outcome, n int) []model.Outcome {
+func await(t *testing.T, what string, outcomes <-chan loraplan.Outcome, n int) []loraplan.Outcome {
 	t.Helper()
-	var all []model.Outcome
+	var all []loraplan.Outcome
 	for len(all) < n {
 		select {
 		case o := <-outcomes:
@@ -94,12 +94,12 @@ func await(t *testing.T, what string, outcomes <-chan model.Outcome, n int) []mo
 func TestEnginesThatHangHoldUpNobody(t *testing.T) {
 	e := newEngines()
 	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 2, Slow: 30, Patience: 20 * time.Millisecond, Timeout: deadline})
-	healthy, hanging := make(chan model.Outcome, 20), make(chan model.Outcome, 8)
+	healthy, hanging := make(chan loraplan.Outcome, 20), make(chan loraplan.Outcome, 8)
 	for i := range 8 {
-		start(caller, "n", load(fmt.Sprintf("10.66.0.%d", i), false), func(o model.Outcome) { hanging <- o })
+		start(caller, "n", load(fmt.Sprintf("10.66.0.%d", i), false), func(o loraplan.Outcome) { hanging <- o })
 	}
 	for i := range 20 {
-		start(caller, "n", load(fmt.Sprintf("10.1.0.%d", i), false), func(o model.Outcome) { healthy <- o })
+		start(caller, "n", load(fmt.Sprintf("10.1.0.%d", i), false), func(o loraplan.Outcome) { healthy <- o })
 	}
 	for _, o := range await(t, "healthy engines", healthy, 20) {
 		if o.Problem != "" {
@@ -127,9 +127,9 @@ func TestEnginesThatHangHoldUpNobody(t *testing.T) {
 func TestTheQuickLaneIsLeftEvenIfTheSlowOneIsFull(t *testing.T) {
 	e := newEngines()
 	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 1, Slow: 1, Patience: 20 * time.Millisecond, Timeout: deadline})
-	hanging := make(chan model.Outcome, 3)
+	hanging := make(chan loraplan.Outcome, 3)
 	for i := range 3 {
-		start(caller, "n", load(fmt.Sprintf("10.66.0.%d", i), false), func(o model.Outcome) { hanging <- o })
+		start(caller, "n", load(fmt.Sprintf("10.66.0.%d", i), false), func(o loraplan.Outcome) { hanging <- o })
 	}
 	for i := range 3 {
 		for e.callsTo(fmt.Sprintf("10.66.0.%d", i)) == 0 {
@@ -151,12 +151,12 @@ func TestAPatientCallTakesNoPlaceAmongQuickOnes(t *testing.T) {
 	e := newEngines()
 	// A quick call would hold the only place for as long as the test may take.
 	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 1, Slow: 1, Patience: deadline, Timeout: deadline})
-	done := make(chan model.Outcome, 2)
-	start(caller, "n", load("10.66.0.1", true), func(o model.Outcome) { done <- o })
+	done := make(chan loraplan.Outcome, 2)
+	start(caller, "n", load("10.66.0.1", true), func(o loraplan.Outcome) { done <- o })
 	for e.callsTo("10.66.0.1") == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	start(caller, "n", load("10.1.0.1", false), func(o model.Outcome) { done <- o })
+	start(caller, "n", load("10.1.0.1", false), func(o loraplan.Outcome) { done <- o })
 	await(t, "the quick call", done, 1)
 	if e.callsTo("10.1.0.1") != 1 {
 		t.Error("the patient call came back first")
@@ -171,14 +171,14 @@ func TestAProblemIsToldInTheSameWordsEachTime(t *testing.T) {
 		<-r.Context().Done()
 	}
 	caller := NewCaller(t.Context(), through(t, hang), Limits{Quick: 1, Slow: 1, Patience: time.Millisecond, Timeout: 2 * time.Second})
-	done := make(chan model.Outcome, 1)
-	start(caller, "n", load("10.1.0.1", false), func(o model.Outcome) { done <- o })
+	done := make(chan loraplan.Outcome, 1)
+	start(caller, "n", load("10.1.0.1", false), func(o loraplan.Outcome) { done <- o })
 	if o := await(t, "the call", done, 1)[0]; o.Problem != "load a: no answer within 2s" || !o.Slow {
 		t.Errorf("outcome %+v", o)
 	}
 	abort := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 	caller = NewCaller(t.Context(), through(t, abort), Limits{Quick: 1, Slow: 1, Patience: deadline, Timeout: deadline})
-	start(caller, "n", load("10.1.0.1", false), func(o model.Outcome) { done <- o })
+	start(caller, "n", load("10.1.0.1", false), func(o loraplan.Outcome) { done <- o })
 	if o := await(t, "the call", done, 1)[0]; o.Problem != "load a: the connection broke" {
 		t.Errorf("outcome %+v", o)
 	}
@@ -188,7 +188,7 @@ func TestNothingComesBackAfterTheEnd(t *testing.T) {
 	e := newEngines()
 	ctx, cancel := context.WithCancel(t.Context())
 	caller := NewCaller(ctx, through(t, e.serve), Limits{Quick: 1, Slow: 1, Patience: deadline, Timeout: deadline})
-	start(caller, "n", load("10.66.0.1", false), func(o model.Outcome) { t.Errorf("outcome %+v", o) })
+	start(caller, "n", load("10.66.0.1", false), func(o loraplan.Outcome) { t.Errorf("outcome %+v", o) })
 	for e.callsTo("10.66.0.1") == 0 {
 		time.Sleep(time.Millisecond)
 	}
@@ -210,12 +210,12 @@ func TestAnEngineIsCalledForOneModelAtATime(t *testing.T) {
 	e := newEngines()
 	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 2, Slow: 4, Patience: time.Millisecond, Timeout: deadline})
 	const models = 200
-	hanging, healthy := make(chan model.Outcome, models), make(chan model.Outcome, 20)
+	hanging, healthy := make(chan loraplan.Outcome, models), make(chan loraplan.Outcome, 20)
 	for range models {
-		start(caller, "n", load("10.66.0.1", false), func(o model.Outcome) { hanging <- o })
+		start(caller, "n", load("10.66.0.1", false), func(o loraplan.Outcome) { hanging <- o })
 	}
 	for range 20 {
-		start(caller, "n", load("10.1.0.1", false), func(o model.Outcome) { healthy <- o })
+		start(caller, "n", load("10.1.0.1", false), func(o loraplan.Outcome) { healthy <- o })
 	}
 	await(t, "a healthy engine of the same namespace", healthy, 20)
 	if n := e.callsTo("10.66.0.1"); n > 2 { // once in the quick lane, and again in the slow one if that was full
@@ -238,15 +238,15 @@ func TestAnEngineIsCalledForOneModelAtATime(t *testing.T) {
 func TestNamespacesShareTheSlowLane(t *testing.T) {
 	e := newEngines()
 	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 4, Slow: 10, Patience: time.Millisecond, Timeout: deadline})
-	hanging, others := make(chan model.Outcome, 50), make(chan model.Outcome, 10)
+	hanging, others := make(chan loraplan.Outcome, 50), make(chan loraplan.Outcome, 10)
 	for i := range 50 {
-		start(caller, "attacker", load(fmt.Sprintf("10.66.0.%d", i), true), func(o model.Outcome) { hanging <- o })
+		start(caller, "attacker", load(fmt.Sprintf("10.66.0.%d", i), true), func(o loraplan.Outcome) { hanging <- o })
 	}
 	for _, slow := caller.inUse(); slow < 5; _, slow = caller.inUse() {
 		time.Sleep(time.Millisecond)
 	}
 	for i := range 10 {
-		start(caller, fmt.Sprintf("tenant-%d", i%2), load(fmt.Sprintf("10.1.0.%d", i), true), func(o model.Outcome) { others <- o })
+		start(caller, fmt.Sprintf("tenant-%d", i%2), load(fmt.Sprintf("10.1.0.%d", i), true), func(o loraplan.Outcome) { others <- o })
 	}
 	await(t, "slow calls of other namespaces", others, 10)
 	if _, slow := caller.inUse(); slow != 5 || len(hanging) > 0 {
@@ -259,16 +259,16 @@ func TestNamespacesShareTheSlowLane(t *testing.T) {
 func TestACallThatNobodyWantsAnyMoreIsNotMade(t *testing.T) {
 	e := newEngines()
 	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 1, Slow: 1, Patience: deadline, Timeout: deadline})
-	first, second, third := make(chan model.Outcome, 1), make(chan model.Outcome, 1), make(chan model.Outcome, 1)
-	start(caller, "n", load("10.66.0.1", false), func(o model.Outcome) { first <- o })
+	first, second, third := make(chan loraplan.Outcome, 1), make(chan loraplan.Outcome, 1), make(chan loraplan.Outcome, 1)
+	start(caller, "n", load("10.66.0.1", false), func(o loraplan.Outcome) { first <- o })
 	for e.callsTo("10.66.0.1") == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	wanted := true
-	caller.Start(Request{Namespace: "n", Call: load("10.66.0.1", false), Wanted: func(context.Context) bool { return wanted }, Done: func(o model.Outcome) { second <- o }})
+	caller.Start(Request{Namespace: "n", Call: load("10.66.0.1", false), Wanted: func(context.Context) bool { return wanted }, Done: func(o loraplan.Outcome) { second <- o }})
 	unload := load("10.66.0.1", false)
-	unload.Task.Verb = model.Unload
-	start(caller, "n", unload, func(o model.Outcome) { third <- o })
+	unload.Task.Verb = loraplan.Unload
+	start(caller, "n", unload, func(o loraplan.Outcome) { third <- o })
 	wanted = false // its model was deleted while the engine was busy
 	close(e.release)
 	await(t, "the call under way", first, 1)

@@ -22,7 +22,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/model"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/loraplan"
 )
 
 // Port is where engines serve the LoRA API.
@@ -70,7 +70,7 @@ type answer struct {
 }
 
 // Load has an engine load an adapter; one that it has already is success.
-func (c *Client) Load(ctx context.Context, engine netip.Addr, a model.Adapter) error {
+func (c *Client) Load(ctx context.Context, engine netip.Addr, a loraplan.Adapter) error {
 	body, err := json.Marshal(map[string]any{"lora_name": a.Name, "source": map[string]string{"uri": a.URI}})
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func address(engine netip.Addr, name string) (string, error) {
 	}
 	target := url.URL{Scheme: "http", Host: net.JoinHostPort(engine.String(), strconv.Itoa(Port)), Path: "/v1/loras"}
 	if name != "" {
-		if fault := model.NameFault(name); fault != "" {
+		if fault := loraplan.NameFault(name); fault != "" {
 			return "", fmt.Errorf("adapter name %q %s", name, fault)
 		}
 		target.Path += "/" + name

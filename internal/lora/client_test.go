@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/model"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/loraplan"
 )
 
 var pod = netip.MustParseAddr("10.1.2.3")
@@ -47,7 +47,7 @@ func TestWhatEnginesAreAsked(t *testing.T) {
 		fmt.Fprint(w, `{"status":"success","loras":{"b":2,"a":1},"count":2}`)
 	})
 	ctx := t.Context()
-	if err := client.Load(ctx, pod, model.Adapter{Name: "org/a", URI: "s3://b/a"}); err != nil {
+	if err := client.Load(ctx, pod, loraplan.Adapter{Name: "org/a", URI: "s3://b/a"}); err != nil {
 		t.Error(err)
 	}
 	if err := client.Unload(ctx, pod, "org/a b?c"); err != nil {
@@ -97,7 +97,7 @@ func TestTheStatusDecides(t *testing.T) {
 				io.WriteString(w, c.body)
 			})
 			got := ""
-			if err := client.Load(t.Context(), pod, model.Adapter{Name: "a", URI: "s3://b/a"}); err != nil {
+			if err := client.Load(t.Context(), pod, loraplan.Adapter{Name: "a", URI: "s3://b/a"}); err != nil {
 				got = err.Error()
 			}
 			if got != c.want {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/guard"
-	"github.com/dynamo-operator/dynamo-operator/internal/model"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/loraplan"
 )
 
 // Each guard is needed: without it the attack that it stops succeeds.
@@ -17,9 +17,9 @@ func TestWithoutSharesOneNamespaceFillsTheSlowLane(t *testing.T) {
 	t.Setenv(guard.Variable, string(NamespaceShares))
 	e := newEngines()
 	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 4, Slow: 10, Patience: time.Millisecond, Timeout: deadline})
-	hanging := make(chan model.Outcome, 50)
+	hanging := make(chan loraplan.Outcome, 50)
 	for i := range 50 {
-		start(caller, "attacker", load(fmt.Sprintf("10.66.0.%d", i), true), func(o model.Outcome) { hanging <- o })
+		start(caller, "attacker", load(fmt.Sprintf("10.66.0.%d", i), true), func(o loraplan.Outcome) { hanging <- o })
 	}
 	for _, slow := caller.inUse(); slow < 10; _, slow = caller.inUse() {
 		time.Sleep(time.Millisecond)
@@ -32,9 +32,9 @@ func TestWithoutOneCallPerEngineAHangingOneFillsTheSlowLane(t *testing.T) {
 	t.Setenv(guard.Variable, string(OneCallPerEngine)+","+string(NamespaceShares))
 	e := newEngines()
 	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 4, Slow: 10, Patience: time.Millisecond, Timeout: deadline})
-	hanging := make(chan model.Outcome, 50)
+	hanging := make(chan loraplan.Outcome, 50)
 	for range 50 {
-		start(caller, "attacker", load("10.66.0.1", true), func(o model.Outcome) { hanging <- o })
+		start(caller, "attacker", load("10.66.0.1", true), func(o loraplan.Outcome) { hanging <- o })
 	}
 	for _, slow := caller.inUse(); slow < 10; _, slow = caller.inUse() {
 		time.Sleep(time.Millisecond)
@@ -47,8 +47,8 @@ func TestWithoutAskingAgainAQueuedLoadIsMadeAfterItsModelIsGone(t *testing.T) {
 	t.Setenv(guard.Variable, string(IntentBeforeDial))
 	e := newEngines()
 	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 1, Slow: 1, Patience: deadline, Timeout: deadline})
-	done := make(chan model.Outcome, 1)
-	caller.Start(Request{Namespace: "n", Call: load("10.1.0.1", false), Wanted: func(context.Context) bool { return false }, Done: func(o model.Outcome) { done <- o }})
+	done := make(chan loraplan.Outcome, 1)
+	caller.Start(Request{Namespace: "n", Call: load("10.1.0.1", false), Wanted: func(context.Context) bool { return false }, Done: func(o loraplan.Outcome) { done <- o }})
 	if o := await(t, "the call", done, 1)[0]; o.Skipped || e.callsTo("10.1.0.1") != 1 {
 		t.Errorf("outcome %+v, %d calls", o, e.callsTo("10.1.0.1"))
 	}

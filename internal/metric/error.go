@@ -6,7 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 )
 
 // errorTypes are tried in this order.

@@ -17,7 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 )
 
 func newMetrics(t *testing.T) (*Metrics, *prometheus.Registry) {

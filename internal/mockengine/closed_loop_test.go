@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/setting"
-	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/load"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/launch"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/rendezvous"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/setting"

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/request"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/requestplan"
 )
 
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=list
@@ -25,12 +25,12 @@ type Reviewer interface {
 
 // consent reads what a namespace says to requests of another, from the server:
 // consent that was withdrawn a moment ago is none.
-func (q Requests) consent(ctx context.Context, from, target string) (*request.Consent, error) {
+func (q Requests) consent(ctx context.Context, from, target string) (*requestplan.Consent, error) {
 	policies, err := Policies(ctx, q.Direct, q.Policy)
 	if err != nil {
 		return nil, err
 	}
-	c := &request.Consent{Policy: policies[0]}
+	c := &requestplan.Consent{Policy: policies[0]}
 	var accounts corev1.ServiceAccountList
 	if err := q.Direct.List(ctx, &accounts, client.InNamespace(target)); err != nil {
 		return nil, fmt.Errorf("list ServiceAccounts of %s: %w", target, err)
@@ -45,7 +45,7 @@ func (q Requests) consent(ctx context.Context, from, target string) (*request.Co
 		}
 		c.Grants = append(c.Grants, grant)
 	}
-	slices.SortFunc(c.Grants, func(a, b request.Grant) int { return strings.Compare(a.Account, b.Account) })
+	slices.SortFunc(c.Grants, func(a, b requestplan.Grant) int { return strings.Compare(a.Account, b.Account) })
 	return c, nil
 }
 
@@ -60,9 +60,9 @@ func allows(account corev1.ServiceAccount, namespace string) bool {
 }
 
 // grant asks which of the rights that a request may need an account has.
-func (q Requests) grant(ctx context.Context, account corev1.ServiceAccount) (request.Grant, error) {
-	grant := request.Grant{Account: account.Name}
-	for _, right := range request.Rights {
+func (q Requests) grant(ctx context.Context, account corev1.ServiceAccount) (requestplan.Grant, error) {
+	grant := requestplan.Grant{Account: account.Name}
+	for _, right := range requestplan.Rights {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User:   "system:serviceaccount:" + account.Namespace + ":" + account.Name,
 			UID:    string(account.UID),

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/cause"
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/diagnosis"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 )
 
 // +kubebuilder:rbac:groups="",resources=pods;events,verbs=list;watch
@@ -155,7 +155,7 @@ func (i *Inspector) references(ctx context.Context, pod corev1.Pod, e *snapshot.
 	if pod.Spec.NodeName == "" || !uncreated(pod) {
 		return nil
 	}
-	for _, ref := range cause.References(pod) {
+	for _, ref := range diagnosis.References(pod) {
 		if slices.Contains(e.Absent, ref) {
 			continue
 		}

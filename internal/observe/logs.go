@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/cause"
-	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/diagnosis"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 )
 
 // Bounds of what is read of a log, and of how much is remembered.
@@ -71,7 +71,7 @@ func (l *Logs) lastLine(ctx context.Context, pod corev1.Pod, container, id strin
 		Container: container, Previous: previous, TailLines: new(logLines), LimitBytes: new(logBytes),
 	}).DoRaw(ctx)
 	if err == nil {
-		line = cause.LastLine(string(text))
+		line = diagnosis.LastLine(string(text))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

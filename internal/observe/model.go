@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/guard"
-	"github.com/dynamo-operator/dynamo-operator/internal/model"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/loraplan"
 )
 
 // baseModelHash indexes EndpointSlices and models by the base model, so that a
@@ -89,14 +89,14 @@ func (m Models) Current(ctx context.Context, dm *v1alpha1.DynamoModel) (*v1alpha
 
 // World reads the endpoints of a model's base and what other models want of
 // them. Only slices of the model's own namespace are looked at.
-func (m Models) World(ctx context.Context, dm *v1alpha1.DynamoModel) (w model.World, err error) {
+func (m Models) World(ctx context.Context, dm *v1alpha1.DynamoModel) (w loraplan.World, err error) {
 	hash := graph.ModelHash(dm.Spec.BaseModelName)
 	var slicesOfBase discoveryv1.EndpointSliceList
 	err = m.Reader.List(ctx, &slicesOfBase, client.InNamespace(dm.Namespace), client.MatchingFields{baseModelHash: hash})
 	if err != nil {
 		return w, fmt.Errorf("list endpoints of %s: %w", dm.Spec.BaseModelName, err)
 	}
-	byPod, services := map[types.UID]model.Endpoint{}, map[string]bool{}
+	byPod, services := map[types.UID]loraplan.Endpoint{}, map[string]bool{}
 	for _, slice := range slicesOfBase.Items {
 		if service := slice.Labels[discoveryv1.LabelServiceName]; service != "" {
 			services[service] = true
@@ -108,7 +108,7 @@ func (m Models) World(ctx context.Context, dm *v1alpha1.DynamoModel) (w model.Wo
 		}
 	}
 	w.Services = slices.Sorted(maps.Keys(services))
-	w.Endpoints = slices.SortedFunc(maps.Values(byPod), func(a, b model.Endpoint) int {
+	w.Endpoints = slices.SortedFunc(maps.Values(byPod), func(a, b loraplan.Endpoint) int {
 		return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Run, b.Run))
 	})
 	siblings, err := m.ofBase(ctx, dm.Namespace, hash)
@@ -121,7 +121,7 @@ func (m Models) World(ctx context.Context, dm *v1alpha1.DynamoModel) (w model.Wo
 
 // add takes an endpoint in if it is the address of a pod that serves the base
 // model. A pod with two addresses is one engine.
-func (m Models) add(ctx context.Context, byPod map[types.UID]model.Endpoint, namespace string, e discoveryv1.Endpoint) error {
+func (m Models) add(ctx context.Context, byPod map[types.UID]loraplan.Endpoint, namespace string, e discoveryv1.Endpoint) error {
 	if e.TargetRef == nil || e.TargetRef.Kind != "Pod" || len(e.Addresses) == 0 {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (m Models) add(ctx context.Context, byPod map[types.UID]model.Endpoint, nam
 		return nil
 	}
 	terminating := e.Conditions.Terminating != nil && *e.Conditions.Terminating
-	byPod[p.UID] = model.Endpoint{
+	byPod[p.UID] = loraplan.Endpoint{
 		Address: address, Pod: p.Name, Run: RunOf(p),
 		Ready:   e.Conditions.Ready == nil || *e.Conditions.Ready,
 		Leaving: terminating || p.DeletionTimestamp != nil,
@@ -152,7 +152,7 @@ func (m Models) add(ctx context.Context, byPod map[types.UID]model.Endpoint, nam
 // RunOf names the life of a pod's engine that goes on now: by the one before it,
 // which is part of what the stores keep of a pod. Which container is the engine
 // is told by its name; where none has it, any may be.
-func RunOf(p *corev1.Pod) model.Run {
+func RunOf(p *corev1.Pod) loraplan.Run {
 	isMain := func(c corev1.ContainerStatus) bool { return c.Name == "main" }
 	named := slices.ContainsFunc(p.Status.ContainerStatuses, isMain)
 	var run strings.Builder
@@ -162,7 +162,7 @@ func RunOf(p *corev1.Pod) model.Run {
 			run.WriteString("/" + last.ContainerID)
 		}
 	}
-	return model.Run(run.String())
+	return loraplan.Run(run.String())
 }
 
 // follower is a pod that lends its node to a leader and serves no API.
@@ -177,13 +177,13 @@ func has(p *corev1.Pod, address netip.Addr) bool {
 }
 
 // claims are what other models of the same base want of its engines.
-func claims(dm *v1alpha1.DynamoModel, siblings []v1alpha1.DynamoModel) (shared []model.Adapter, rival string) {
+func claims(dm *v1alpha1.DynamoModel, siblings []v1alpha1.DynamoModel) (shared []loraplan.Adapter, rival string) {
 	for i := range siblings {
 		s := &siblings[i]
 		if s.UID == dm.UID || s.Spec.ModelType != v1alpha1.ModelTypeLoRA || s.Spec.Source == nil || s.Spec.BaseModelName != dm.Spec.BaseModelName {
 			continue
 		}
-		wanted := model.Adapter{Name: s.Spec.ModelName, URI: s.Spec.Source.URI}
+		wanted := loraplan.Adapter{Name: s.Spec.ModelName, URI: s.Spec.Source.URI}
 		if s.DeletionTimestamp == nil {
 			shared = append(shared, wanted)
 		}
@@ -191,7 +191,7 @@ func claims(dm *v1alpha1.DynamoModel, siblings []v1alpha1.DynamoModel) (shared [
 			rival = s.Name
 		}
 	}
-	return model.Sorted(shared), rival
+	return loraplan.Sorted(shared), rival
 }
 
 func older(a, b *v1alpha1.DynamoModel) bool {

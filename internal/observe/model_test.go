@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/model"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/loraplan"
 	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
 )
 
@@ -51,20 +51,20 @@ func TestWorldOfAModel(t *testing.T) {
 	leaving.Conditions = discoveryv1.EndpointConditions{Ready: new(true), Terminating: new(true)}
 	stale := endpointOf(b, "10.0.0.2")
 	stale.TargetRef.UID = "of the pod before"
-	known := func(pod *corev1.Pod) model.Endpoint {
-		return model.Endpoint{Address: netip.MustParseAddr(pod.Status.PodIP), Pod: pod.Name, Run: model.Run(pod.UID), Ready: true}
+	known := func(pod *corev1.Pod) loraplan.Endpoint {
+		return loraplan.Endpoint{Address: netip.MustParseAddr(pod.Status.PodIP), Pod: pod.Name, Run: loraplan.Run(pod.UID), Ready: true}
 	}
-	with := func(e model.Endpoint, change func(*model.Endpoint)) model.Endpoint {
+	with := func(e loraplan.Endpoint, change func(*loraplan.Endpoint)) loraplan.Endpoint {
 		change(&e)
 		return e
 	}
 	cases := map[string]struct {
 		slices []*discoveryv1.EndpointSlice
-		want   []model.Endpoint
+		want   []loraplan.Endpoint
 	}{
 		"pods of the base model, by name": {
 			[]*discoveryv1.EndpointSlice{sliceOf("n", "1", base, endpointOf(b, "10.0.0.2")), sliceOf("n", "2", base, endpointOf(a, "10.0.0.1"))},
-			[]model.Endpoint{known(a), known(b)},
+			[]loraplan.Endpoint{known(a), known(b)},
 		},
 		"not those of another": {[]*discoveryv1.EndpointSlice{sliceOf("n", "1", "org/other", endpointOf(a, "10.0.0.1"))}, nil},
 		"not those of another namespace": {
@@ -72,7 +72,7 @@ func TestWorldOfAModel(t *testing.T) {
 		},
 		"a pod with two addresses is one engine": {
 			[]*discoveryv1.EndpointSlice{sliceOf("n", "1", base, endpointOf(a, "10.0.0.1")), sliceOf("n", "2", base, endpointOf(a, "fd00::1"))},
-			[]model.Endpoint{known(a)},
+			[]loraplan.Endpoint{known(a)},
 		},
 		"an address that the pod does not have is not its": {[]*discoveryv1.EndpointSlice{sliceOf("n", "1", base, endpointOf(a, "10.96.0.1"))}, nil},
 		"nor is one of nobody":                             {[]*discoveryv1.EndpointSlice{sliceOf("n", "1", base, discoveryv1.Endpoint{Addresses: []string{"10.0.0.1"}})}, nil},
@@ -80,11 +80,11 @@ func TestWorldOfAModel(t *testing.T) {
 		"followers serve no API":                           {[]*discoveryv1.EndpointSlice{sliceOf("n", "1", base, endpointOf(follower, "10.0.0.3"), endpointOf(clique, "10.0.0.4"))}, nil},
 		"readiness is told": {
 			[]*discoveryv1.EndpointSlice{sliceOf("n", "1", base, unready)},
-			[]model.Endpoint{with(known(b), func(e *model.Endpoint) { e.Ready = false })},
+			[]loraplan.Endpoint{with(known(b), func(e *loraplan.Endpoint) { e.Ready = false })},
 		},
 		"leaving is told": {
 			[]*discoveryv1.EndpointSlice{sliceOf("n", "1", base, leaving)},
-			[]model.Endpoint{with(known(b), func(e *model.Endpoint) { e.Leaving = true })},
+			[]loraplan.Endpoint{with(known(b), func(e *loraplan.Endpoint) { e.Leaving = true })},
 		},
 	}
 	for rule, c := range cases {
@@ -108,14 +108,14 @@ func TestClaimsOfOtherModels(t *testing.T) {
 	me := lora("m", "m", "adapter", "s3://b/a", 5)
 	cases := map[string]struct {
 		sibling *v1alpha1.DynamoModel
-		shared  []model.Adapter
+		shared  []loraplan.Adapter
 		rival   string
 	}{
-		"another adapter is its own":               {lora("s", "s", "other", "s3://b/o", 1), []model.Adapter{{Name: "other", URI: "s3://b/o"}}, ""},
-		"the same adapter is shared":               {lora("s", "s", "adapter", "s3://b/a", 1), []model.Adapter{{Name: "adapter", URI: "s3://b/a"}}, ""},
-		"an older one from elsewhere is a rival":   {lora("s", "s", "adapter", "s3://b/x", 1), []model.Adapter{{Name: "adapter", URI: "s3://b/x"}}, "s"},
-		"a younger one from elsewhere is not":      {lora("s", "s", "adapter", "s3://b/x", 9), []model.Adapter{{Name: "adapter", URI: "s3://b/x"}}, ""},
-		"of the same age the name decides":         {lora("a", "s", "adapter", "s3://b/x", 5), []model.Adapter{{Name: "adapter", URI: "s3://b/x"}}, "a"},
+		"another adapter is its own":               {lora("s", "s", "other", "s3://b/o", 1), []loraplan.Adapter{{Name: "other", URI: "s3://b/o"}}, ""},
+		"the same adapter is shared":               {lora("s", "s", "adapter", "s3://b/a", 1), []loraplan.Adapter{{Name: "adapter", URI: "s3://b/a"}}, ""},
+		"an older one from elsewhere is a rival":   {lora("s", "s", "adapter", "s3://b/x", 1), []loraplan.Adapter{{Name: "adapter", URI: "s3://b/x"}}, "s"},
+		"a younger one from elsewhere is not":      {lora("s", "s", "adapter", "s3://b/x", 9), []loraplan.Adapter{{Name: "adapter", URI: "s3://b/x"}}, ""},
+		"of the same age the name decides":         {lora("a", "s", "adapter", "s3://b/x", 5), []loraplan.Adapter{{Name: "adapter", URI: "s3://b/x"}}, "a"},
 		"one that is being deleted claims nothing": {deleted(lora("s", "s", "adapter", "s3://b/a", 1)), nil, ""},
 		"but is a rival until it is gone":          {deleted(lora("s", "s", "adapter", "s3://b/x", 1)), nil, "s"},
 	}

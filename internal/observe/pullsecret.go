@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/guard"
-	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 )
 
 // TestASecretThatCannotBeReadHarmsNobody: what is in a Secret is written by

@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
-	"github.com/dynamo-operator/dynamo-operator/internal/request"
-	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/requestplan"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 )
 
 // Requests reads what is around requests.
@@ -36,16 +36,16 @@ type Requests struct {
 
 // Around reads what is around a request. What is neither watched nor needed in
 // its state is not asked for.
-func (q Requests) Around(ctx context.Context, r *v1alpha1.DynamoGraphDeploymentRequest) (request.Sight, error) {
-	var s request.Sight
+func (q Requests) Around(ctx context.Context, r *v1alpha1.DynamoGraphDeploymentRequest) (requestplan.Sight, error) {
+	var s requestplan.Sight
 	owned, err := q.Children.Children(ctx, r, nil)
 	if err != nil {
 		return s, err
 	}
-	if s.Record, err = request.Recorded(r); err != nil {
+	if s.Record, err = requestplan.Recorded(r); err != nil {
 		return s, err
 	}
-	current := request.Attempt(r)
+	current := requestplan.Attempt(r)
 	if s.Record != nil {
 		current = s.Record.Attempt
 	}
@@ -54,23 +54,23 @@ func (q Requests) Around(ctx context.Context, r *v1alpha1.DynamoGraphDeploymentR
 		return s, err
 	}
 	switch {
-	case request.HasGraph(r):
+	case requestplan.HasGraph(r):
 		err = q.graph(ctx, &s, r)
 	case s.Record == nil:
 		err = q.prerequisites(ctx, &s, r)
 	default:
 		err = q.progress(ctx, &s, r)
 	}
-	if err != nil || !request.Asks(r, s) {
+	if err != nil || !requestplan.Asks(r, s) {
 		return s, err
 	}
-	s.Consent, err = q.consent(ctx, r.Namespace, request.Target(r, s))
+	s.Consent, err = q.consent(ctx, r.Namespace, requestplan.Target(r, s))
 	return s, err
 }
 
 // jobs sorts what the request owns by the attempt it was made for. Graphs that
 // were tried out are of no use once nobody tries them.
-func (q Requests) jobs(s *request.Sight, r *v1alpha1.DynamoGraphDeploymentRequest, owned snapshot.Snapshot, current string) {
+func (q Requests) jobs(s *requestplan.Sight, r *v1alpha1.DynamoGraphDeploymentRequest, owned snapshot.Snapshot, current string) {
 	for _, object := range owned.Owned {
 		job, ok := object.(*batchv1.Job)
 		if !ok {
@@ -82,7 +82,7 @@ func (q Requests) jobs(s *request.Sight, r *v1alpha1.DynamoGraphDeploymentReques
 			s.Leftover = append(s.Leftover, job)
 		}
 	}
-	if s.Job != nil && !request.Finished(s.Job) {
+	if s.Job != nil && !requestplan.Finished(s.Job) {
 		return
 	}
 	for _, object := range owned.Owned {
@@ -94,7 +94,7 @@ func (q Requests) jobs(s *request.Sight, r *v1alpha1.DynamoGraphDeploymentReques
 
 // output reads what the profiler left. At the end the server is asked: the
 // informer of the Job may be ahead of that of the ConfigMap.
-func (q Requests) output(ctx context.Context, s *request.Sight, r *v1alpha1.DynamoGraphDeploymentRequest, current string) error {
+func (q Requests) output(ctx context.Context, s *requestplan.Sight, r *v1alpha1.DynamoGraphDeploymentRequest, current string) error {
 	output, err := q.kept(ctx, r, graph.ProfilingOutput(r.Name))
 	if err != nil {
 		return err
@@ -103,19 +103,19 @@ func (q Requests) output(ctx context.Context, s *request.Sight, r *v1alpha1.Dyna
 		s.Leftover = append(s.Leftover, output)
 		return nil
 	}
-	if s.Record != nil && !request.Finished(s.Job) {
+	if s.Record != nil && !requestplan.Finished(s.Job) {
 		input, err := q.kept(ctx, r, graph.ProfilingInput(r.Name))
 		if err != nil {
 			return err
 		}
-		s.Drifted = output == nil || input == nil || attempt(input) != current || input.Data[request.KeyConfig] != s.Record.Config
+		s.Drifted = output == nil || input == nil || attempt(input) != current || input.Data[requestplan.KeyConfig] != s.Record.Config
 	}
-	if request.Finished(s.Job) && !request.HasGraph(r) {
+	if requestplan.Finished(s.Job) && !requestplan.HasGraph(r) {
 		output, err = q.configMap(ctx, q.Direct, r.Namespace, graph.ProfilingOutput(r.Name))
 	}
 	if output != nil {
 		s.Output = map[string]string{}
-		for _, key := range []string{result.KeyProgress, result.KeyResult, result.KeyGraph, result.KeyMockerGraph} {
+		for _, key := range []string{profileoutput.KeyProgress, profileoutput.KeyResult, profileoutput.KeyGraph, profileoutput.KeyMockerGraph} {
 			if text, found := output.Data[key]; found {
 				s.Output[key] = text
 			}
@@ -125,7 +125,7 @@ func (q Requests) output(ctx context.Context, s *request.Sight, r *v1alpha1.Dyna
 }
 
 // prerequisites looks for what a request refers to.
-func (q Requests) prerequisites(ctx context.Context, s *request.Sight, r *v1alpha1.DynamoGraphDeploymentRequest) error {
+func (q Requests) prerequisites(ctx context.Context, s *requestplan.Sight, r *v1alpha1.DynamoGraphDeploymentRequest) error {
 	profiling := r.Spec.ProfilingConfig
 	if ref := profiling.ConfigMapRef; ref != nil && ref.Name != "" { // without a name it is refused
 		base, err := q.configMap(ctx, q.Direct, r.Namespace, ref.Name)
@@ -140,7 +140,7 @@ func (q Requests) prerequisites(ctx context.Context, s *request.Sight, r *v1alph
 	}
 	claims := []string{profiling.OutputPVC}
 	if profiling.Config != nil {
-		claims = append(claims, request.CacheOf(profiling.Config.Raw).Claim)
+		claims = append(claims, requestplan.CacheOf(profiling.Config.Raw).Claim)
 	}
 	for _, claim := range claims {
 		if claim == "" {
@@ -154,7 +154,7 @@ func (q Requests) prerequisites(ctx context.Context, s *request.Sight, r *v1alph
 			s.Absent = append(s.Absent, "PersistentVolumeClaim "+claim)
 		}
 	}
-	if !q.ClusterWide || (!request.Discovers(r) && request.NamesGPU(r)) {
+	if !q.ClusterWide || (!requestplan.Discovers(r) && requestplan.NamesGPU(r)) {
 		return nil
 	}
 	var err error
@@ -164,7 +164,7 @@ func (q Requests) prerequisites(ctx context.Context, s *request.Sight, r *v1alph
 
 // graph reads the graph that was made. That there is none is believed only of
 // the server: the informer may be behind our own write.
-func (q Requests) graph(ctx context.Context, s *request.Sight, r *v1alpha1.DynamoGraphDeploymentRequest) error {
+func (q Requests) graph(ctx context.Context, s *requestplan.Sight, r *v1alpha1.DynamoGraphDeploymentRequest) error {
 	if r.Status.Deployment == nil || !r.Status.Deployment.Created {
 		return nil
 	}
@@ -185,7 +185,7 @@ func (q Requests) graph(ctx context.Context, s *request.Sight, r *v1alpha1.Dynam
 
 // progress reads more of a Job that does not run as it should, and what its
 // result refers to.
-func (q Requests) progress(ctx context.Context, s *request.Sight, r *v1alpha1.DynamoGraphDeploymentRequest) error {
+func (q Requests) progress(ctx context.Context, s *requestplan.Sight, r *v1alpha1.DynamoGraphDeploymentRequest) error {
 	if s.Job == nil {
 		return nil
 	}
@@ -197,8 +197,8 @@ func (q Requests) progress(ctx context.Context, s *request.Sight, r *v1alpha1.Dy
 		}
 		s.Pods = pods.Items
 	}
-	found, err := result.ParseResult(s.Output[result.KeyResult])
-	if err != nil || found.ProfileData == "" || request.GraphKey(r, s.Record.Spec).Namespace == r.Namespace {
+	found, err := profileoutput.ParseResult(s.Output[profileoutput.KeyResult])
+	if err != nil || found.ProfileData == "" || requestplan.GraphKey(r, s.Record.Spec).Namespace == r.Namespace {
 		return nil //nolint:nilerr // there is no result yet, or its reader will say what is wrong with it
 	}
 	s.ProfileData, err = q.configMap(ctx, q.Direct, r.Namespace, found.ProfileData)
@@ -206,12 +206,12 @@ func (q Requests) progress(ctx context.Context, s *request.Sight, r *v1alpha1.Dy
 }
 
 // nodes reads what nodes tell about their GPUs.
-func (q Requests) nodes(ctx context.Context) ([]request.Node, error) {
+func (q Requests) nodes(ctx context.Context) ([]requestplan.Node, error) {
 	var list corev1.NodeList
 	if err := q.Direct.List(ctx, &list, client.HasLabels{labelGPUProduct}); err != nil {
 		return nil, fmt.Errorf("list nodes with GPUs: %w", err)
 	}
-	var nodes []request.Node
+	var nodes []requestplan.Node
 	for _, n := range list.Items {
 		// A label that is no number counts as none: it was not written by GPU
 		// feature discovery.
@@ -224,7 +224,7 @@ func (q Requests) nodes(ctx context.Context) ([]request.Node, error) {
 		if err != nil {
 			memory = 0
 		}
-		nodes = append(nodes, request.Node{Product: n.Labels[labelGPUProduct], MemoryMiB: memory, GPUs: count})
+		nodes = append(nodes, requestplan.Node{Product: n.Labels[labelGPUProduct], MemoryMiB: memory, GPUs: count})
 	}
 	return nodes, nil
 }

@@ -5,7 +5,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/roundrobin"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/roundrobin"
 )
 
 // PriorityIdle is the place of an object that waits until nothing that users of its

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/time/rate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/guard"
-	"github.com/dynamo-operator/dynamo-operator/internal/roundrobin"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/roundrobin"
 )
 
 // The guards that keep one namespace from taking what others wait for.

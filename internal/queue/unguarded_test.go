@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/guard"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
 )
 
 // Each guard is needed: without it the attack that it stops succeeds.

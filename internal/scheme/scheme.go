@@ -10,9 +10,9 @@ import (
 	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/foreign"
-	"github.com/dynamo-operator/dynamo-operator/internal/render"
-	"github.com/dynamo-operator/dynamo-operator/internal/workload/lws"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/externalapi"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/lws"
 )
 
 // New makes a scheme of all of them.
@@ -25,8 +25,8 @@ func New() *runtime.Scheme {
 			panic(err) // two kinds of one name: a mistake in the program
 		}
 	}
-	foreign.AddToScheme[lws.PodGroupSpec](s, lws.PodGroupKind)
-	foreign.AddToScheme[render.VirtualServiceSpec](s, render.VirtualServiceKind)
-	foreign.AddToScheme[render.InferencePoolSpec](s, render.InferencePoolKind)
+	externalapi.AddToScheme[lws.PodGroupSpec](s, lws.PodGroupKind)
+	externalapi.AddToScheme[render.VirtualServiceSpec](s, render.VirtualServiceKind)
+	externalapi.AddToScheme[render.InferencePoolSpec](s, render.InferencePoolKind)
 	return s
 }

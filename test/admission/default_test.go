@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/definition"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/crdschema"
 	"github.com/dynamo-operator/dynamo-operator/test/corpus"
 )
 
@@ -25,7 +25,7 @@ func TestDefaultsWithoutAServerAreTheServers(t *testing.T) {
 			if err := server.Create(t.Context(), stored, client.DryRunAll); err != nil {
 				t.Fatal(err)
 			}
-			schema, known, err := definition.Of(d.Object.GetKind())
+			schema, known, err := crdschema.Of(d.Object.GetKind())
 			if err != nil || !known {
 				t.Fatalf("known %v: %v", known, err)
 			}

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/guard"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
 	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/patient"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
@@ -65,7 +65,7 @@ type barrier struct{ kind, name string }
 
 // Kinds of barriers. Those of Kubernetes and of the design cannot be taken away.
 const (
-	inCode     = "guard"        // a check of the operator's, see internal/guard
+	inCode     = "guard"        // a check of the operator's, see internal/core/guard
 	inPolicy   = "policy"       // a ValidatingAdmissionPolicy
 	inRights   = "RBAC"         // the tenant's role does not have the right
 	inPods     = "Pod Security" // the level that a namespace enforces

@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/requestplan"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/installation"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
-	"github.com/dynamo-operator/dynamo-operator/internal/request"
-	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 )
 
 // Roles that are less than edit.
@@ -151,7 +151,7 @@ var _ = add(
 	},
 	attack{
 		name: "somebody who may write ConfigMaps alone chooses what a request of another runs", finding: "S1",
-		heldBy: []barrier{code(request.GuardOutput)},
+		heldBy: []barrier{code(requestplan.GuardOutput)},
 		try: func(s *scene) outcome {
 			ns := s.namespace(nil)
 			tenant := s.tenant(ns, s.role(onlyConfigMaps))
@@ -192,7 +192,7 @@ var _ = add(
 	},
 	attack{
 		name: "a request has a graph made where nobody agreed to it", finding: "S1",
-		heldBy: []barrier{code(request.GuardConsent), code(request.GuardPolicy)},
+		heldBy: []barrier{code(requestplan.GuardConsent), code(requestplan.GuardPolicy)},
 		try: func(s *scene) outcome {
 			ns, victim := s.namespace(nil), s.namespace(nil)
 			s.grants(victim, ns+"-other", "edit")
@@ -202,7 +202,7 @@ var _ = add(
 	},
 	attack{
 		name: "a request goes on where consent was withdrawn", finding: "S1",
-		heldBy: []barrier{code(request.GuardConsent), code(request.GuardPolicy)},
+		heldBy: []barrier{code(requestplan.GuardConsent), code(requestplan.GuardPolicy)},
 		try: func(s *scene) outcome {
 			ns, victim := s.namespace(nil), s.namespace(nil)
 			account := s.grants(victim, ns, "edit")
@@ -218,7 +218,7 @@ var _ = add(
 	},
 	attack{
 		name: "an account that may make no graphs allows them to requests", finding: "S1",
-		heldBy: []barrier{code(request.GuardConsent), code(request.GuardPolicy)},
+		heldBy: []barrier{code(requestplan.GuardConsent), code(requestplan.GuardPolicy)},
 		try: func(s *scene) outcome {
 			ns, victim := s.namespace(nil), s.namespace(nil)
 			s.grants(victim, ns, "")
@@ -228,7 +228,7 @@ var _ = add(
 	},
 	attack{
 		name: "a graph from another namespace runs as an account of its target", finding: "S1",
-		heldBy: []barrier{code(request.GuardAccount), code(request.GuardPolicy)},
+		heldBy: []barrier{code(requestplan.GuardAccount), code(requestplan.GuardPolicy)},
 		try: func(s *scene) outcome {
 			ns, victim := s.namespace(nil), s.namespace(nil)
 			s.grants(victim, ns, "edit")
@@ -247,12 +247,12 @@ var _ = add(
 	},
 	attack{
 		name: "a request has a graph made in a namespace of the system", finding: "S1",
-		heldBy: []barrier{policy(requestPolicy), code(validation.GuardReserved), code(request.GuardPolicy)},
+		heldBy: []barrier{policy(requestPolicy), code(validation.GuardReserved), code(requestplan.GuardPolicy)},
 		try:    func(s *scene) outcome { return s.intoReserved("kube-system") },
 	},
 	attack{
 		name: "a request has a graph made beside the operator", finding: "S1",
-		heldBy: []barrier{policy(requestPolicy), code(validation.GuardReserved), code(request.GuardPolicy)},
+		heldBy: []barrier{policy(requestPolicy), code(validation.GuardReserved), code(requestplan.GuardPolicy)},
 		try:    func(s *scene) outcome { return s.intoReserved(installation.Namespace) },
 	},
 	attack{
@@ -335,7 +335,7 @@ func (s *scene) intoReserved(target string) outcome {
 // overwrite goes on replacing a request's output by another, until it is stopped.
 func (s *scene) overwrite(as client.Client, ns string) (stop func()) {
 	s.Helper()
-	evil := result.Result{State: result.Succeeded, GeneratedDeployment: `apiVersion: nvidia.com/v1alpha1
+	evil := profileoutput.Result{State: profileoutput.Succeeded, GeneratedDeployment: `apiVersion: nvidia.com/v1alpha1
 kind: DynamoGraphDeployment
 metadata: {name: r, annotations: {evil: "yes"}}
 spec: ` + idle}

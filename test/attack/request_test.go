@@ -3,8 +3,8 @@ package attack
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/request"
-	"github.com/dynamo-operator/dynamo-operator/internal/validation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/requestplan"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 )
 
 // requestPolicy keeps requests from having graphs made where their author could
@@ -27,7 +27,7 @@ func requestFor(ns, target string) *unstructured.Unstructured {
 var _ = add(
 	attack{
 		name: "a request has a graph made where its author may not", finding: "S1",
-		heldBy: []barrier{policy(requestPolicy), code(request.GuardConsent), code(request.GuardPolicy)},
+		heldBy: []barrier{policy(requestPolicy), code(requestplan.GuardConsent), code(requestplan.GuardPolicy)},
 		try: func(s *scene) outcome {
 			victim, ns := s.namespace(nil), s.namespace(nil)
 			if err := s.tenant(ns, "edit").Create(s.ctx, requestFor(ns, victim)); err != nil {
@@ -48,7 +48,7 @@ var _ = add(
 	},
 	attack{
 		name: "a request has a graph made in a namespace of the system while no webhook answers", finding: "S1", webhooksDown: true,
-		heldBy: []barrier{policy(requestPolicy), code(validation.GuardReserved), code(request.GuardPolicy)},
+		heldBy: []barrier{policy(requestPolicy), code(validation.GuardReserved), code(requestplan.GuardPolicy)},
 		try:    func(s *scene) outcome { return s.intoReserved("kube-system") },
 	},
 )

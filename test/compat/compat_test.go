@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 	"github.com/dynamo-operator/dynamo-operator/internal/playground"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/patient"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
-	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 	"github.com/dynamo-operator/dynamo-operator/test/corpus"
 )
 

@@ -16,13 +16,13 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 	"github.com/dynamo-operator/dynamo-operator/internal/playground"
-	"github.com/dynamo-operator/dynamo-operator/internal/render"
-	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/sshkey"
-	"github.com/dynamo-operator/dynamo-operator/internal/validation"
-	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 	"github.com/dynamo-operator/dynamo-operator/test/corpus"
 )
 

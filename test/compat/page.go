@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/workload"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
 // paths are the two ways in which a graph is run.

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/workload"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
 func TestTally(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/version"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
 )
 
 var (

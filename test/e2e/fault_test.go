@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/cause"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/diagnosis"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 )
 
@@ -40,7 +40,7 @@ type aFault struct {
 	// before and after do what no manifest can, around the graph's creation.
 	before, after func(w world)
 
-	reason  cause.Reason
+	reason  diagnosis.Reason
 	message string
 }
 

@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/online"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 )
 
@@ -29,7 +29,7 @@ func TestADisaggregatedGraphIsMeasuredAndTakenDown(t *testing.T) {
 	if err := w.cluster.Client.Get(w.ctx, w.key(graph.ProfilingOutput(r.Name)), &kept); err != nil {
 		t.Fatal(err)
 	}
-	end, err := result.ParseResult(kept.Data[result.KeyResult])
+	end, err := profileoutput.ParseResult(kept.Data[profileoutput.KeyResult])
 	if err != nil || !end.Measured || end.TTFTMs <= 0 || end.ITLMs <= 0 {
 		t.Errorf("%+v, %v", end, err)
 	}

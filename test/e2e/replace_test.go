@@ -17,7 +17,7 @@ import (
 	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/cause"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/diagnosis"
 )
 
 func TestAGroupWithAnotherNumberOfNodesIsMadeAgain(t *testing.T) {
@@ -94,7 +94,7 @@ func TestGroupsTakeAChangeOneAfterTheOther(t *testing.T) {
 	w.eventually("the graph to say what is wrong, and who waits", func(context.Context) error {
 		status := w.graph("wide").Status
 		ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
-		if ready == nil || ready.Reason != string(cause.ImageNotFound) || !strings.HasSuffix(ready.Message, "; still as before: wide-decode-1") {
+		if ready == nil || ready.Reason != string(diagnosis.ImageNotFound) || !strings.HasSuffix(ready.Message, "; still as before: wide-decode-1") {
 			return fmt.Errorf("condition %v", ready)
 		}
 		if n := status.Services["decode"].UpdatedReplicas; n != 1 {

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/load"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 	"github.com/dynamo-operator/dynamo-operator/test/corpus"
 )
@@ -154,7 +154,7 @@ func (w world) tellTrial(request string) {
 	if err := w.cluster.Client.Get(w.ctx, w.key("dgdr-output-"+request), &output); err != nil {
 		w.Fatal(err)
 	}
-	for line := range strings.Lines(output.Data[result.KeyReportText]) {
+	for line := range strings.Lines(output.Data[profileoutput.KeyReportText]) {
 		if trial, ok := strings.CutPrefix(line, "Measured "); ok {
 			summary.Line(w.T, "request %s: online profile with %s", request, strings.TrimSpace(trial))
 		}
@@ -174,11 +174,11 @@ func TestRequestsThatCannotBeAnsweredSayWhy(t *testing.T) {
 		"no configuration fits": {
 			goal: goal{"too-big", "model: meta-llama/Llama-3.1-405B\nbackend: vllm\nautoApply: true",
 				`{` + sla + `, sweep: {useAiConfigurator: true, aicSystem: h200_sxm}, hardware: {numGpusPerNode: 8, maxNumGpusPerEngine: 1}}`},
-			want: string(result.ReasonNoConfiguration), contains: "GPU",
+			want: string(profileoutput.ReasonNoConfiguration), contains: "GPU",
 		},
 		"nobody knows the model": {
 			goal: goal{"who", "model: nobody/knows-1B\nbackend: vllm", `{` + sla + `, sweep: {useAiConfigurator: true, aicSystem: h200_sxm}}`},
-			want: string(result.ReasonUnknownModel), contains: "nobody/knows-1B",
+			want: string(profileoutput.ReasonUnknownModel), contains: "nobody/knows-1B",
 		},
 		"the profiler hangs": {
 			goal: goal{"hang", "model: Qwen/Qwen3-0.6B\nbackend: vllm",

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/cause"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/diagnosis"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 )
 
@@ -127,11 +127,11 @@ func TestARolloutThatCannotProgress(t *testing.T) {
 	reserve(t, "node-5")
 	for namespace, c := range map[string]struct {
 		graph, change string
-		reason        cause.Reason
+		reason        diagnosis.Reason
 	}{
-		"bad-image":    {disaggregated, `{"extraPodMetadata":{"annotations":{"localcluster.dynamo/image-pull-error":"true"}},"extraPodSpec":{"mainContainer":{"image":"vllm-runtime:none"}}}`, cause.ImageNotFound},
-		"no-spare-gpu": {full, `{"extraPodSpec":{"mainContainer":{"image":"vllm-runtime:2"}}}`, cause.Unschedulable},
-		"crash":        {disaggregated, `{"extraPodSpec":{"mainContainer":{"command":["/bin/sh","-c"],"args":["echo no such model >&2; exit 3"]}}}`, cause.ContainerCrashed},
+		"bad-image":    {disaggregated, `{"extraPodMetadata":{"annotations":{"localcluster.dynamo/image-pull-error":"true"}},"extraPodSpec":{"mainContainer":{"image":"vllm-runtime:none"}}}`, diagnosis.ImageNotFound},
+		"no-spare-gpu": {full, `{"extraPodSpec":{"mainContainer":{"image":"vllm-runtime:2"}}}`, diagnosis.Unschedulable},
+		"crash":        {disaggregated, `{"extraPodSpec":{"mainContainer":{"command":["/bin/sh","-c"],"args":["echo no such model >&2; exit 3"]}}}`, diagnosis.ContainerCrashed},
 	} {
 		t.Run(namespace, func(t *testing.T) {
 			t.Parallel()

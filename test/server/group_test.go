@@ -15,7 +15,7 @@ import (
 	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/cause"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/diagnosis"
 )
 
 // TestGroupsThatWaitForOneThatIsStuckSaySo has the first of two groups take a
@@ -43,8 +43,8 @@ func TestGroupsThatWaitForOneThatIsStuckSaySo(t *testing.T) {
 	w.quiet()
 
 	w.pullsInVain("g", "decode", "g-decode-0")
-	w.stuck("g-decode", string(cause.ImageNotFound), "example.com/not-there:2", "still as before: g-decode-1")
-	w.says("g", v1alpha1.ConditionReady, string(cause.ImageNotFound))
+	w.stuck("g-decode", string(diagnosis.ImageNotFound), "example.com/not-there:2", "still as before: g-decode-1")
+	w.says("g", v1alpha1.ConditionReady, string(diagnosis.ImageNotFound))
 	if waits := get(w, &lwsv1.LeaderWorkerSet{}, "g-decode-1"); waits.Generation != 1 {
 		t.Errorf("the group that serves is at generation %d", waits.Generation)
 	}

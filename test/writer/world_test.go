@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/guard"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
 	"github.com/dynamo-operator/dynamo-operator/internal/installation"
 	"github.com/dynamo-operator/dynamo-operator/internal/tenancy"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/auditlog"

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/sanitise"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
 )
 
 // Picture shows a drawing that changes: in place on a terminal, as the lines

@@ -16,13 +16,13 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/bundle"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/search"
-	"github.com/dynamo-operator/dynamo-operator/internal/sanitise"
 )
 
 const help = `Find a graph that meets a goal, without a cluster and without a GPU.
@@ -153,9 +153,9 @@ func (o *options) run(in io.Reader, out, notes io.Writer) error {
 		if err := write(o.output, b); err != nil {
 			return err
 		}
-		fmt.Fprintf(notes, "wrote %s\n", filepath.Join(o.output, result.KeyReportHTML))
+		fmt.Fprintf(notes, "wrote %s\n", filepath.Join(o.output, profileoutput.KeyReportHTML))
 	}
-	if b.Result.State == result.Failed {
+	if b.Result.State == profileoutput.Failed {
 		return errors.New(b.Result.Message)
 	}
 	return nil

@@ -14,13 +14,13 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/manifest"
-	"github.com/dynamo-operator/dynamo-operator/internal/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/manifest"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
-	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
-	"github.com/dynamo-operator/dynamo-operator/internal/validation"
-	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 )
 
 // What runs the pods.

@@ -15,7 +15,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/sanitise"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
 )
 
 const help = `Print every object that the operator would apply for the graphs and components

@@ -14,9 +14,9 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
-	"github.com/dynamo-operator/dynamo-operator/internal/definition"
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
-	rules "github.com/dynamo-operator/dynamo-operator/internal/validation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/crdschema"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	rules "github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 )
 
 // Verdict is what a cluster with the operator in it would say to a document.
@@ -39,7 +39,7 @@ func Judge(d input.Document, scope rules.Scope) (Verdict, error) {
 	if d.GetAPIVersion() != v1alpha1.SchemeGroupVersion.String() {
 		return refuse(field.NotSupported(field.NewPath("apiVersion"), d.GetAPIVersion(), []string{v1alpha1.SchemeGroupVersion.String()})), nil
 	}
-	schema, known, err := definition.Of(d.GetKind())
+	schema, known, err := crdschema.Of(d.GetKind())
 	if err != nil {
 		return Verdict{}, err
 	}

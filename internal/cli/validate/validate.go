@@ -10,7 +10,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
-	rules "github.com/dynamo-operator/dynamo-operator/internal/validation"
+	rules "github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 )
 
 const help = `Check manifests of nvidia.com/v1alpha1 without a cluster.

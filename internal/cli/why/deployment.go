@@ -7,10 +7,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/cause"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/diagnosis"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/deployment"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
-	"github.com/dynamo-operator/dynamo-operator/internal/workload/deployment"
 )
 
 // Diagnosis is why a Deployment is not ready, and what to do about it.
@@ -24,7 +24,7 @@ func Operator(ctx context.Context, cluster *connect.Cluster, d *appsv1.Deploymen
 		return Diagnosis{}, false, err
 	}
 	seen.Refused = append(seen.Refused, deployment.Refused(d)...)
-	first, found := cause.First(seen)
+	first, found := diagnosis.First(seen)
 	if !found || !first.Reason.Fault() {
 		return Diagnosis{}, false, nil
 	}
@@ -32,13 +32,13 @@ func Operator(ctx context.Context, cluster *connect.Cluster, d *appsv1.Deploymen
 }
 
 // operatorAdvice is for reasons whose advice speaks of a graph's services.
-var operatorAdvice = map[cause.Reason]string{
-	cause.ImageNotFound:   "push the images (make push REGISTRY=...), and name them: kubectl dynamo install --registry, or the chart's values",
-	cause.ImagePullDenied: "give the operator's ServiceAccount a pull secret for this registry; the chart takes dynamo-operator.imagePullSecrets",
-	cause.OutOfMemory:     "raise the memory limit of the operator's Deployment",
+var operatorAdvice = map[diagnosis.Reason]string{
+	diagnosis.ImageNotFound:   "push the images (make push REGISTRY=...), and name them: kubectl dynamo install --registry, or the chart's values",
+	diagnosis.ImagePullDenied: "give the operator's ServiceAccount a pull secret for this registry; the chart takes dynamo-operator.imagePullSecrets",
+	diagnosis.OutOfMemory:     "raise the memory limit of the operator's Deployment",
 }
 
-func diagnose(d *appsv1.Deployment, c cause.Cause) Diagnosis {
+func diagnose(d *appsv1.Deployment, c diagnosis.Cause) Diagnosis {
 	where := "Deployment " + d.Namespace + "/" + d.Name
 	if c.Pod != "" {
 		where = "pod " + d.Namespace + "/" + c.Pod

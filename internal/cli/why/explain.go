@@ -10,14 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/cause"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/diagnosis"
 )
 
 // trouble is a service that is not ready, and why.
 type trouble struct {
 	service string
 	status  v1alpha1.ServiceReplicaStatus
-	cause   cause.Cause
+	cause   diagnosis.Cause
 	found   bool
 }
 
@@ -47,7 +47,7 @@ func explain(f finding) []string {
 
 // waits reports whether a reason says no more than that something is not done.
 func waits(reason string) bool {
-	return reason == v1alpha1.ReasonServicesNotReady || slices.Contains(cause.Reasons(), cause.Reason(reason))
+	return reason == v1alpha1.ReasonServicesNotReady || slices.Contains(diagnosis.Reasons(), diagnosis.Reason(reason))
 }
 
 // troubles are the services that are not ready, those first that need a person.
@@ -55,7 +55,7 @@ func (f finding) troubles() []trouble {
 	var all []trouble
 	for service := range f.graph.Spec.SortedServices() {
 		t := trouble{service: service, status: f.graph.Status.Services[service]}
-		t.cause, t.found = cause.First(f.seen[service])
+		t.cause, t.found = diagnosis.First(f.seen[service])
 		if t.found || t.status.Message != "" {
 			all = append(all, t)
 		}
@@ -66,9 +66,9 @@ func (f finding) troubles() []trouble {
 
 func (t trouble) weight() int {
 	if !t.found {
-		return len(cause.Reasons())
+		return len(diagnosis.Reasons())
 	}
-	return slices.Index(cause.Reasons(), t.cause.Reason)
+	return slices.Index(diagnosis.Reasons(), t.cause.Reason)
 }
 
 func (t trouble) line() string {
@@ -120,7 +120,7 @@ func (t trouble) count() string {
 	return fmt.Sprintf("%d/%d ready", ready, t.status.Replicas)
 }
 
-func place(c cause.Cause) string {
+func place(c diagnosis.Cause) string {
 	if c.Node == "" {
 		return "on no node"
 	}
@@ -128,7 +128,7 @@ func place(c cause.Cause) string {
 }
 
 // advice puts names where the advice leaves them open.
-func advice(g *v1alpha1.DynamoGraphDeployment, c cause.Cause) string {
+func advice(g *v1alpha1.DynamoGraphDeployment, c diagnosis.Cause) string {
 	return strings.NewReplacer("POD", "-n "+g.Namespace+" "+c.Pod, "CONTAINER", c.Container).Replace(c.Reason.Advice())
 }
 
@@ -146,7 +146,7 @@ var remedies = map[string]string{
 // reported is what the operator says, where the pods say nothing.
 func reported(g *v1alpha1.DynamoGraphDeployment, ready *metav1.Condition) []string {
 	lines := []string{"graph " + g.Name, fmt.Sprintf("cause: %s: %s", ready.Reason, ready.Message)}
-	if todo := cmp.Or(remedies[ready.Reason], cause.Reason(ready.Reason).Advice()); todo != "" {
+	if todo := cmp.Or(remedies[ready.Reason], diagnosis.Reason(ready.Reason).Advice()); todo != "" {
 		lines = append(lines, "what to do: "+todo)
 	}
 	return lines

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
-	"github.com/dynamo-operator/dynamo-operator/internal/render"
 )
 
 // Reconciler looks at one namespace a pass; requests have no name.

@@ -22,16 +22,16 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/status"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/lws"
 	"github.com/dynamo-operator/dynamo-operator/internal/event"
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
-	"github.com/dynamo-operator/dynamo-operator/internal/render"
-	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
-	"github.com/dynamo-operator/dynamo-operator/internal/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/tracing"
-	"github.com/dynamo-operator/dynamo-operator/internal/validation"
-	"github.com/dynamo-operator/dynamo-operator/internal/workload"
-	"github.com/dynamo-operator/dynamo-operator/internal/workload/lws"
 )
 
 // +kubebuilder:rbac:groups=nvidia.com,resources=dynamocomponentdeployments,verbs=get;list;watch;patch

@@ -16,14 +16,14 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/status"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/grove"
 	"github.com/dynamo-operator/dynamo-operator/internal/event"
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/render"
-	"github.com/dynamo-operator/dynamo-operator/internal/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/tracing"
-	"github.com/dynamo-operator/dynamo-operator/internal/validation"
-	"github.com/dynamo-operator/dynamo-operator/internal/workload"
-	"github.com/dynamo-operator/dynamo-operator/internal/workload/grove"
 )
 
 // Reconciler brings a graph's children about and says how far they are.

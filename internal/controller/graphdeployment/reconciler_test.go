@@ -23,10 +23,10 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller"
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
-	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 )
 
 // stage is a cluster without a server, with a graph and the reconciler before it.

@@ -20,9 +20,9 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/loraplan"
 	"github.com/dynamo-operator/dynamo-operator/internal/lora"
-	"github.com/dynamo-operator/dynamo-operator/internal/model"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
 )
@@ -58,7 +58,7 @@ func TestAClockThatIsAheadSkipsNoUnload(t *testing.T) {
 			r := &Reconciler{
 				Client: cluster, Models: observe.Models{Reader: cluster}, Applier: applier,
 				Caller:  lora.NewCaller(t.Context(), lora.NewClient(proxy), lora.Limits{Quick: 1, Slow: 1, Patience: time.Minute, Timeout: time.Minute}),
-				Backoff: model.Backoff{}, UnloadDeadline: deadline, Events: events.NewFakeRecorder(10), Clock: clock,
+				Backoff: loraplan.Backoff{}, UnloadDeadline: deadline, Events: events.NewFakeRecorder(10), Clock: clock,
 				Wake: func(types.NamespacedName, time.Duration) { woken <- struct{}{} },
 			}
 			if !pass(t, r, cluster) {
@@ -123,7 +123,7 @@ func deletedModel(t *testing.T, since time.Time) client.Client {
 	dm := &v1alpha1.DynamoModel{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "n", Name: "m", UID: "m", DeletionTimestamp: &metav1.Time{Time: since}, Finalizers: []string{v1alpha1.Finalizer},
-			Annotations: map[string]string{v1alpha1.AnnotationLoadedAdapters: model.EncodeNote([]model.Adapter{{Name: "a", URI: "s3://b/a"}})},
+			Annotations: map[string]string{v1alpha1.AnnotationLoadedAdapters: loraplan.EncodeNote([]loraplan.Adapter{{Name: "a", URI: "s3://b/a"}})},
 		},
 		Spec: v1alpha1.DynamoModelSpec{ModelName: "a", BaseModelName: base, ModelType: v1alpha1.ModelTypeLoRA, Source: &v1alpha1.ModelSource{URI: "s3://b/a"}},
 	}

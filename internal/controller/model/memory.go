@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/loraplan"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/lora"
-	"github.com/dynamo-operator/dynamo-operator/internal/model"
-	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 )
 
 // settleTime gathers the outcomes of several calls into one pass.
@@ -22,12 +22,12 @@ const settleTime = 100 * time.Millisecond
 // for it.
 type memory struct {
 	mu     sync.Mutex
-	models map[types.UID]model.Memory
+	models map[types.UID]loraplan.Memory
 }
 
 // plan decides with what is known now and keeps what follows. A model that was
 // held before the memory began may have adapters in engines already.
-func (m *memory) plan(uid types.UID, held bool, decide func(model.Memory) model.Plan) model.Plan {
+func (m *memory) plan(uid types.UID, held bool, decide func(loraplan.Memory) loraplan.Plan) loraplan.Plan {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known, found := m.models[uid]
@@ -37,7 +37,7 @@ func (m *memory) plan(uid types.UID, held bool, decide func(model.Memory) model.
 	p := decide(known)
 	if found || len(p.Calls) > 0 { // who was never called is never unloaded, and so never forgotten
 		if m.models == nil {
-			m.models = map[types.UID]model.Memory{}
+			m.models = map[types.UID]loraplan.Memory{}
 		}
 		m.models[uid] = p.Memory
 	}
@@ -45,7 +45,7 @@ func (m *memory) plan(uid types.UID, held bool, decide func(model.Memory) model.
 }
 
 // change replaces what is known of an engine; false for a model that was forgotten.
-func (m *memory) change(uid types.UID, run model.Run, change func(model.Engine) model.Engine) bool {
+func (m *memory) change(uid types.UID, run loraplan.Run, change func(loraplan.Engine) loraplan.Engine) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known, found := m.models[uid]
@@ -56,7 +56,7 @@ func (m *memory) change(uid types.UID, run model.Run, change func(model.Engine) 
 }
 
 // engine is what is known of one; false for a model that was forgotten.
-func (m *memory) engine(uid types.UID, run model.Run) (model.Engine, bool) {
+func (m *memory) engine(uid types.UID, run loraplan.Run) (loraplan.Engine, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known, found := m.models[uid]
@@ -71,22 +71,22 @@ func (m *memory) forget(uid types.UID) {
 
 // start queues calls and remembers what comes of them. A load whose model is gone
 // when it comes back is taken back.
-func (r *Reconciler) start(dm *v1alpha1.DynamoModel, calls []model.Call) {
+func (r *Reconciler) start(dm *v1alpha1.DynamoModel, calls []loraplan.Call) {
 	uid, key := dm.UID, client.ObjectKeyFromObject(dm)
 	for _, call := range calls {
 		run := call.Endpoint.Run
-		r.memory.change(uid, run, func(e model.Engine) model.Engine {
+		r.memory.change(uid, run, func(e loraplan.Engine) loraplan.Engine {
 			e.Busy = true
 			return e
 		})
 		r.Caller.Start(lora.Request{
 			Namespace: dm.Namespace, Call: call,
 			Wanted: func(ctx context.Context) bool { return r.stillWanted(ctx, dm, call) },
-			Done: func(o model.Outcome) {
-				known := r.memory.change(uid, run, func(e model.Engine) model.Engine {
+			Done: func(o loraplan.Outcome) {
+				known := r.memory.change(uid, run, func(e loraplan.Engine) loraplan.Engine {
 					return e.After(call, o, r.Backoff, r.Clock.Now())
 				})
-				if !known && call.Task.Verb == model.Load && !o.Skipped {
+				if !known && call.Task.Verb == loraplan.Load && !o.Skipped {
 					r.takeBack(dm, call)
 				}
 				r.Wake(key, settleTime)
@@ -97,7 +97,7 @@ func (r *Reconciler) start(dm *v1alpha1.DynamoModel, calls []model.Call) {
 
 // stillWanted reports whether a call that has waited for its turn would be planned
 // now, by what the informers hold of its model.
-func (r *Reconciler) stillWanted(ctx context.Context, planned *v1alpha1.DynamoModel, call model.Call) bool {
+func (r *Reconciler) stillWanted(ctx context.Context, planned *v1alpha1.DynamoModel, call loraplan.Call) bool {
 	engine, known := r.memory.engine(planned.UID, call.Endpoint.Run)
 	dm, err := r.Models.Current(ctx, planned)
 	if err != nil || dm == nil || !known || (dm.DeletionTimestamp == nil && validation.Fault(validation.Model(dm)) != nil) {
@@ -107,24 +107,24 @@ func (r *Reconciler) stillWanted(ctx context.Context, planned *v1alpha1.DynamoMo
 	if err != nil {
 		return false
 	}
-	in := model.Intent{Noted: noted(dm)}
+	in := loraplan.Intent{Noted: noted(dm)}
 	if dm.DeletionTimestamp == nil && w.Rival == "" {
 		in.Adapter = wanted(dm)
 	}
-	return model.Wanted(in, w, engine, call)
+	return loraplan.Wanted(in, w, engine, call)
 }
 
 // takeBack unloads what a load that was under way when its model went has brought
 // into an engine.
-func (r *Reconciler) takeBack(dm *v1alpha1.DynamoModel, load model.Call) {
+func (r *Reconciler) takeBack(dm *v1alpha1.DynamoModel, load loraplan.Call) {
 	unload := load
-	unload.Task.Verb = model.Unload
+	unload.Task.Verb = loraplan.Unload
 	r.Caller.Start(lora.Request{
 		Namespace: dm.Namespace, Call: unload,
 		Wanted: func(ctx context.Context) bool {
 			w, err := r.Models.World(ctx, dm)
-			return err == nil && model.Abandoned(w, load)
+			return err == nil && loraplan.Abandoned(w, load)
 		},
-		Done: func(model.Outcome) {}, // nobody is left to be told
+		Done: func(loraplan.Outcome) {}, // nobody is left to be told
 	})
 }

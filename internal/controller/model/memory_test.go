@@ -3,20 +3,20 @@ package model
 import (
 	"testing"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/model"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/loraplan"
 )
 
 func TestAMemoryIsKeptOnceSomebodyWasCalled(t *testing.T) {
 	var m memory
 	inherited := []bool{}
-	plan := func(calls ...model.Call) {
-		m.plan("uid", true, func(known model.Memory) model.Plan {
+	plan := func(calls ...loraplan.Call) {
+		m.plan("uid", true, func(known loraplan.Memory) loraplan.Plan {
 			inherited = append(inherited, known.Inherited)
-			return model.Plan{Calls: calls, Memory: model.Memory{Engines: map[model.Run]model.Engine{"run": {}}}}
+			return loraplan.Plan{Calls: calls, Memory: loraplan.Memory{Engines: map[loraplan.Run]loraplan.Engine{"run": {}}}}
 		})
 	}
 	plan()
-	plan(model.Call{})
+	plan(loraplan.Call{})
 	plan()
 	m.forget("uid")
 	plan()
@@ -26,8 +26,8 @@ func TestAMemoryIsKeptOnceSomebodyWasCalled(t *testing.T) {
 		}
 	}
 	// What comes back late finds nobody who wants to know.
-	m.change("uid", "run", func(model.Engine) model.Engine {
+	m.change("uid", "run", func(loraplan.Engine) loraplan.Engine {
 		t.Error("a forgotten model was changed")
-		return model.Engine{}
+		return loraplan.Engine{}
 	})
 }

@@ -20,13 +20,13 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/loraplan"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/status"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/event"
-	"github.com/dynamo-operator/dynamo-operator/internal/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/lora"
-	"github.com/dynamo-operator/dynamo-operator/internal/model"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
-	"github.com/dynamo-operator/dynamo-operator/internal/status"
-	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 )
 
 // +kubebuilder:rbac:groups=nvidia.com,resources=dynamomodels,verbs=list;watch;patch
@@ -41,7 +41,7 @@ type Reconciler struct {
 	Models  observe.Models
 	Applier *apply.Applier
 	Caller  *lora.Caller
-	Backoff model.Backoff
+	Backoff loraplan.Backoff
 	// UnloadDeadline is how long a deletion waits for engines.
 	UnloadDeadline time.Duration
 	Events         events.EventRecorder
@@ -60,7 +60,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dm *v1alpha1.DynamoModel) (r
 		return r.finalize(ctx, dm)
 	}
 	if err := validation.Fault(validation.Model(dm)); err != nil {
-		return r.report(ctx, dm, model.World{}, model.Plan{}, err)
+		return r.report(ctx, dm, loraplan.World{}, loraplan.Plan{}, err)
 	}
 	if dm.Spec.ModelType != v1alpha1.ModelTypeLoRA {
 		if err := r.Applier.RemoveFinalizer(ctx, dm, v1alpha1.Finalizer); err != nil {
@@ -78,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dm *v1alpha1.DynamoModel) (r
 			"DynamoModel %s fetches an adapter of the name %s from elsewhere; engines know adapters by name alone", w.Rival, dm.Spec.ModelName))
 	}
 	if len(plan.Note) > 0 || noted(dm) != nil {
-		if err := r.Applier.HoldWithNote(ctx, dm, v1alpha1.Finalizer, v1alpha1.AnnotationLoadedAdapters, model.EncodeNote(plan.Note)); err != nil {
+		if err := r.Applier.HoldWithNote(ctx, dm, v1alpha1.Finalizer, v1alpha1.AnnotationLoadedAdapters, loraplan.EncodeNote(plan.Note)); err != nil {
 			return later(err)
 		}
 	}
@@ -128,16 +128,16 @@ func later(err error) (reconcile.Result, error) {
 	return reconcile.Result{}, err
 }
 
-func (r *Reconciler) plan(dm *v1alpha1.DynamoModel, adapter *model.Adapter, w model.World) model.Plan {
-	in := model.Intent{Adapter: adapter, Noted: noted(dm)}
-	return r.memory.plan(dm.UID, held(dm), func(m model.Memory) model.Plan {
-		return model.Next(in, w, m, r.Clock.Now())
+func (r *Reconciler) plan(dm *v1alpha1.DynamoModel, adapter *loraplan.Adapter, w loraplan.World) loraplan.Plan {
+	in := loraplan.Intent{Adapter: adapter, Noted: noted(dm)}
+	return r.memory.plan(dm.UID, held(dm), func(m loraplan.Memory) loraplan.Plan {
+		return loraplan.Next(in, w, m, r.Clock.Now())
 	})
 }
 
 // report tells what was known before the calls; their outcomes bring the next
 // truth.
-func (r *Reconciler) report(ctx context.Context, dm *v1alpha1.DynamoModel, w model.World, p model.Plan, err error) (reconcile.Result, error) {
+func (r *Reconciler) report(ctx context.Context, dm *v1alpha1.DynamoModel, w loraplan.World, p loraplan.Plan, err error) (reconcile.Result, error) {
 	was := *dm.Status.DeepCopy()
 	now := r.Clock.Now()
 	is := status.Model(dm, w, p, err, metav1.NewTime(now))
@@ -159,26 +159,26 @@ func held(dm *v1alpha1.DynamoModel) bool {
 }
 
 // wanted is the adapter that engines should hold; nil if the model has none.
-func wanted(dm *v1alpha1.DynamoModel) *model.Adapter {
+func wanted(dm *v1alpha1.DynamoModel) *loraplan.Adapter {
 	if dm.Spec.ModelType != v1alpha1.ModelTypeLoRA || dm.Spec.Source == nil {
 		return nil
 	}
-	return &model.Adapter{Name: dm.Spec.ModelName, URI: dm.Spec.Source.URI}
+	return &loraplan.Adapter{Name: dm.Spec.ModelName, URI: dm.Spec.Source.URI}
 }
 
 // noted are the adapters that engines may hold on behalf of a model. Earlier
 // operators left the finalizer alone.
-func noted(dm *v1alpha1.DynamoModel) []model.Adapter {
-	if note := model.DecodeNote(dm.Annotations[v1alpha1.AnnotationLoadedAdapters]); len(note) > 0 {
+func noted(dm *v1alpha1.DynamoModel) []loraplan.Adapter {
+	if note := loraplan.DecodeNote(dm.Annotations[v1alpha1.AnnotationLoadedAdapters]); len(note) > 0 {
 		return note
 	}
-	if adapter := wanted(dm); adapter != nil && held(dm) && model.NameFault(adapter.Name) == "" {
-		return []model.Adapter{*adapter}
+	if adapter := wanted(dm); adapter != nil && held(dm) && loraplan.NameFault(adapter.Name) == "" {
+		return []loraplan.Adapter{*adapter}
 	}
 	return nil
 }
 
-func abandoned(p model.Plan) string {
+func abandoned(p loraplan.Plan) string {
 	if len(p.Pending) == 0 {
 		return ""
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/requestplan"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/event"
-	"github.com/dynamo-operator/dynamo-operator/internal/fault"
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
-	"github.com/dynamo-operator/dynamo-operator/internal/render"
-	"github.com/dynamo-operator/dynamo-operator/internal/request"
-	"github.com/dynamo-operator/dynamo-operator/internal/status"
 )
 
 // +kubebuilder:rbac:groups=nvidia.com,resources=dynamographdeploymentrequests,verbs=get;list;watch;patch
@@ -50,7 +50,7 @@ type Reconciler struct {
 	Applier   *apply.Applier
 	Events    events.EventRecorder
 	Clock     clock.PassiveClock
-	Policy    request.Policy
+	Policy    requestplan.Policy
 	Profiling render.Profiling
 }
 
@@ -68,11 +68,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgdr *v1alpha1.DynamoGraphDe
 		return reconcile.Result{}, err
 	}
 	now := r.Clock.Now()
-	step := request.Next(dgdr, seen, r.Policy, now)
+	step := requestplan.Next(dgdr, seen, r.Policy, now)
 	changes, err := r.Applier.Sync(ctx, dgdr, render.Request(dgdr, step, p), step.Discard)
 	event.Applied(r.Events, dgdr, changes)
 	err = permanent(err)
-	if step = request.After(dgdr, step, err); step.State == v1alpha1.RequestStateFailed {
+	if step = requestplan.After(dgdr, step, err); step.State == v1alpha1.RequestStateFailed {
 		err = nil // said in the status, and there is nothing to try again
 	}
 	before := dgdr.Status.DeepCopy()
@@ -87,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgdr *v1alpha1.DynamoGraphDe
 
 // lock has a request accepted as it is written now, or not at all: what was
 // accepted in the meantime, from another spec, stays.
-func lock(step request.Step) []client.MergeFromOption {
+func lock(step requestplan.Step) []client.MergeFromOption {
 	if !step.Begins {
 		return nil
 	}

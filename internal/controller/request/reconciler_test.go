@@ -23,12 +23,12 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/requestplan"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/observe"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
-	"github.com/dynamo-operator/dynamo-operator/internal/render"
-	"github.com/dynamo-operator/dynamo-operator/internal/request"
 	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
-	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 )
 
 // world is a reconciler over a cluster in memory.
@@ -75,7 +75,7 @@ func newWorld(t *testing.T) *world {
 		Applier:   applier,
 		Events:    events.NewFakeRecorder(100),
 		Clock:     clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)),
-		Policy:    request.Policy{Image: "ours", Deadline: time.Hour, Scope: validation.Scope{ClusterWide: true}},
+		Policy:    requestplan.Policy{Image: "ours", Deadline: time.Hour, Scope: validation.Scope{ClusterWide: true}},
 		Profiling: render.Profiling{Image: "ours", Role: "profiler"},
 	}
 	w.make(&v1alpha1.DynamoGraphDeploymentRequest{
@@ -137,17 +137,17 @@ func (w *world) expect(when string, want ...v1alpha1.RequestState) {
 }
 
 // finish ends the Job with a result.
-func (w *world) finish(kind batchv1.JobConditionType, found result.Result) {
+func (w *world) finish(kind batchv1.JobConditionType, found profileoutput.Result) {
 	w.Helper()
 	output := &corev1.ConfigMap{}
 	w.read(output, "dgdr-output-goal")
-	output.Data = map[string]string{result.KeyResult: found.Text()}
+	output.Data = map[string]string{profileoutput.KeyResult: found.Text()}
 	if err := w.Update(w.Context(), output); err != nil {
 		w.Fatal(err)
 	}
 	job := &batchv1.Job{}
 	w.read(job, "profile-goal")
-	receipt := result.Receipt{}
+	receipt := profileoutput.Receipt{}
 	receipt.Add(output.Name, output.Data)
 	if kind == batchv1.JobComplete {
 		w.make(&corev1.Pod{
@@ -156,7 +156,7 @@ func (w *world) finish(kind batchv1.JobConditionType, found result.Result) {
 				OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: job.UID, Controller: new(true)}},
 			},
 			Status: corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: []corev1.ContainerStatus{{
-				Name: request.ProfilerContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: receipt.Text()}},
+				Name: requestplan.ProfilerContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: receipt.Text()}},
 			}}},
 		})
 	}
@@ -166,8 +166,8 @@ func (w *world) finish(kind batchv1.JobConditionType, found result.Result) {
 	}
 }
 
-var success = result.Result{
-	State: result.Succeeded, SLAMet: true,
+var success = profileoutput.Result{
+	State: profileoutput.Succeeded, SLAMet: true,
 	GeneratedDeployment: "apiVersion: nvidia.com/v1alpha1\nkind: DynamoGraphDeployment\nmetadata: {name: x}\nspec: {services: {Frontend: {}}}\n",
 }
 
@@ -195,7 +195,7 @@ func TestARequestBecomesAGraphAndFollowsIt(t *testing.T) {
 func TestAFailedRequestBeginsAnewWhenEdited(t *testing.T) {
 	w := newWorld(t)
 	w.expect("accepted", "Pending", "Profiling")
-	w.finish(batchv1.JobFailed, result.Result{State: result.Failed, Reason: result.ReasonUnknownModel, Message: "who is m?"})
+	w.finish(batchv1.JobFailed, profileoutput.Result{State: profileoutput.Failed, Reason: profileoutput.ReasonUnknownModel, Message: "who is m?"})
 	w.expect("failed", "Failed")
 	profiling := meta.FindStatusCondition(w.request().Status.Conditions, v1alpha1.ConditionProfiling)
 	if profiling == nil || profiling.Reason != "UnknownModel" || profiling.Message != "who is m?" {
@@ -209,7 +209,7 @@ func TestAFailedRequestBeginsAnewWhenEdited(t *testing.T) {
 	w.expect("edited", "", "Pending", "Profiling")
 	input := &corev1.ConfigMap{}
 	w.read(input, "dgdr-input-goal")
-	record, err := request.Recorded(w.request())
+	record, err := requestplan.Recorded(w.request())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestGraphsThatWereTriedOutAreRemoved(t *testing.T) {
 	w.make(tried)
 	w.settle()
 	w.read(tried, tried.Name) // not while somebody may be trying it
-	w.finish(batchv1.JobFailed, result.Result{State: result.Failed, Reason: result.ReasonInterrupted, Message: "killed"})
+	w.finish(batchv1.JobFailed, profileoutput.Result{State: profileoutput.Failed, Reason: profileoutput.ReasonInterrupted, Message: "killed"})
 	w.expect("failed", "Failed")
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(tried), tried); err == nil {
 		t.Error("it goes on running")
@@ -303,7 +303,7 @@ func TestNobodyElseSpeaksForARequest(t *testing.T) {
 		w := newWorld(t)
 		w.make(&corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "dgdr-input-goal", Labels: labels, Annotations: map[string]string{v1alpha1.AnnotationProfilingAttempt: "1"}},
-			Data:       map[string]string{"spec.json": evil, request.KeyConfig: "evil"},
+			Data:       map[string]string{"spec.json": evil, requestplan.KeyConfig: "evil"},
 		})
 		for range 5 { // a conflict is an error that is tried again
 			_, _ = w.r.Reconcile(t.Context(), w.request())
@@ -320,15 +320,15 @@ func TestNobodyElseSpeaksForARequest(t *testing.T) {
 		w.expect("accepted", "Pending", "Profiling")
 		input := &corev1.ConfigMap{}
 		w.read(input, "dgdr-input-goal")
-		was := input.Data[request.KeyConfig]
-		input.Data = map[string]string{"spec.json": evil, request.KeyConfig: "evil"}
+		was := input.Data[requestplan.KeyConfig]
+		input.Data = map[string]string{"spec.json": evil, requestplan.KeyConfig: "evil"}
 		if err := w.Update(t.Context(), input); err != nil {
 			t.Fatal(err)
 		}
 		w.settle()
 		w.read(input, "dgdr-input-goal")
-		if input.Data[request.KeyConfig] != was {
-			t.Errorf("the profiler is told %q", input.Data[request.KeyConfig])
+		if input.Data[requestplan.KeyConfig] != was {
+			t.Errorf("the profiler is told %q", input.Data[requestplan.KeyConfig])
 		}
 		w.finish(batchv1.JobComplete, success)
 		w.settle()
@@ -356,7 +356,7 @@ func TestNobodyElseSpeaksForARequest(t *testing.T) {
 		w.finish(batchv1.JobComplete, success)
 		output := &corev1.ConfigMap{}
 		w.read(output, "dgdr-output-goal")
-		output.Data[result.KeyResult] += " "
+		output.Data[profileoutput.KeyResult] += " "
 		if err := w.Update(t.Context(), output); err != nil {
 			t.Fatal(err)
 		}

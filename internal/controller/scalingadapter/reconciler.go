@@ -15,7 +15,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller"
-	"github.com/dynamo-operator/dynamo-operator/internal/status"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/status"
 )
 
 // +kubebuilder:rbac:groups=nvidia.com,resources=dynamographdeploymentscalingadapters,verbs=get;list;watch

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/launch"
 )
 

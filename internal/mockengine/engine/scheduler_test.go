@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/timing"
-	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
 )
 
 // fixed is a model whose steps take a known time.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
 )
 
 // Thresholds say when a worker counts as busy. Nil means never.

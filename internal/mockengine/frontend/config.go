@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/launch"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/route"
 )

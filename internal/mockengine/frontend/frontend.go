@@ -15,7 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/discovery"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/launch"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/wire"

@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
 )
 
 // redirected runs f with the streams redirected. Nothing is ever written to a

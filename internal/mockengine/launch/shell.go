@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/setting"
 )
 

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
 )
 
 // Job is what mpirun is asked to start, and where.

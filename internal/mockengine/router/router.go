@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/discovery"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/kv"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/launch"

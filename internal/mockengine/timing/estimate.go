@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 )
 
 // Estimate times an engine by the performance model.

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/discovery"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/engine"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/launch"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/rendezvous"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/timing"
-	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
 )
 
 // Role is a worker's share of the work.

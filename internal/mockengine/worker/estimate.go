@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/timing"
-	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
 )
 
 // estimate times the engine, and sizes its cache, by the performance model of

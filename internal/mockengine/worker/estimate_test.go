@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/launch"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/setting"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/timing"
-	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
 )
 
 func TestTheCommandLineSelectsTheEstimate(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
 )
 
 // knownFlags per backend: those the mock reads and those it knows to mean

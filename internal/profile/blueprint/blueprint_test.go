@@ -11,7 +11,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
 	operatorconfig "github.com/dynamo-operator/dynamo-operator/internal/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/search"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/golden"

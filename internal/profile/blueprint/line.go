@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
 )
 
 // line is an engine's command line, whichever way its container spells it: a

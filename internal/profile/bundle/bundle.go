@@ -16,13 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/blueprint"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/interpolation"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/price"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/report"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/search"
 )
 
@@ -89,7 +89,7 @@ func gpus(c perfmodel.Catalog) []string {
 
 // Bundle is everything that a run hands over.
 type Bundle struct {
-	Result     result.Result
+	Result     profileoutput.Result
 	HTML, Text string
 	Figures    []report.Figure
 	Data       interpolation.Data
@@ -107,8 +107,8 @@ func Compose(c *config.Config, o blueprint.Options, found *search.Outcome) (*Bun
 	if err != nil {
 		return nil, config.Invalid{err.Error()}
 	}
-	r := result.Result{
-		State: result.Succeeded, Reason: result.ReasonTargetsMet, SLAMet: best.Met(), TTFTMs: best.TTFT.Value, ITLMs: best.ITL.Value,
+	r := profileoutput.Result{
+		State: profileoutput.Succeeded, Reason: profileoutput.ReasonTargetsMet, SLAMet: best.Met(), TTFTMs: best.TTFT.Value, ITLMs: best.ITL.Value,
 		Targets: targets(p, best), Remedy: strings.Join(found.Remedies, "; "), Chosen: best.String(), GPUs: best.GPUs, ProfileData: o.ProfileData,
 		TokensPerGPU: best.TokensPerGPU, CostPerMillion: best.CostPerMillion, RequestRate: best.Rate, Measured: best.Measured,
 		ModelFingerprint: fingerprint(p),
@@ -121,13 +121,13 @@ func Compose(c *config.Config, o blueprint.Options, found *search.Outcome) (*Bun
 	}
 	r.Message = fmt.Sprintf("%s meets the goal: ttft %.4g ms, itl %.4g ms, %.0f tokens a second and GPU", best, best.TTFT.Value, best.ITL.Value, best.TokensPerGPU)
 	if !best.Met() {
-		r.Reason = result.ReasonTargetsMissed
+		r.Reason = profileoutput.ReasonTargetsMissed
 		r.Message = fmt.Sprintf("no configuration meets the goal; the closest, %s: %s", best, best.Missed())
 		if len(found.Remedies) > 0 {
 			r.Message += "; what would: " + found.Remedies[0]
 		}
 		if c.SLA.Strict {
-			r.State = result.Failed
+			r.State = profileoutput.Failed
 		}
 	}
 	b.Result = r
@@ -172,13 +172,13 @@ func (b *Bundle) report(c *config.Config, found *search.Outcome) error {
 	return err
 }
 
-func targets(p search.Problem, c search.Candidate) []result.Target {
-	all := []result.Target{
+func targets(p search.Problem, c search.Candidate) []profileoutput.Target {
+	all := []profileoutput.Target{
 		{Name: "ttft", Unit: " ms", Want: p.Goal.TTFT, Got: c.TTFT.Value, Low: c.TTFT.Low, High: c.TTFT.High, Met: c.TTFT.Value <= p.Goal.TTFT},
 		{Name: "itl", Unit: " ms", Want: p.Goal.ITL, Got: c.ITL.Value, Low: c.ITL.Low, High: c.ITL.High, Met: c.ITL.Value <= p.Goal.ITL},
 	}
 	if want := p.Goal.RequestRate; want > 0 {
-		all = append(all, result.Target{Name: "requestRate", Unit: "/s", Want: want, Got: c.Rate, Low: c.Rate, High: c.Rate, Met: c.Rate >= want})
+		all = append(all, profileoutput.Target{Name: "requestRate", Unit: "/s", Want: want, Got: c.Rate, Low: c.Rate, High: c.Rate, Met: c.Rate >= want})
 	}
 	return all
 }
@@ -232,7 +232,7 @@ func (b *Bundle) ConfigMap(name string) (*corev1.ConfigMap, error) {
 	}
 	return &corev1.ConfigMap{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: name},
-		Data: map[string]string{result.KeyPrefillData: prefill, result.KeyDecodeData: decode},
+		Data: map[string]string{profileoutput.KeyPrefillData: prefill, profileoutput.KeyDecodeData: decode},
 	}, nil
 }
 
@@ -252,9 +252,9 @@ func (b *Bundle) Files() (map[string][]byte, error) {
 	}
 	with := func(graph string) []byte { return fmt.Appendf(nil, "%s---\n%s", document, graph) }
 	files := map[string][]byte{
-		result.KeyGraph: with(b.Result.GeneratedDeployment), result.KeyMockerGraph: with(b.Result.MockerDeployment),
-		result.KeyReportHTML: []byte(b.HTML), result.KeyReportText: []byte(b.Text), result.KeyResult: []byte(b.Result.Text()),
-		result.KeyPrefillData: []byte(profile.Data[result.KeyPrefillData]), result.KeyDecodeData: []byte(profile.Data[result.KeyDecodeData]),
+		profileoutput.KeyGraph: with(b.Result.GeneratedDeployment), profileoutput.KeyMockerGraph: with(b.Result.MockerDeployment),
+		profileoutput.KeyReportHTML: []byte(b.HTML), profileoutput.KeyReportText: []byte(b.Text), profileoutput.KeyResult: []byte(b.Result.Text()),
+		profileoutput.KeyPrefillData: []byte(profile.Data[profileoutput.KeyPrefillData]), profileoutput.KeyDecodeData: []byte(profile.Data[profileoutput.KeyDecodeData]),
 		"selected_prefill_interpolation/raw_data.npz": prefill, "selected_decode_interpolation/raw_data.npz": decode,
 	}
 	for _, f := range b.Figures {
@@ -264,22 +264,22 @@ func (b *Bundle) Files() (map[string][]byte, error) {
 }
 
 // Failure is the result of a run that ended with an error.
-func Failure(err error) result.Result {
-	r := result.Result{State: result.Failed, Reason: result.ReasonInternal, Message: err.Error()}
+func Failure(err error) profileoutput.Result {
+	r := profileoutput.Result{State: profileoutput.Failed, Reason: profileoutput.ReasonInternal, Message: err.Error()}
 	var unknown *perfmodel.UnknownError
 	switch {
 	case config.IsInvalid(err):
-		r.Reason = result.ReasonInvalidConfig
+		r.Reason = profileoutput.ReasonInvalidConfig
 	case errors.As(err, &unknown) && unknown.Kind == "gpu" && unknown.Name == "":
-		r.Reason = result.ReasonUnknownGPU
+		r.Reason = profileoutput.ReasonUnknownGPU
 		r.Message = "the GPU is not known: set sweep.aicSystem or hardware.gpuType to one of " + strings.Join(unknown.Known, ", ") + ", or enable GPU discovery"
 	case errors.As(err, &unknown) && unknown.Kind == "gpu":
-		r.Reason = result.ReasonUnknownGPU
+		r.Reason = profileoutput.ReasonUnknownGPU
 	case errors.As(err, &unknown) && unknown.Kind == "model":
-		r.Reason = result.ReasonUnknownModel
+		r.Reason = profileoutput.ReasonUnknownModel
 	default:
 		if _, ok := errors.AsType[*search.InfeasibleError](err); ok {
-			r.Reason = result.ReasonNoConfiguration
+			r.Reason = profileoutput.ReasonNoConfiguration
 		}
 	}
 	return r

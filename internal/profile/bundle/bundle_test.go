@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/search"
 )
 
@@ -40,7 +40,7 @@ func TestABundleHasEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !b.Result.SLAMet || b.Result.State != result.Succeeded || b.Result.Reason != result.ReasonTargetsMet || b.Result.ModelFingerprint == "" {
+	if !b.Result.SLAMet || b.Result.State != profileoutput.Succeeded || b.Result.Reason != profileoutput.ReasonTargetsMet || b.Result.ModelFingerprint == "" {
 		t.Errorf("got %+v", b.Result)
 	}
 	files, err := b.Files()
@@ -72,13 +72,13 @@ func TestAMissedGoalIsToldAndStrictlyAFailure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.Result.State != result.Succeeded || b.Result.SLAMet || b.Result.Reason != result.ReasonTargetsMissed || b.Result.Remedy == "" {
+	if b.Result.State != profileoutput.Succeeded || b.Result.SLAMet || b.Result.Reason != profileoutput.ReasonTargetsMissed || b.Result.Remedy == "" {
 		t.Errorf("got %+v", b.Result)
 	}
 	if !strings.Contains(b.Result.Message, "missed by") || !strings.Contains(b.Text, "What would meet the goal") {
 		t.Errorf("message: %s", b.Result.Message)
 	}
-	if b, err = compose(t, strings.Replace(hard, "itl: 0.5", "itl: 0.5, strict: true", 1)); err != nil || b.Result.State != result.Failed {
+	if b, err = compose(t, strings.Replace(hard, "itl: 0.5", "itl: 0.5, strict: true", 1)); err != nil || b.Result.State != profileoutput.Failed {
 		t.Errorf("got %+v, %v", b, err)
 	}
 }
@@ -86,13 +86,13 @@ func TestAMissedGoalIsToldAndStrictlyAFailure(t *testing.T) {
 func TestFailure(t *testing.T) {
 	for name, test := range map[string]struct {
 		text string
-		want result.Reason
+		want profileoutput.Reason
 	}{
-		"a configuration that cannot be read": {"sla: {isl: -1}", result.ReasonInvalidConfig},
-		"a model without a table":             {strings.Replace(easy, "Qwen/Qwen3-32B", "acme/secret-1", 1), result.ReasonUnknownModel},
-		"a GPU without a table":               {strings.Replace(easy, "h200_sxm", "abacus", 1), result.ReasonUnknownGPU},
-		"no GPU named at all":                 {"deployment: {model: Qwen/Qwen3-32B}", result.ReasonUnknownGPU},
-		"a model larger than the GPUs":        {"deployment: {model: deepseek-ai/DeepSeek-V3}\nsweep: {aicSystem: h100_sxm}", result.ReasonNoConfiguration},
+		"a configuration that cannot be read": {"sla: {isl: -1}", profileoutput.ReasonInvalidConfig},
+		"a model without a table":             {strings.Replace(easy, "Qwen/Qwen3-32B", "acme/secret-1", 1), profileoutput.ReasonUnknownModel},
+		"a GPU without a table":               {strings.Replace(easy, "h200_sxm", "abacus", 1), profileoutput.ReasonUnknownGPU},
+		"no GPU named at all":                 {"deployment: {model: Qwen/Qwen3-32B}", profileoutput.ReasonUnknownGPU},
+		"a model larger than the GPUs":        {"deployment: {model: deepseek-ai/DeepSeek-V3}\nsweep: {aicSystem: h100_sxm}", profileoutput.ReasonNoConfiguration},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := compose(t, test.text)

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 )
 
 // Options say whose files to collect, and where to.
@@ -65,7 +65,7 @@ func (o Options) receipt(data map[string]string) error {
 	if o.Receipt == "" {
 		return nil
 	}
-	receipt := result.Receipt{}
+	receipt := profileoutput.Receipt{}
 	receipt.Add(o.Result, data)
 	if err := os.WriteFile(o.Receipt, []byte(receipt.Text()), 0o644); err != nil {
 		return fmt.Errorf("write the receipt: %w", err)
@@ -115,10 +115,10 @@ const longest = 1000 * 1000
 // mock engines may be.
 func (o Options) read() (map[string]string, error) {
 	data, size := map[string]string{}, 0
-	for _, name := range []string{result.KeyGraph, result.KeyMockerGraph} {
+	for _, name := range []string{profileoutput.KeyGraph, profileoutput.KeyMockerGraph} {
 		text, err := os.ReadFile(filepath.Join(o.From, name))
 		switch {
-		case errors.Is(err, os.ErrNotExist) && name == result.KeyGraph:
+		case errors.Is(err, os.ErrNotExist) && name == profileoutput.KeyGraph:
 			return nil, fmt.Errorf("the profiler ended without an error but wrote no %s", name)
 		case errors.Is(err, os.ErrNotExist):
 			continue

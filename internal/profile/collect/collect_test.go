@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 )
 
 func TestRun(t *testing.T) {
@@ -70,7 +70,7 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			receipt, err := result.ParseReceipt(string(message))
+			receipt, err := profileoutput.ParseReceipt(string(message))
 			if err != nil {
 				t.Fatal(err)
 			}

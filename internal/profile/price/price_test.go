@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 )
 
 func TestEveryKnownGPUHasAPrice(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 )
 
 // Kind is the customary name of a way to spread an engine over GPUs.

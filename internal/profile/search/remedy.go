@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sort"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
 )
 

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
 )
 

@@ -16,13 +16,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/wire"
-	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/bundle"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/online"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
 )
 
 // lastWords is where a container leaves its last words; of a message at most so
@@ -33,7 +33,7 @@ const (
 )
 
 // Ended is a run that failed and said so; its status is the program's.
-type Ended struct{ Result result.Result }
+type Ended struct{ Result profileoutput.Result }
 
 func (e Ended) Error() string { return fmt.Sprintf("%s: %s", e.Result.Reason, e.Result.Message) }
 
@@ -85,8 +85,8 @@ func (f *flags) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read configuration: %w", err)
 	}
-	if f.digest != "" && result.Sum(string(text)) != f.digest {
-		return f.told(nil, result.Result{}, fmt.Errorf("configuration %s is not the one that was accepted; somebody changed it", f.config))
+	if f.digest != "" && profileoutput.Sum(string(text)) != f.digest {
+		return f.told(nil, profileoutput.Result{}, fmt.Errorf("configuration %s is not the one that was accepted; somebody changed it", f.config))
 	}
 	catalog, err := Catalog(f.catalog)
 	if err != nil {
@@ -96,7 +96,7 @@ func (f *flags) run(ctx context.Context) error {
 	labels := map[string]string{
 		v1alpha1.LabelRequestName: graph.RequestedGraph(f.request), v1alpha1.LabelRequestNamespace: f.namespace, v1alpha1.LabelManagedBy: v1alpha1.ManagedBy,
 	}
-	receipt := result.Receipt{}
+	receipt := profileoutput.Receipt{}
 	var sink Sink = Both{ConfigMap{API: maps, Name: f.result, Labels: labels, Receipt: receipt}, Notes{os.Stderr}}
 	if folder := f.folder(string(text)); folder != "" {
 		sink = Both{sink, Folder{folder}}
@@ -117,9 +117,9 @@ func (f *flags) run(ctx context.Context) error {
 
 // told leaves a termination message: what a run that succeeded handed over, or
 // the last words of one that failed.
-func (f *flags) told(receipt result.Receipt, end result.Result, err error) error {
+func (f *flags) told(receipt profileoutput.Receipt, end profileoutput.Result, err error) error {
 	switch {
-	case end.State == result.Failed:
+	case end.State == profileoutput.Failed:
 		// Best effort, here and below: the exit status says the same, if less of it.
 		end.Message = end.Message[:min(lastWordsSize, len(end.Message))]
 		_ = os.WriteFile(f.lastWords, []byte(end.Text()), 0o644)

@@ -10,12 +10,12 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/blueprint"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/bundle"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/online"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/search"
 )
 
@@ -28,10 +28,10 @@ const (
 
 // Sink is where a run tells how it goes.
 type Sink interface {
-	Progress(ctx context.Context, p result.Progress) error
+	Progress(ctx context.Context, p profileoutput.Progress) error
 	// Finish hands over the end; b is nil if the run failed before there was
 	// anything to hand over.
-	Finish(ctx context.Context, r result.Result, b *bundle.Bundle) error
+	Finish(ctx context.Context, r profileoutput.Result, b *bundle.Bundle) error
 }
 
 // Run is one run of the profiler.
@@ -49,7 +49,7 @@ type Run struct {
 }
 
 // Do runs to the end and returns how it ended. The error is that of telling.
-func (r Run) Do(ctx context.Context) (result.Result, error) {
+func (r Run) Do(ctx context.Context) (profileoutput.Result, error) {
 	b, err := r.find(ctx)
 	// An interrupted run still has a moment to say so.
 	after := context.WithoutCancel(ctx)
@@ -57,9 +57,9 @@ func (r Run) Do(ctx context.Context) (result.Result, error) {
 		end := bundle.Failure(err)
 		switch {
 		case ctx.Err() != nil:
-			end.Reason = result.ReasonInterrupted
+			end.Reason = profileoutput.ReasonInterrupted
 		case isMeasurement(err):
-			end.Reason = result.ReasonMeasurement
+			end.Reason = profileoutput.ReasonMeasurement
 		}
 		return end, r.Sink.Finish(after, end, nil)
 	}
@@ -85,7 +85,7 @@ func (r Run) find(ctx context.Context) (*bundle.Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	ranked := result.Progress{Done: len(found.Candidates), Total: len(found.Candidates), Stage: stageRanking, Best: found.Best().String()}
+	ranked := profileoutput.Progress{Done: len(found.Candidates), Total: len(found.Candidates), Stage: stageRanking, Best: found.Best().String()}
 	if err := r.Sink.Progress(ctx, ranked); err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (r Run) measure(ctx context.Context, c *config.Config, o blueprint.Options,
 	contenders := found.Contenders(c.Sweep.Measured)
 	var failures []error
 	for i, candidate := range contenders {
-		progress := result.Progress{Done: i, Total: len(contenders), Stage: stageMeasuring}
+		progress := profileoutput.Progress{Done: i, Total: len(contenders), Stage: stageMeasuring}
 		if found.Best().Measured {
 			progress.Best = found.Best().String()
 		}

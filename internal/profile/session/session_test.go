@@ -26,11 +26,11 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/bundle"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/online"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
 )
 
 const (
@@ -64,23 +64,23 @@ func sinkOf(c *fake.Clientset) ConfigMap {
 func TestOfflineWritesEverythingDown(t *testing.T) {
 	c := cluster()
 	sink := sinkOf(c)
-	sink.Receipt = result.Receipt{}
+	sink.Receipt = profileoutput.Receipt{}
 	end, err := Run{Config: offline, Catalog: perfmodel.Default(), Names: names, Sink: sink}.Do(t.Context())
-	if err != nil || end.State != result.Succeeded || end.ExitStatus() != 0 {
+	if err != nil || end.State != profileoutput.Succeeded || end.ExitStatus() != 0 {
 		t.Fatalf("%+v, %v", end, err)
 	}
 	kept := read(t, c, "out")
-	got, err := result.ParseResult(kept.Data[result.KeyResult])
+	got, err := profileoutput.ParseResult(kept.Data[profileoutput.KeyResult])
 	if err != nil || !got.SLAMet || got.ProfileData != names.ProfileData || got.GeneratedDeployment == "" || got.MockerDeployment == "" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if progress, err := result.ParseProgress(kept.Data[result.KeyProgress]); err != nil || progress.Total == 0 || progress.Best == "" {
+	if progress, err := profileoutput.ParseProgress(kept.Data[profileoutput.KeyProgress]); err != nil || progress.Total == 0 || progress.Best == "" {
 		t.Errorf("%+v, %v", progress, err)
 	}
-	if !strings.Contains(kept.Data[result.KeyReportHTML], "<svg") || kept.Data[result.KeyReportText] == "" {
+	if !strings.Contains(kept.Data[profileoutput.KeyReportHTML], "<svg") || kept.Data[profileoutput.KeyReportText] == "" {
 		t.Error("no report")
 	}
-	if data := read(t, c, names.ProfileData); data.Data[result.KeyPrefillData] == "" || data.Data[result.KeyDecodeData] == "" {
+	if data := read(t, c, names.ProfileData); data.Data[profileoutput.KeyPrefillData] == "" || data.Data[profileoutput.KeyDecodeData] == "" {
 		t.Error("no profile")
 	}
 	for name, keys := range map[string]int{"out": 1, names.ProfileData: 2} {
@@ -96,7 +96,7 @@ func TestOfflineWritesEverythingDown(t *testing.T) {
 // TestTheEndIsAlsoATerminationMessage: the digests of what was handed over, or
 // why there is nothing.
 func TestTheEndIsAlsoATerminationMessage(t *testing.T) {
-	said := func(receipt result.Receipt, end result.Result, err error) string {
+	said := func(receipt profileoutput.Receipt, end profileoutput.Result, err error) string {
 		f := flags{lastWords: filepath.Join(t.TempDir(), "log")}
 		_ = f.told(receipt, end, err)
 		text, err := os.ReadFile(f.lastWords)
@@ -105,16 +105,16 @@ func TestTheEndIsAlsoATerminationMessage(t *testing.T) {
 		}
 		return string(text)
 	}
-	if got, err := result.ParseReceipt(said(result.Receipt{"a/b": "c"}, result.Result{State: result.Succeeded}, nil)); err != nil || got["a/b"] != "c" {
+	if got, err := profileoutput.ParseReceipt(said(profileoutput.Receipt{"a/b": "c"}, profileoutput.Result{State: profileoutput.Succeeded}, nil)); err != nil || got["a/b"] != "c" {
 		t.Errorf("%v, %v", got, err)
 	}
-	long := result.Result{State: result.Failed, Reason: result.ReasonUnknownModel, Message: strings.Repeat(`"`, 9000)}
+	long := profileoutput.Result{State: profileoutput.Failed, Reason: profileoutput.ReasonUnknownModel, Message: strings.Repeat(`"`, 9000)}
 	if text := said(nil, long, nil); len(text) > 4096 {
 		t.Errorf("%d bytes", len(text))
-	} else if got, err := result.ParseResult(text); err != nil || got.Reason != result.ReasonUnknownModel {
+	} else if got, err := profileoutput.ParseResult(text); err != nil || got.Reason != profileoutput.ReasonUnknownModel {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got := said(result.Receipt{"a/b": "c"}, result.Result{State: result.Succeeded}, errRefused); got != "no" {
+	if got := said(profileoutput.Receipt{"a/b": "c"}, profileoutput.Result{State: profileoutput.Succeeded}, errRefused); got != "no" {
 		t.Errorf("a receipt for what was not written: %s", got)
 	}
 }
@@ -129,7 +129,7 @@ func TestAConfigurationThatWasNotAcceptedIsRefused(t *testing.T) {
 	if err := os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"http://127.0.0.1:1\"}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := flags{config: path, digest: result.Sum("good: true"), kubeconfig: kubeconfig, lastWords: filepath.Join(dir, "log")}
+	f := flags{config: path, digest: profileoutput.Sum("good: true"), kubeconfig: kubeconfig, lastWords: filepath.Join(dir, "log")}
 	if err := f.run(t.Context()); err == nil || !strings.Contains(err.Error(), "not the one that was accepted") {
 		t.Errorf("it goes on: %v", err)
 	}
@@ -138,13 +138,13 @@ func TestAConfigurationThatWasNotAcceptedIsRefused(t *testing.T) {
 func TestAFailureIsWrittenDownToo(t *testing.T) {
 	for name, test := range map[string]struct {
 		text string
-		want result.Reason
+		want profileoutput.Reason
 		exit int
 	}{
-		"a configuration that cannot be read": {"sla: 1", result.ReasonInvalidConfig, result.ExitPermanent},
-		"a base graph that is not there":      {offline + "\nengine: {config: /nowhere/disagg.yaml}", result.ReasonInvalidConfig, result.ExitPermanent},
-		"a GPU nobody knows":                  {strings.Replace(offline, "h200_sxm", "abacus", 1), result.ReasonUnknownGPU, result.ExitPermanent},
-		"nothing fits":                        {strings.Replace(offline, "isl: 1000", "isl: 10000000", 1), result.ReasonNoConfiguration, result.ExitPermanent},
+		"a configuration that cannot be read": {"sla: 1", profileoutput.ReasonInvalidConfig, profileoutput.ExitPermanent},
+		"a base graph that is not there":      {offline + "\nengine: {config: /nowhere/disagg.yaml}", profileoutput.ReasonInvalidConfig, profileoutput.ExitPermanent},
+		"a GPU nobody knows":                  {strings.Replace(offline, "h200_sxm", "abacus", 1), profileoutput.ReasonUnknownGPU, profileoutput.ExitPermanent},
+		"nothing fits":                        {strings.Replace(offline, "isl: 1000", "isl: 10000000", 1), profileoutput.ReasonNoConfiguration, profileoutput.ExitPermanent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster()
@@ -152,8 +152,8 @@ func TestAFailureIsWrittenDownToo(t *testing.T) {
 			if err != nil || end.ExitStatus() != test.exit {
 				t.Fatalf("exit status %d, %v", end.ExitStatus(), err)
 			}
-			got, err := result.ParseResult(read(t, c, "out").Data[result.KeyResult])
-			if err != nil || got.State != result.Failed || got.Reason != test.want || got.Message == "" {
+			got, err := profileoutput.ParseResult(read(t, c, "out").Data[profileoutput.KeyResult])
+			if err != nil || got.State != profileoutput.Failed || got.Reason != test.want || got.Message == "" {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})
@@ -227,7 +227,7 @@ func stream(w http.ResponseWriter, r *http.Request) {
 func TestOnlineMeasuresTheContendersAndLeavesNothing(t *testing.T) {
 	c, w := cluster(), newWorld(t, true, stream)
 	end, err := Run{Config: live, Catalog: perfmodel.Default(), Names: names, Sink: sinkOf(c), Runner: w.runner}.Do(t.Context())
-	if err != nil || end.State != result.Succeeded || !end.Measured {
+	if err != nil || end.State != profileoutput.Succeeded || !end.Measured {
 		t.Fatalf("%+v, %v", end, err)
 	}
 	if len(w.created) != 2 || w.left(t) != 0 {
@@ -245,13 +245,13 @@ func TestAnInterruptedRunTakesItsGraphDown(t *testing.T) {
 	c := cluster()
 	w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request) { cancel(); stream(w, r) })
 	end, err := Run{Config: live, Catalog: perfmodel.Default(), Names: names, Sink: sinkOf(c), Runner: w.runner}.Do(ctx)
-	if err != nil || end.State != result.Failed || end.Reason != result.ReasonInterrupted || end.ExitStatus() != 1 {
+	if err != nil || end.State != profileoutput.Failed || end.Reason != profileoutput.ReasonInterrupted || end.ExitStatus() != 1 {
 		t.Errorf("%+v, %v", end, err)
 	}
 	if len(w.created) == 0 || w.left(t) != 0 {
 		t.Errorf("%d graphs tried, %d left", len(w.created), w.left(t))
 	}
-	if got, err := result.ParseResult(read(t, c, "out").Data[result.KeyResult]); err != nil || got.Reason != result.ReasonInterrupted {
+	if got, err := profileoutput.ParseResult(read(t, c, "out").Data[profileoutput.KeyResult]); err != nil || got.Reason != profileoutput.ReasonInterrupted {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -260,7 +260,7 @@ func TestGraphsThatNeverServeEndTheRun(t *testing.T) {
 	c, w := cluster(), newWorld(t, false, stream)
 	text := strings.Replace(live, "deploymentTimeout: 60", "deploymentTimeout: 1", 1)
 	end, err := Run{Config: text, Catalog: perfmodel.Default(), Names: names, Sink: sinkOf(c), Runner: w.runner}.Do(t.Context())
-	if err != nil || end.Reason != result.ReasonMeasurement || end.ExitStatus() == 0 || !strings.Contains(end.Message, "not ready") {
+	if err != nil || end.Reason != profileoutput.ReasonMeasurement || end.ExitStatus() == 0 || !strings.Contains(end.Message, "not ready") {
 		t.Errorf("%+v, %v", end, err)
 	}
 	if w.left(t) != 0 {
@@ -291,7 +291,7 @@ func TestTheNextAttemptSweepsWhatAKilledOneLeft(t *testing.T) {
 
 func TestBothAreToldWhateverOneSays(t *testing.T) {
 	var text strings.Builder
-	err := Both{refusing{}, Notes{&text}}.Finish(t.Context(), result.Result{State: result.Failed, Reason: result.ReasonInternal, Message: "m"}, nil)
+	err := Both{refusing{}, Notes{&text}}.Finish(t.Context(), profileoutput.Result{State: profileoutput.Failed, Reason: profileoutput.ReasonInternal, Message: "m"}, nil)
 	if !errors.Is(err, errRefused) || !strings.Contains(text.String(), "Failed: ProfilerError: m") {
 		t.Errorf("%v, %q", err, text.String())
 	}
@@ -301,5 +301,7 @@ var errRefused = errors.New("no")
 
 type refusing struct{}
 
-func (refusing) Progress(context.Context, result.Progress) error             { return errRefused }
-func (refusing) Finish(context.Context, result.Result, *bundle.Bundle) error { return errRefused }
+func (refusing) Progress(context.Context, profileoutput.Progress) error { return errRefused }
+func (refusing) Finish(context.Context, profileoutput.Result, *bundle.Bundle) error {
+	return errRefused
+}

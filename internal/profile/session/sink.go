@@ -16,21 +16,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/bundle"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/result"
 )
 
 // Notes tells a person, line by line.
 type Notes struct{ Out io.Writer }
 
 // Progress is a line.
-func (n Notes) Progress(_ context.Context, p result.Progress) error {
+func (n Notes) Progress(_ context.Context, p profileoutput.Progress) error {
 	fmt.Fprintln(n.Out, p)
 	return nil
 }
 
 // Finish says how it ended.
-func (n Notes) Finish(_ context.Context, r result.Result, _ *bundle.Bundle) error {
+func (n Notes) Finish(_ context.Context, r profileoutput.Result, _ *bundle.Bundle) error {
 	fmt.Fprintf(n.Out, "%s: %s: %s\n", r.State, r.Reason, r.Message)
 	return nil
 }
@@ -39,11 +39,11 @@ func (n Notes) Finish(_ context.Context, r result.Result, _ *bundle.Bundle) erro
 type Folder struct{ Path string }
 
 // Progress leaves no file.
-func (f Folder) Progress(context.Context, result.Progress) error { return nil }
+func (f Folder) Progress(context.Context, profileoutput.Progress) error { return nil }
 
 // Finish writes the files.
-func (f Folder) Finish(_ context.Context, r result.Result, b *bundle.Bundle) error {
-	files := map[string][]byte{result.KeyResult: []byte(r.Text())}
+func (f Folder) Finish(_ context.Context, r profileoutput.Result, b *bundle.Bundle) error {
+	files := map[string][]byte{profileoutput.KeyResult: []byte(r.Text())}
 	if b != nil {
 		var err error
 		if files, err = b.Files(); err != nil {
@@ -69,15 +69,15 @@ type ConfigMap struct {
 	Name   string
 	Labels map[string]string
 	// Receipt is added to what was handed over in the end.
-	Receipt result.Receipt
+	Receipt profileoutput.Receipt
 }
 
 // fieldManager owns what the profiler writes.
 const fieldManager = "dynamo-profiler"
 
 // Progress replaces the one before it.
-func (c ConfigMap) Progress(ctx context.Context, p result.Progress) error {
-	return c.patch(ctx, map[string]string{result.KeyProgress: p.Text()})
+func (c ConfigMap) Progress(ctx context.Context, p profileoutput.Progress) error {
+	return c.patch(ctx, map[string]string{profileoutput.KeyProgress: p.Text()})
 }
 
 func (c ConfigMap) patch(ctx context.Context, data map[string]string) error {
@@ -93,11 +93,11 @@ func (c ConfigMap) patch(ctx context.Context, data map[string]string) error {
 
 // Finish writes the profile first, so that a result never names what is not
 // there.
-func (c ConfigMap) Finish(ctx context.Context, r result.Result, b *bundle.Bundle) error {
-	data := map[string]string{result.KeyResult: r.Text()}
+func (c ConfigMap) Finish(ctx context.Context, r profileoutput.Result, b *bundle.Bundle) error {
+	data := map[string]string{profileoutput.KeyResult: r.Text()}
 	handed := maps.Clone(data)
 	if b != nil {
-		data[result.KeyReportHTML], data[result.KeyReportText] = b.HTML, b.Text
+		data[profileoutput.KeyReportHTML], data[profileoutput.KeyReportText] = b.HTML, b.Text
 		profile, err := b.ConfigMap(r.ProfileData)
 		if err != nil {
 			return err
@@ -139,11 +139,11 @@ func (c ConfigMap) profile(ctx context.Context, profile *corev1.ConfigMap) error
 type Both struct{ First, Second Sink }
 
 // Progress tells both.
-func (b Both) Progress(ctx context.Context, p result.Progress) error {
+func (b Both) Progress(ctx context.Context, p profileoutput.Progress) error {
 	return errors.Join(b.First.Progress(ctx, p), b.Second.Progress(ctx, p))
 }
 
 // Finish tells both.
-func (b Both) Finish(ctx context.Context, r result.Result, all *bundle.Bundle) error {
+func (b Both) Finish(ctx context.Context, r profileoutput.Result, all *bundle.Bundle) error {
 	return errors.Join(b.First.Finish(ctx, r, all), b.Second.Finish(ctx, r, all))
 }

@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+)
+
+// Ports on which the nodes of a vLLM group meet.
+const (
+	rayPort = "6379"
+	dpPort  = "13445"
+)
+
+// vllm spans nodes in one of two ways, chosen by what does not fit on one: a
+// model that needs more GPUs than a node has runs on Ray; replicas of a model
+// that fits are spread by data parallelism, each node balancing its own.
+func vllm(s Spec) (Container, error) {
+	l := Container{Command: s.Command, Args: s.Args}
+	if s.CacheDir != "" {
+		l.Env = append(l.Env, corev1.EnvVar{Name: "VLLM_CACHE_ROOT", Value: s.CacheDir})
+	}
+	sizes, err := readSizes(s)
+	if err != nil {
+		return Container{}, err
+	}
+	if s.Group.Position == Alone {
+		return l, nil
+	}
+	l.NoProbes = s.Group.Position == Worker
+	switch model := sizes.tensor * sizes.pipeline; {
+	case s.GPUs == 0: // nothing says what fits
+	case model > s.GPUs:
+		l.Command, l.Args = ray(s)
+		l.Joined = true
+	case model*sizes.data > s.GPUs:
+		l.Command, l.Args, l.Joined = splice(graph.EngineVLLM, s.Command, s.Args, dataParallel(s, s.GPUs/model, sizes.userHybrid))
+	}
+	return l, nil
+}
+
+// ray starts a Ray cluster over the group; the leader then runs the engine on
+// all of it.
+func ray(s Spec) (command, args []string) {
+	if s.Group.Position == Worker {
+		return Shell(), []string{"ray start --address=" + s.Group.Addresses.Leader(true) + ":" + rayPort + " --block"}
+	}
+	const head = "ray start --head --port=" + rayPort + " && "
+	executor := []string{"--distributed-executor-backend", "ray"}
+	words := slices.Concat(s.Command, s.Args)
+	at := script(words)
+	if at < 0 {
+		return Shell(), []string{head + commandline.Join(slices.Concat(words, executor))}
+	}
+	spliced := insertFlags(graph.EngineVLLM, words[at], executor)
+	if spliced == words[at] { // started by a program of the user's, which takes the engine's arguments
+		spliced += " " + commandline.Join(executor)
+	}
+	words[at] = head + oneStep(spliced)
+	return words[:len(s.Command)], words[len(s.Command):]
+}
+
+// oneStep makes a script one step of a chain, so that none of it runs when a
+// step before it fails.
+func oneStep(script string) string {
+	if parsed, err := commandline.Parse(script); err == nil && len(parsed.Statements) == 1 && len(parsed.Statements[0].Rest) == 0 {
+		return script
+	}
+	return "{\n" + strings.TrimRight(script, "\n") + "\n}"
+}
+
+// dataParallel tells each node which of the model's replicas are its own.
+func dataParallel(s Spec, local int, userHybrid bool) flags {
+	worker := s.Group.Position == Worker
+	start := "0"
+	if worker {
+		start = s.Group.Addresses.RankTimes(local)
+	}
+	shell := worker || !direct(graph.EngineVLLM, s.Command, s.Args)
+	words := []string{
+		"--data-parallel-size-local", strconv.Itoa(local),
+		"--data-parallel-start-rank", start,
+		"--data-parallel-address", s.Group.Addresses.Leader(shell),
+		"--data-parallel-rpc-port", dpPort,
+	}
+	if !userHybrid {
+		words = append([]string{"--data-parallel-hybrid-lb"}, words...)
+	}
+	return flags{words: words, shell: worker}
+}

@@ -1,0 +1,196 @@
+package fit
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
+)
+
+const head = "id,silicon_data_source,backend,model_path,system,mode,isl,osl,gemm_quant_mode,moe_quant_mode,batch_size,tp_size,pp_size,attention_dp_size,moe_tp_size,moe_ep_size,silicon_ttft_ms,silicon_tpot_ms\n"
+
+func TestRowsAreReadAsTheyWereRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		row   string
+		want  perfmodel.Parallel
+		batch int
+	}{
+		"tensor parallel":                        {"a,x,vllm,Qwen/Qwen3-32B,h100_sxm,agg,1024,512,,,16,4,1,,1,1,100,9", perfmodel.Parallel{TP: 4, PP: 1, DP: 1, EP: 1}, 16},
+		"sizes multiplied by the export":         {"b,silicon_concurrency=32,sglang,deepseek-ai/DeepSeek-R1,b200_sxm,agg,1024,1024,fp8,fp8,32,64,1,1,8,8,100,9", perfmodel.Parallel{TP: 8, PP: 1, DP: 1, EP: 8}, 32},
+		"the same with attention data parallel":  {"c,silicon_concurrency=256,trtllm,deepseek-ai/DeepSeek-R1,b200_sxm,agg,1024,1024,fp8,fp8,4,1,1,64,8,8,100,9", perfmodel.Parallel{TP: 1, PP: 1, DP: 8, EP: 8}, 256},
+		"the same, all in the last column":       {"d,silicon_concurrency=64,vllm,MiniMaxAI/MiniMax-M2.5,b200_sxm,agg,1024,1024,fp8,fp8,16,4,1,4,1,16,100,9", perfmodel.Parallel{TP: 4, PP: 1, DP: 1, EP: 4}, 64},
+		"experts over more GPUs than one rank's": {"e,x,vllm,Qwen/Qwen3-235B-A22B-FP8,h200_sxm,agg,4000,2000,fp8,fp8,8,2,1,,4,1,100,50", perfmodel.Parallel{TP: 2, PP: 1, DP: 2, EP: 1}, 8},
+	} {
+		rows, left, err := Read(strings.NewReader(head+c.row+"\n"), perfmodel.Default())
+		if err != nil || len(rows) != 1 {
+			t.Errorf("%s: %d rows, left out %v, error %v", name, len(rows), left, err)
+			continue
+		}
+		if diff := cmp.Diff(c.want, rows[0].Estimator.Setup().Parallel); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if rows[0].Load.Concurrency != c.batch {
+			t.Errorf("%s: %d requests at once, want %d", name, rows[0].Load.Concurrency, c.batch)
+		}
+	}
+}
+
+func TestRowsLeftOutHaveAReason(t *testing.T) {
+	for reason, row := range map[string]string{
+		"architecture not known":  "a,x,vllm,acme/Unheard,h100_sxm,agg,1024,512,,,16,4,1,,1,1,100,9",
+		"GPU not known":           "a,x,vllm,Qwen/Qwen3-32B,abacus,agg,1024,512,,,16,4,1,,1,1,100,9",
+		"not an aggregated run":   "a,x,vllm,Qwen/Qwen3-32B,h100_sxm,disagg,1024,512,,,16,4,1,,1,1,100,9",
+		"overloaded":              "a,x,vllm,Qwen/Qwen3-32B,h100_sxm,agg,1024,512,,,16,4,1,,1,1,10000,9",
+		"layout the model":        "a,x,vllm,Qwen/Qwen3-32B,h100_sxm,agg,1024,512,,,16,7,1,,1,1,100,9",
+		"number format not known": "a,x,vllm,Qwen/Qwen3-32B,h100_sxm,agg,1024,512,base3,,16,4,1,,1,1,100,9",
+	} {
+		rows, left, err := Read(strings.NewReader(head+row+"\n"), perfmodel.Default())
+		if err != nil || len(rows) != 0 || len(left) != 1 || !strings.HasPrefix(left[0].Reason, reason) {
+			t.Errorf("%s: %d rows, left out %v, error %v", reason, len(rows), left, err)
+		}
+	}
+}
+
+// A fit on made-up measurements finds the constants they were made with, or
+// others that explain them as well.
+func TestAFitExplainsMeasurementsMadeByTheModel(t *testing.T) {
+	truth := Prior()[0]
+	truth.Weights, truth.Sequence, truth.Host, truth.Interference = 0.9, 12, 700, 0.95
+	var table strings.Builder
+	table.WriteString(head)
+	for _, tp := range []string{"1", "2", "4"} {
+		for _, batch := range []string{"1", "8", "64"} {
+			table.WriteString("r" + tp + batch + ",x,vllm,meta-llama/Llama-3.1-8B-Instruct,h100_sxm,agg,1024,512,,," + batch + "," + tp + ",1,,1,1,1,100\n")
+		}
+	}
+	rows, _, err := Read(strings.NewReader(table.String()), perfmodel.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range rows {
+		rows[i].Token = rows[i].PredictToken(truth)
+	}
+	before := Tokens(rows, []perfmodel.Constants{Prior()[0]})
+	after := Tokens(rows, fitTokens(rows, Prior()))
+	// The prior keeps a part of what nine rows would change.
+	if after.P90 > 0.08 || after.Median > before.Median/3 {
+		t.Errorf("error before %.3f, after the fit %.3f, worst %.3f", before.Median, after.Median, after.P90)
+	}
+}
+
+// What an engine has no rows for, it has in common with the others.
+func TestAnEngineLearnsFromTheRowsOfOthers(t *testing.T) {
+	truth := Prior()[0]
+	truth.Compute = map[perfmodel.Precision]float64{perfmodel.BF16: 0.45, perfmodel.FP8: 0.55, perfmodel.FP4: 0.45}
+	var table strings.Builder
+	table.WriteString(head)
+	for _, run := range []string{"vllm,Qwen/Qwen3-32B", "vllm,meta-llama/Llama-3.1-70B", "sglang,Qwen/Qwen3-8B"} {
+		for _, batch := range []string{"8", "32", "64"} {
+			table.WriteString("r,x," + run + ",h100_sxm,agg,4096,256,,," + batch + ",4,1,,1,1,1,100\n")
+		}
+	}
+	table.WriteString("t,x,trtllm,Qwen/Qwen3-8B,h100_sxm,agg,4096,256,,,64,4,1,,1,1,1,100\n")
+	rows, left, err := Read(strings.NewReader(table.String()), perfmodel.Default())
+	if err != nil {
+		t.Fatal(err, left)
+	}
+	for i := range rows {
+		rows[i].Token, rows[i].First = rows[i].PredictToken(truth), 0
+	}
+	var seen, unseen []Row
+	for _, r := range rows {
+		if r.Group.Engine == perfmodel.TRTLLM {
+			unseen = append(unseen, r)
+		} else {
+			seen = append(seen, r)
+		}
+	}
+	before, after := Tokens(unseen, Prior()), Tokens(unseen, fitTokens(seen, Prior()))
+	if len(unseen) != 1 || after.Median > before.Median/2 {
+		t.Errorf("error of an engine without rows: %.3f by the prior, %.3f by the fit of others", before.Median, after.Median)
+	}
+}
+
+func TestCheckpointsWithScalesForTheCacheHaveOneOfEightBits(t *testing.T) {
+	for name, c := range map[string]struct {
+		row  string
+		want perfmodel.Precision
+	}{
+		"static scales, TensorRT-LLM": {"trtllm,meta-llama/Llama-3.1-70B,b200_sxm,agg,1024,1024,fp8,fp8", perfmodel.FP8},
+		"4 bits, vLLM":                {"vllm,meta-llama/Llama-3.1-70B,b200_sxm,agg,1024,1024,nvfp4,nvfp4", perfmodel.FP8},
+		"scales by block":             {"trtllm,meta-llama/Llama-3.1-70B,b200_sxm,agg,1024,1024,fp8_block,fp8_block", perfmodel.BF16},
+		"SGLang":                      {"sglang,meta-llama/Llama-3.1-70B,b200_sxm,agg,1024,1024,fp8,fp8", perfmodel.BF16},
+		"16 bits":                     {"vllm,meta-llama/Llama-3.1-70B,b200_sxm,agg,1024,1024,,", perfmodel.BF16},
+	} {
+		rows, left, err := Read(strings.NewReader(head+"a,x,"+c.row+",16,4,1,,1,1,100,9\n"), perfmodel.Default())
+		if err != nil || len(rows) != 1 {
+			t.Errorf("%s: %d rows, left out %v, error %v", name, len(rows), left, err)
+			continue
+		}
+		if got := rows[0].Estimator.Setup().Quantisation.Cache; got != c.want {
+			t.Errorf("%s: cache in %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestTheSameRowsGiveTheSameConstants(t *testing.T) {
+	rows, _, err := Read(strings.NewReader(head+
+		"a,x,vllm,Qwen/Qwen3-32B,h100_sxm,agg,1024,512,,,16,4,1,,1,1,100,9\n"+
+		"b,x,trtllm,Qwen/Qwen3-8B,h100_sxm,agg,1024,512,,,64,1,1,,1,1,100,19\n"), perfmodel.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Fit(rows, Prior()), Fit(rows, Prior())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMinimiseFindsTheLowestPoint(t *testing.T) {
+	x, y := minimise(func(x []float64) float64 {
+		return math.Abs(x[0]-0.3) + (x[1]-0.9)*(x[1]-0.9)
+	}, []float64{0.8, 0.1}, 0.2, 500)
+	if y > 1e-3 || math.Abs(x[0]-0.3) > 0.01 || math.Abs(x[1]-0.9) > 0.05 {
+		t.Errorf("lowest point %v with value %v", x, y)
+	}
+}
+
+// What is left out is judged by a fit that has not seen it: measurements made
+// by the model are found again, and one that it cannot explain stands out.
+func TestFoldsJudgeWhatTheFitHasNotSeen(t *testing.T) {
+	truth := Prior()[0]
+	truth.Weights, truth.Host = 0.9, 1000
+	var table strings.Builder
+	table.WriteString(head)
+	for _, model := range []string{"meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen3-32B", "Qwen/Qwen3-8B"} {
+		for _, batch := range []string{"1", "8", "64"} {
+			table.WriteString(model + batch + ",x,vllm," + model + ",h100_sxm,agg,1024,512,,," + batch + ",2,1,,1,1,1,100\n")
+		}
+	}
+	rows, _, err := Read(strings.NewReader(table.String()), perfmodel.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range rows {
+		rows[i].Token = rows[i].PredictToken(truth)
+		if rows[i].Group.Model == "Qwen/Qwen3-8B" {
+			rows[i].Token *= 3
+		}
+	}
+	held := CrossValidate(rows, Prior(), Folds[0])
+	if len(held) != 4 || held[0].Without != "" || held[0].Rows != 9 {
+		t.Fatalf("got %+v", held)
+	}
+	// Three of nine rows are off by three, so nine of ten lie as far apart as that.
+	wide := Widen(Prior(), held)
+	if band := wide[0].Error.TokenP90; band < 1 || wide[1].Error.TokenP90 != 0 {
+		t.Errorf("band %.2f of what was left out, %.2f of a kind that has no rows", band, wide[1].Error.TokenP90)
+	}
+	for _, h := range held[1:] {
+		if far := h.Median > 0.4; far != (h.Without == "Qwen3-8B") || h.Rows != 3 {
+			t.Errorf("without %s: median error %.2f of %d rows", h.Without, h.Median, h.Rows)
+		}
+	}
+}

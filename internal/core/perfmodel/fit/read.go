@@ -1,0 +1,236 @@
+// Package fit finds the constants of the performance model from measurements
+// and says how far off they are on measurements they were not fitted on. It is
+// arithmetic on values: reading and writing files is the caller's.
+package fit
+
+import (
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
+)
+
+// Row is one measured run of an engine under a closed loop of equal requests.
+type Row struct {
+	ID        string
+	Group     Group
+	Load      perfmodel.Load
+	Estimator *perfmodel.Estimator
+	Token     float64 // milliseconds per output token
+	First     float64 // milliseconds to the first token
+	Crowded   bool    // more requests were offered than fit, so some waited for others
+}
+
+// Group is what rows are split by into those to fit on and those to check on.
+type Group struct {
+	Engine  perfmodel.Engine
+	Model   string
+	GPU     string
+	Weights perfmodel.Precision
+	Mixture bool
+}
+
+func (g Group) String() string {
+	return fmt.Sprintf("%s %s %s %s", g.Engine, g.Model, g.GPU, g.Weights)
+}
+
+// Kind is dense or mixture.
+func (g Group) Kind() string {
+	if g.Mixture {
+		return "mixture"
+	}
+	return "dense"
+}
+
+// LeftOut counts rows that were not used, by reason.
+type LeftOut struct {
+	Reason string
+	Rows   int
+}
+
+// columns reads a line by column name.
+type columns struct {
+	index map[string]int
+	line  []string
+}
+
+func (c columns) text(name string) string {
+	i, ok := c.index[name]
+	if !ok || i >= len(c.line) {
+		return ""
+	}
+	return strings.TrimSpace(c.line[i])
+}
+
+func (c columns) number(name string) float64 {
+	f, err := strconv.ParseFloat(c.text(name), 64)
+	if err != nil {
+		return 0
+	}
+	return f
+}
+
+func (c columns) int(name string) int { return int(c.number(name)) }
+
+// Read takes the aggregated rows whose architecture and GPU are known.
+func Read(table io.Reader, catalog perfmodel.Catalog) ([]Row, []LeftOut, error) {
+	lines, err := csv.NewReader(table).ReadAll()
+	if err != nil {
+		return nil, nil, fmt.Errorf("read measurements: %w", err)
+	}
+	if len(lines) == 0 {
+		return nil, nil, fmt.Errorf("read measurements: no header")
+	}
+	index := map[string]int{}
+	for i, name := range lines[0] {
+		index[name] = i
+	}
+	var rows []Row
+	reasons := map[string]int{}
+	seen := map[string]bool{}
+	for _, line := range lines[1:] {
+		row, reason := read(columns{index, line}, catalog)
+		if reason == "" {
+			key := fmt.Sprint(row.Group, row.Estimator.Setup().Parallel, row.Load, row.Token, row.First)
+			if seen[key] {
+				reason = "the same measurement is in the table already"
+			}
+			seen[key] = true
+		}
+		if reason != "" {
+			reasons[reason]++
+			continue
+		}
+		rows = append(rows, row)
+	}
+	var left []LeftOut
+	for reason, n := range reasons {
+		left = append(left, LeftOut{Reason: reason, Rows: n})
+	}
+	slices.SortFunc(left, func(a, b LeftOut) int {
+		return cmp.Or(cmp.Compare(b.Rows, a.Rows), cmp.Compare(a.Reason, b.Reason))
+	})
+	return rows, left, nil
+}
+
+var formats = map[string]perfmodel.Precision{
+	"": perfmodel.BF16, "bf16": perfmodel.BF16, "float16": perfmodel.BF16, "bfloat16": perfmodel.BF16,
+	"fp8": perfmodel.FP8, "fp8_block": perfmodel.FP8, "fp8_static": perfmodel.FP8, "fp8_ootb": perfmodel.FP8,
+	"nvfp4": perfmodel.FP4, "int4_wo": perfmodel.INT4, "w4a16_mxfp4": perfmodel.MXFP4,
+}
+
+// read turns a line into a row, or says why not.
+func read(c columns, catalog perfmodel.Catalog) (Row, string) {
+	if mode := c.text("mode"); mode != "agg" {
+		return Row{}, "not an aggregated run: " + mode
+	}
+	model, err := catalog.Model(c.text("model_path"))
+	if err != nil {
+		return Row{}, "architecture not known: " + c.text("model_path")
+	}
+	gpu, err := catalog.GPU(c.text("system"))
+	if err != nil {
+		return Row{}, "GPU not known: " + c.text("system")
+	}
+	gemm, ok := formats[c.text("gemm_quant_mode")]
+	moe, ok2 := formats[c.text("moe_quant_mode")]
+	if !ok || !ok2 {
+		return Row{}, "number format not known: " + c.text("gemm_quant_mode") + "/" + c.text("moe_quant_mode")
+	}
+	engine := perfmodel.Engine(c.text("backend"))
+	quantisation := quantisation(model, gemm, moe)
+	if !model.Mixture() && engine != perfmodel.SGLang && slices.Contains(withCache, c.text("gemm_quant_mode")) {
+		quantisation.Cache = perfmodel.FP8
+	}
+	token, first := c.number("silicon_tpot_ms"), c.number("silicon_ttft_ms")
+	input, output := c.int("isl"), c.int("osl")
+	if first > float64(output)*token {
+		return Row{}, "overloaded: requests waited longer than they were served, so the batch is not known"
+	}
+	if token <= 0 || input <= 0 || output <= 1 {
+		return Row{}, "no time per token, or no lengths"
+	}
+	parallel, batch, reason := layout(c)
+	if reason != "" {
+		return Row{}, reason
+	}
+	setup := perfmodel.Setup{
+		Model: model, GPU: gpu, Engine: engine,
+		Quantisation: quantisation, Parallel: parallel,
+	}
+	estimator, err := catalog.Estimator(setup)
+	if err != nil {
+		return Row{}, "layout the model does not allow: " + parallel.String()
+	}
+	crowded := false
+	if most := estimator.MaxConcurrency(input, output) / max(1, parallel.DP); most > 0 {
+		crowded = batch > most
+		batch = min(batch, most)
+	}
+	return Row{
+		ID: c.text("id"), Estimator: estimator, Token: token, First: first, Crowded: crowded,
+		Load:  perfmodel.Load{Concurrency: batch * max(1, parallel.DP), Input: input, Output: output},
+		Group: Group{Engine: setup.Engine, Model: model.Name, GPU: gpu.Name, Weights: moe, Mixture: model.Mixture()},
+	}, ""
+}
+
+// withCache are the formats of checkpoints that come with scales for a cache of 8
+// bits. TensorRT-LLM takes that from the checkpoint, the runs with vLLM asked for
+// it: more requests were served at once than fit otherwise. Formats with scales
+// by block come without. SGLang kept 16 bits, and of mixtures nothing is known.
+var withCache = []string{"fp8", "nvfp4"}
+
+// quantisation corrects what the table says by what the engines do: gpt-oss has
+// 4-bit experts only, and a checkpoint with 4-bit integers keeps the rest in 16.
+func quantisation(m perfmodel.Model, gemm, moe perfmodel.Precision) perfmodel.Quantisation {
+	switch {
+	case m.Published.Experts == perfmodel.MXFP4:
+		return m.Published
+	case gemm == perfmodel.INT4:
+		return perfmodel.Quantisation{Weights: perfmodel.BF16, Experts: perfmodel.INT4}
+	case m.Mixture():
+		return perfmodel.Quantisation{Weights: gemm, Experts: moe}
+	}
+	return perfmodel.Quantisation{Weights: gemm}
+}
+
+var concurrency = regexp.MustCompile(`silicon_concurrency=(\d+)`)
+
+// layout reads the parallel sizes and the batch of an attention rank. The table
+// was put together from several exports. One of them multiplied sizes: a run on
+// n GPUs with n-fold expert parallelism has n·n in its size column, and n in
+// both expert columns, or all of it in the last one.
+func layout(c columns) (perfmodel.Parallel, int, string) {
+	tp, dp, pp := max(1, c.int("tp_size")), max(1, c.int("attention_dp_size")), max(1, c.int("pp_size"))
+	slices, ep := max(1, c.int("moe_tp_size")), max(1, c.int("moe_ep_size"))
+	batch := c.int("batch_size")
+	all := batch * dp
+	if m := concurrency.FindStringSubmatch(c.text("silicon_data_source")); m != nil {
+		all, _ = strconv.Atoi(m[1])
+	}
+	p := perfmodel.Parallel{TP: tp, PP: pp, DP: dp, EP: ep}
+	switch {
+	case slices == ep && ep > 1 && tp*dp == ep*slices && c.text("attention_dp_size") != "":
+		p = perfmodel.Parallel{TP: ep, PP: pp, EP: ep}
+		if dp > 1 {
+			p.TP, p.DP = 1, ep
+		}
+		batch = (all + max(1, p.DP) - 1) / max(1, p.DP)
+	case tp == dp && tp > 1 && ep == tp*dp:
+		p = perfmodel.Parallel{TP: tp, PP: pp, EP: tp}
+		batch = all
+	case c.text("attention_dp_size") == "" && slices*ep > tp:
+		p.DP = slices * ep / tp
+		batch = (batch + p.DP - 1) / p.DP
+	}
+	if batch < 1 {
+		return p, 0, "no batch size"
+	}
+	return p, batch, ""
+}

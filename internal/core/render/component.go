@@ -1,0 +1,74 @@
+// Package render turns a graph into the Kubernetes objects it needs. It is pure:
+// the same graph gives the same objects in the same order, on a cluster, in a
+// test and on a laptop.
+package render
+
+import (
+	"cmp"
+	"errors"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/deployment"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/lws"
+)
+
+// defaultAccount is said aloud: pods of earlier operators have it, and leaving
+// it out would replace them.
+const defaultAccount = "default"
+
+// Component renders the children of a DynamoComponentDeployment, which is a
+// graph of one component: its workload, and the Services by which others reach
+// it. A workload that cannot be rendered does not keep the rest from existing;
+// its error comes back beside them.
+func Component(g *graph.Graph, p Platform) ([]graph.Desired, error) {
+	p.Pod.Account = cmp.Or(p.Pod.Account, defaultAccount)
+	var wanted []graph.Desired
+	if g.Standalone {
+		wanted = controlled(Discovery(g)...)
+	}
+	workloads, err := workloads(g, p)
+	wanted = append(wanted, controlled(workloads...)...)
+	for _, c := range g.Components {
+		wanted = append(wanted, controlled(Service(c))...)
+		routes, routeErr := ingress(c, p.Capabilities)
+		wanted = append(wanted, controlled(routes...)...)
+		err = errors.Join(err, routeErr)
+	}
+	return append(wanted, modelServices(g.Components)...), err
+}
+
+func workloads(g *graph.Graph, p Platform) ([]graph.Object, error) {
+	orchestrator, err := orchestrator(g, p)
+	if err != nil {
+		return nil, err
+	}
+	return orchestrator.Build(g, pods(p))
+}
+
+// orchestrator picks what runs a component: a Deployment if it fits on one
+// node, LeaderWorkerSets in gangs if it does not.
+func orchestrator(g *graph.Graph, p Platform) (workload.Builder, error) {
+	c := g.Components[0]
+	if !c.Multinode() {
+		return deployment.Builder{Deadline: p.ProgressDeadline}, nil
+	}
+	if p.Capabilities.All(snapshot.APILeaderWorkerSet, snapshot.APIVolcano) {
+		return lws.Builder{Deadline: p.ProgressDeadline}, nil
+	}
+	return nil, fault.New(fault.Unsupported, v1alpha1.ReasonOrchestratorUnavailable,
+		"service %s spans %d nodes; install LeaderWorkerSet with Volcano, or Grove", c.Name, c.Nodes)
+}
+
+// Progress reads how far a component's workload is; nothing is known of one
+// that no orchestrator can run.
+func Progress(g *graph.Graph, s snapshot.Snapshot, p Platform) workload.Progress {
+	orchestrator, err := orchestrator(g, p)
+	if err != nil {
+		return workload.Progress{}
+	}
+	return orchestrator.Progress(g, s)[0]
+}

@@ -1,0 +1,78 @@
+package render
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/render/pod"
+)
+
+// NetworkPolicy closes the pods of graphs to others.
+type NetworkPolicy struct {
+	// Namespaces are those whose pods may reach every pod: the operator's, and
+	// that of whoever scrapes metrics.
+	Namespaces []string
+}
+
+// networkPolicies close a graph's pods to all but each other, graphs of the same
+// Dynamo namespace and those namespaces; its frontends and picker stay open
+// where they serve. Where pods may connect to is not restricted: models come
+// from anywhere.
+func networkPolicies(g *graph.Graph, p *NetworkPolicy) []graph.Object {
+	if p == nil {
+		return nil
+	}
+	var dynamoNamespaces []string
+	open := map[graph.Role]int{graph.RoleFrontend: pod.PortHTTP, graph.RoleEPP: pod.PortPicker}
+	var doors []networkingv1.NetworkPolicyPort
+	var types []string
+	for _, c := range g.Components {
+		if !slices.Contains(dynamoNamespaces, c.DynamoNamespace) {
+			dynamoNamespaces = append(dynamoNamespaces, c.DynamoNamespace)
+		}
+		if port, serves := open[c.Role]; serves && !slices.Contains(types, c.Type) {
+			types = append(types, c.Type)
+			doors = append(doors, networkingv1.NetworkPolicyPort{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt(port))})
+		}
+	}
+	slices.Sort(dynamoNamespaces)
+	among := []networkingv1.NetworkPolicyPeer{
+		{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelGraphName: g.Name}}},
+		{PodSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: v1alpha1.LabelDynamoNamespace, Operator: metav1.LabelSelectorOpIn, Values: dynamoNamespaces},
+		}}},
+	}
+	if len(p.Namespaces) > 0 {
+		among = append(among, networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: p.Namespaces},
+		}}})
+	}
+	inside := networkPolicy(g, graph.InsidePolicy(g.Name), nil, networkingv1.NetworkPolicyIngressRule{From: among})
+	if len(types) == 0 {
+		return []graph.Object{inside}
+	}
+	return []graph.Object{inside, networkPolicy(g, graph.DoorPolicy(g.Name), types, networkingv1.NetworkPolicyIngressRule{Ports: doors})}
+}
+
+// networkPolicy lets something in to the pods of a graph, or to those of some of
+// its component types.
+func networkPolicy(g *graph.Graph, name string, types []string, rule networkingv1.NetworkPolicyIngressRule) *networkingv1.NetworkPolicy {
+	selector := metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelGraphName: g.Name}}
+	if len(types) > 0 {
+		selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: v1alpha1.LabelComponentType, Operator: metav1.LabelSelectorOpIn, Values: types}}
+	}
+	return &networkingv1.NetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: name, Labels: map[string]string{v1alpha1.LabelGraphName: g.Name}},
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: selector,
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+			Ingress:     []networkingv1.NetworkPolicyIngressRule{rule},
+		},
+	}
+}

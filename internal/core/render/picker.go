@@ -1,0 +1,161 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/externalapi"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/render/pod"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
+)
+
+// picker renders what a gateway's endpoint picker needs beside its workload: its
+// configuration, unless the user brings it, and the pool that it picks from.
+func picker(g *graph.Graph, have snapshot.Capabilities) ([]graph.Object, error) {
+	c, found := g.Picker()
+	if !found || c.Picker == nil {
+		return nil, nil
+	}
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, Namespace: g.Namespace, Labels: map[string]string{
+			v1alpha1.LabelGraphName:     g.Name,
+			v1alpha1.LabelComponent:     c.Name,
+			v1alpha1.LabelComponentType: string(graph.RoleEPP),
+		}}
+	}
+	var objects []graph.Object
+	if c.Picker.Inline != nil {
+		text, err := pickerFile(c.Picker.Inline)
+		if err != nil {
+			return nil, fmt.Errorf("service %s: eppConfig.config: %w", c.Name, err)
+		}
+		objects = append(objects, &corev1.ConfigMap{
+			ObjectMeta: meta(graph.PickerConfigMap(g.Name)),
+			Data:       map[string]string{graph.PickerConfigKey: text},
+		})
+	}
+	if !have.All(snapshot.APIInference) {
+		return objects, fault.New(fault.Unsupported, v1alpha1.ReasonOrchestratorUnavailable,
+			"service %s picks endpoints for a gateway; install the Gateway API inference extension", c.Name)
+	}
+	return append(objects, &InferencePool{
+		ObjectMeta: meta(graph.PickerPool(g.Name)),
+		Spec: InferencePoolSpec{
+			TargetPorts: []PoolPort{{Number: pod.PortHTTP}},
+			Selector: PoolSelector{MatchLabels: map[string]string{
+				v1alpha1.LabelComponentType:   string(graph.RoleFrontend),
+				v1alpha1.LabelDynamoNamespace: c.DynamoNamespace,
+			}},
+			EndpointPickerRef: EndpointPickerRef{Kind: "Service", Name: c.ObjectName, Port: PoolPort{Number: pod.PortPicker}},
+		},
+	}), nil
+}
+
+// completePicker gives an inline configuration its kind, so that the picker
+// reads it as it reads a file, and each plugin a name, if an empty one.
+func completePicker(e *v1alpha1.EPPConfig) (*v1alpha1.EPPConfig, error) {
+	if e == nil || e.Config == nil {
+		return e, nil
+	}
+	config, err := pickerConfig(e.Config.Raw)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(config)
+	return &v1alpha1.EPPConfig{Config: &runtime.RawExtension{Raw: raw}, ConfigMapRef: e.ConfigMapRef}, err
+}
+
+func pickerConfig(inline []byte) (map[string]any, error) {
+	config := map[string]any{}
+	if err := json.Unmarshal(inline, &config); err != nil {
+		return nil, err
+	}
+	config["apiVersion"] = "inference.networking.x-k8s.io/v1alpha1"
+	config["kind"] = "EndpointPickerConfig"
+	spell(config["plugins"], "name", "")
+	return config, nil
+}
+
+// pickerFile is the same as a file, which spells out what is not set.
+func pickerFile(inline []byte) (string, error) {
+	config, err := pickerConfig(inline)
+	if err != nil {
+		return "", err
+	}
+	spell(config["plugins"], "parameters", nil)
+	for _, profile := range items(config["schedulingProfiles"]) {
+		spell(profile["plugins"], "weight", nil)
+	}
+	text, err := yaml.Marshal(config)
+	return string(text), err
+}
+
+// spell sets a member of each item of a list that does not have it.
+func spell(list any, member string, value any) {
+	for _, item := range items(list) {
+		if _, set := item[member]; !set {
+			item[member] = value
+		}
+	}
+}
+
+// items are the maps in a list; the schema admits no other items.
+func items(list any) []map[string]any {
+	var maps []map[string]any
+	all, _ := list.([]any)
+	for _, item := range all {
+		if m, ok := item.(map[string]any); ok {
+			maps = append(maps, m)
+		}
+	}
+	return maps
+}
+
+// InferencePoolKind is the gateway's kind for endpoints that a picker picks from.
+var InferencePoolKind = schema.GroupVersionKind{Group: "inference.networking.k8s.io", Version: "v1", Kind: "InferencePool"}
+
+type (
+	InferencePool     = externalapi.Object[InferencePoolSpec]
+	InferencePoolList = externalapi.List[InferencePoolSpec]
+)
+
+// InferencePoolSpec is the part of a pool that we write.
+type InferencePoolSpec struct {
+	TargetPorts       []PoolPort        `json:"targetPorts,omitempty"`
+	Selector          PoolSelector      `json:"selector,omitzero"`
+	EndpointPickerRef EndpointPickerRef `json:"endpointPickerRef,omitzero"`
+}
+
+type (
+	// PoolPort is a port by number.
+	PoolPort struct {
+		Number int32 `json:"number,omitempty"`
+	}
+	// PoolSelector is by label.
+	PoolSelector struct {
+		MatchLabels map[string]string `json:"matchLabels,omitempty"`
+	}
+	// EndpointPickerRef is the picker's Service.
+	EndpointPickerRef struct {
+		Kind string   `json:"kind,omitempty"`
+		Name string   `json:"name,omitempty"`
+		Port PoolPort `json:"port,omitzero"`
+	}
+)
+
+// DeepCopy implements foreign.Spec.
+func (s InferencePoolSpec) DeepCopy() InferencePoolSpec {
+	s.TargetPorts = append([]PoolPort(nil), s.TargetPorts...)
+	s.Selector.MatchLabels = maps.Clone(s.Selector.MatchLabels)
+	return s
+}

@@ -1,0 +1,36 @@
+package render
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/engine"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/render/pod"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+)
+
+// Platform is everything beside the graph that its objects depend on: the
+// operator's configuration, and facts about the cluster and the namespace.
+type Platform struct {
+	Defaults              graph.Defaults
+	Pod                   pod.Platform
+	Roles                 Roles
+	GroveTerminationDelay time.Duration
+	// ProgressDeadline is how long a workload may make no progress.
+	ProgressDeadline time.Duration
+	// NetworkPolicy closes graphs to others; nil leaves that to the cluster.
+	NetworkPolicy *NetworkPolicy
+	// Queue is the KAI queue of the graph; empty without KAI.
+	Queue        string
+	Capabilities snapshot.Capabilities
+}
+
+// pods renders templates for a platform.
+func pods(p Platform) workload.Pods {
+	return func(c graph.Component, at engine.Group) (corev1.PodTemplateSpec, error) {
+		return pod.Template(c, at, p.Pod)
+	}
+}

@@ -1,0 +1,64 @@
+package pod
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+)
+
+const sharedMemoryVolume = "shared-memory"
+
+// volumes are the operator's volumes of a pod: one for each claim, however
+// often it is mounted, and the shared memory that engines exchange tensors in.
+func volumes(c graph.Component) []corev1.Volume {
+	var list []corev1.Volume
+	for _, m := range c.Mounts {
+		if slices.ContainsFunc(list, func(v corev1.Volume) bool { return v.Name == m.Claim }) {
+			continue
+		}
+		list = append(list, corev1.Volume{Name: m.Claim, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: m.Claim},
+		}})
+	}
+	if c.SharedMemory.Size == nil {
+		return list
+	}
+	return append(list, corev1.Volume{Name: sharedMemoryVolume, VolumeSource: corev1.VolumeSource{
+		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: c.SharedMemory.Size},
+	}})
+}
+
+func mounts(c graph.Component) []corev1.VolumeMount {
+	var list []corev1.VolumeMount
+	for _, m := range c.Mounts {
+		list = append(list, corev1.VolumeMount{Name: m.Claim, MountPath: m.Path})
+	}
+	if c.SharedMemory.Size == nil {
+		return list
+	}
+	return append(list, corev1.VolumeMount{Name: sharedMemoryVolume, MountPath: "/dev/shm"})
+}
+
+// addVolumes appends ours to the user's; a name that the user has taken is his.
+func addVolumes(users, ours []corev1.Volume) []corev1.Volume {
+	users = slices.Clip(users)
+	for _, v := range ours {
+		if !slices.ContainsFunc(users, func(u corev1.Volume) bool { return u.Name == v.Name }) {
+			users = append(users, v)
+		}
+	}
+	return users
+}
+
+// addMounts does the same for mounts, by path.
+func addMounts(users, ours []corev1.VolumeMount) []corev1.VolumeMount {
+	users = slices.Clip(users)
+	for _, m := range ours {
+		if !slices.ContainsFunc(users, func(u corev1.VolumeMount) bool { return u.MountPath == m.MountPath }) {
+			users = append(users, m)
+		}
+	}
+	return users
+}

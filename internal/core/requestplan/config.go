@@ -1,0 +1,163 @@
+package requestplan
+
+import (
+	"encoding/json"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
+)
+
+// Where a profiler finds its files.
+const (
+	OutputPath  = "/data"
+	BaseFolder  = "/config"
+	BaseFile    = "disagg.yaml"
+	BasePath    = BaseFolder + "/" + BaseFile
+	InputFolder = "/etc/profile"
+	InputPath   = InputFolder + "/" + KeyConfig
+)
+
+// configOf completes a request's configuration of its profiler. Keys have two
+// spellings; where the operator decides, the other one goes, so that it cannot
+// win.
+func configOf(r *v1alpha1.DynamoGraphDeploymentRequest, nodes []Node, p Policy) (string, error) {
+	root := map[string]any{}
+	if config := r.Spec.ProfilingConfig.Config; config != nil {
+		if err := json.Unmarshal(config.Raw, &root); err != nil {
+			return "", err
+		}
+	}
+	deployment, engine := section(root, "deployment"), section(root, "engine")
+	deployment["model"] = r.Spec.Model
+	if _, given := deployment["namespace"]; !given {
+		deployment["namespace"] = r.Namespace
+	}
+	if o := r.Spec.DeploymentOverrides; o != nil && o.WorkersImage != "" {
+		decide(deployment, "dgd_image", "dgdImage", o.WorkersImage)
+	}
+	engine["backend"] = string(r.Spec.Backend)
+	if r.Spec.ProfilingConfig.ConfigMapRef != nil {
+		engine["config"] = BasePath
+	}
+	decide(root, "output_dir", "outputDir", OutputPath)
+	switch hardware, found := Hardware(nodes); {
+	case found && Discovers(r):
+		discovered(root, hardware, p.Direct(r.Spec))
+	case Discovers(r):
+		return "", fault.New(fault.Waiting, v1alpha1.ReasonHardwareNotFound,
+			"no node has GPUs and the labels that GPU feature discovery writes; describe the hardware in profilingConfig.config.hardware, or wait for nodes")
+	case found && !NamesGPU(r):
+		section(root, "hardware")["gpuType"] = hardware.Product
+	}
+	text, err := yaml.Marshal(root)
+	return string(text), err
+}
+
+// Discovers reports whether a request wants its hardware looked up.
+func Discovers(r *v1alpha1.DynamoGraphDeploymentRequest) bool {
+	hardware, _ := sections(r)
+	return r.Spec.EnableGPUDiscovery || either(hardware, "enableGpuDiscovery", "enable_gpu_discovery") == true
+}
+
+// NamesGPU reports whether a request says which GPU it is about. If not, that of
+// the nodes is meant.
+func NamesGPU(r *v1alpha1.DynamoGraphDeploymentRequest) bool {
+	hardware, sweep := sections(r)
+	return either(hardware, "gpuType", "gpu_type") != nil || either(sweep, "aicSystem", "aic_system") != nil
+}
+
+// sections reads what a request says about hardware and sweep.
+func sections(r *v1alpha1.DynamoGraphDeploymentRequest) (hardware, sweep map[string]any) {
+	root := map[string]any{}
+	if config := r.Spec.ProfilingConfig.Config; config == nil || json.Unmarshal(config.Raw, &root) != nil {
+		return nil, nil
+	}
+	hardware, _ = root["hardware"].(map[string]any)
+	sweep, _ = root["sweep"].(map[string]any)
+	return hardware, sweep
+}
+
+// discovered adds what is known of the hardware and was not given. A profiler
+// of others is given every number, or it would want to look at nodes itself.
+func discovered(root map[string]any, hardware Node, direct bool) {
+	given, sweep := section(root, "hardware"), section(root, "sweep")
+	if either(given, "numGpusPerNode", "num_gpus_per_node") == nil {
+		given["numGpusPerNode"] = hardware.GPUs
+	}
+	if either(given, "gpuType", "gpu_type") == nil && either(sweep, "aicSystem", "aic_system") == nil {
+		given["gpuType"] = hardware.Product
+	}
+	if len(sweep) == 0 {
+		delete(root, "sweep")
+	}
+	if direct {
+		decide(given, "enableGpuDiscovery", "enable_gpu_discovery", true)
+		return
+	}
+	decide(given, "enableGpuDiscovery", "enable_gpu_discovery", false)
+	if either(given, "minNumGpusPerEngine", "min_num_gpus_per_engine") == nil {
+		given["minNumGpusPerEngine"] = 1
+	}
+	if either(given, "maxNumGpusPerEngine", "max_num_gpus_per_engine") == nil {
+		given["maxNumGpusPerEngine"] = hardware.GPUs
+	}
+}
+
+func section(root map[string]any, key string) map[string]any {
+	fields, ok := root[key].(map[string]any)
+	if !ok {
+		fields = map[string]any{}
+		root[key] = fields
+	}
+	return fields
+}
+
+// decide sets a key under one spelling and removes the other.
+func decide(fields map[string]any, key, other string, value any) {
+	delete(fields, other)
+	fields[key] = value
+}
+
+func either(fields map[string]any, key, other string) any {
+	if value, given := fields[key]; given {
+		return value
+	}
+	return fields[other]
+}
+
+// Offline reports whether a request is answered without deploying anything.
+func (r Record) Offline() bool {
+	var given struct {
+		Sweep map[string]any `json:"sweep"`
+	}
+	if err := yaml.Unmarshal([]byte(r.Config), &given); err != nil {
+		return false
+	}
+	return either(given.Sweep, "useAiConfigurator", "use_ai_configurator") == true
+}
+
+// ModelCache is a claim with a model's files, and where it is mounted.
+type ModelCache struct{ Claim, Path string }
+
+// CacheOf reads the model cache that a configuration names; the Claim is empty
+// if it names none.
+func CacheOf(config []byte) ModelCache {
+	var given struct {
+		Deployment struct {
+			ModelCache struct {
+				PVCName   string `json:"pvcName"`
+				MountPath string `json:"mountPath"`
+			} `json:"modelCache"`
+		} `json:"deployment"`
+	}
+	if err := yaml.Unmarshal(config, &given); err != nil {
+		return ModelCache{}
+	}
+	cache := ModelCache{given.Deployment.ModelCache.PVCName, given.Deployment.ModelCache.MountPath}
+	if cache.Path == "" {
+		cache.Path = "/opt/model-cache"
+	}
+	return cache
+}

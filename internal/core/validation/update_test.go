@@ -1,0 +1,117 @@
+package validation
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+)
+
+func TestUpdate(t *testing.T) {
+	cases := map[string]struct {
+		kind     func() graph.Object
+		from, to string
+		want     []string
+		warned   string
+	}{
+		"the engine of a graph stays":             {dgd, `{backendFramework: vllm, services: {a: {}}}`, `{backendFramework: sglang, services: {a: {}}}`, []string{"FieldValueInvalid spec.backendFramework"}, ""},
+		"it is not set later":                     {dgd, `{services: {a: {}}}`, `{backendFramework: sglang, services: {a: {}}}`, []string{"FieldValueInvalid spec.backendFramework"}, ""},
+		"the engine of a component stays":         {dcd, `{backendFramework: vllm}`, `{}`, []string{"FieldValueInvalid spec.backendFramework"}, ""},
+		"a component may span nodes later":        {dcd, `{}`, `{multinode: {nodeCount: 2}}`, nil, "spec.multinode: nothing tells"},
+		"services come and go":                    {dgd, `{services: {a: {}, b: {}}}`, `{services: {a: {}, c: {}}}`, nil, ""},
+		"one node does not become several":        {dgd, `{services: {a: {}}}`, `{services: {a: {multinode: {nodeCount: 2}}}}`, []string{"FieldValueForbidden spec.services[a].multinode"}, "spec.services[a].multinode"},
+		"several nodes do not become one":         {dgd, `{services: {a: {multinode: {nodeCount: 2}}}}`, `{services: {a: null}}`, []string{"FieldValueForbidden spec.services[a].multinode"}, ""},
+		"a group may grow":                        {dgd, `{services: {a: {multinode: {nodeCount: 2}}}}`, `{services: {a: {multinode: {nodeCount: 4}}}}`, nil, "spec.services[a].multinode"},
+		"a created claim keeps its class":         {dgd, claim("s", "1Gi"), claim("t", "1Gi"), []string{"FieldValueInvalid spec.pvcs[0].storageClass"}, ""},
+		"it may grow":                             {dgd, claim("s", "1Gi"), claim("s", "2Gi"), nil, ""},
+		"it does not shrink":                      {dgd, claim("s", "2Gi"), claim("s", "1Gi"), []string{"FieldValueInvalid spec.pvcs[0].size"}, ""},
+		"a model keeps its base":                  {dm, `{modelName: m, baseModelName: b}`, `{modelName: m, baseModelName: c}`, []string{"FieldValueInvalid spec.baseModelName"}, ""},
+		"a model keeps its type":                  {dm, `{modelName: m, baseModelName: b, modelType: base}`, `{modelName: m, baseModelName: b, modelType: adapter}`, []string{"FieldValueInvalid spec.modelType"}, ""},
+		"a model's name may change":               {dm, `{modelName: m, baseModelName: b}`, `{modelName: n, baseModelName: b}`, nil, ""},
+		"an adapter stays with its service":       {dgdsa, `{replicas: 1, dgdRef: {name: g, serviceName: a}}`, `{replicas: 1, dgdRef: {name: g, serviceName: b}}`, []string{"FieldValueInvalid spec.dgdRef"}, ""},
+		"an adapter scales":                       {dgdsa, `{replicas: 1, dgdRef: {name: g, serviceName: a}}`, `{replicas: 5, dgdRef: {name: g, serviceName: a}}`, nil, ""},
+		"a request that waits may change":         {dgdr(""), `{model: m, profilingConfig: {profilerImage: p, config: {}}}`, `{model: n, profilingConfig: {profilerImage: p, config: {}}}`, nil, ""},
+		"one that is worked on may not":           {dgdr(v1alpha1.RequestStateProfiling), `{model: m, profilingConfig: {profilerImage: p, config: {}}}`, `{model: n, profilingConfig: {profilerImage: p, config: {}}}`, []string{"FieldValueForbidden spec"}, ""},
+		"one that failed may":                     {dgdr(v1alpha1.RequestStateFailed), `{model: m, profilingConfig: {profilerImage: p, config: {}}}`, `{model: n, profilingConfig: {profilerImage: p, config: {}}}`, nil, ""},
+		"back from an edit without effect it may": {edited, `{model: m, profilingConfig: {profilerImage: p, config: {}}}`, `{model: n, profilingConfig: {profilerImage: p, config: {}}}`, nil, ""},
+		"replicas under an adapter are no effect": {dgd, `{services: {a: {replicas: 5, scalingAdapter: {enabled: true}}}}`, `{services: {a: {replicas: 1, scalingAdapter: {enabled: true}}}}`, nil, "spec.services[a].replicas: 1 has no effect"},
+		"an old fault is no reason to refuse":     {dgd, `{services: {my_svc: {}, a: {}}}`, `{services: {my_svc: {}, a: {replicas: 2}}}`, nil, ""},
+		"a new fault beside it is":                {dgd, `{services: {my_svc: {}, a: {}}}`, `{services: {my_svc: {}, a: {replicas: -1}}}`, []string{"FieldValueInvalid spec.services[a].replicas"}, ""},
+		"an old fault made different is new":      {dgd, `{services: {a: {replicas: -1}}}`, `{services: {a: {replicas: -2}}}`, []string{"FieldValueInvalid spec.services[a].replicas"}, ""},
+		"an old fault may be mended":              {dgd, `{services: {a: {replicas: -1}}}`, `{services: {a: {replicas: 1}}}`, nil, ""},
+	}
+	for rule, c := range cases {
+		t.Run(rule, func(t *testing.T) {
+			old, now := spec(t, c.kind(), c.from), spec(t, c.kind(), c.to)
+			v := Update(old, now, Scope{ClusterWide: true})
+			if diff := cmp.Diff(c.want, summary(v.Problems)); diff != "" {
+				t.Errorf("violations (-want +got):\n%s", diff)
+			}
+			if got := strings.Join(v.Warnings, "\n"); (c.warned == "") != (got == "") || !strings.Contains(got, c.warned) {
+				t.Errorf("warnings %q, want %q", got, c.warned)
+			}
+			leaving := now.DeepCopyObject().(graph.Object)
+			leaving.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+			if v := Update(old, leaving, Scope{}); len(v.Problems) > 0 {
+				t.Errorf("on its way out it is refused: %v", v.Problems)
+			}
+			labelled := old.DeepCopyObject().(graph.Object)
+			labelled.SetLabels(map[string]string{"a": "b"})
+			labelled.SetFinalizers(nil)
+			if v := Update(old, labelled, Scope{}); len(v.Problems) > 0 {
+				t.Errorf("a label is refused: %v", v.Problems)
+			}
+		})
+	}
+}
+
+// TestWhatIsSaidIsBounded: whoever writes an object could otherwise fill the
+// status, and a status that is too long cannot be written at all.
+func TestWhatIsSaidIsBounded(t *testing.T) {
+	hostile := &v1alpha1.DynamoGraphDeployment{Spec: v1alpha1.DynamoGraphDeploymentSpec{Services: map[string]*v1alpha1.SharedSpec{}}}
+	for i := range 200 {
+		secret := strings.Repeat("/", 10_000)
+		hostile.Spec.Services[strings.Repeat("x", i+1)] = &v1alpha1.SharedSpec{EnvFromSecret: &secret}
+	}
+	if got := len(Fault(GraphDeployment(hostile)).Error()); got > 32_000 {
+		t.Errorf("%d characters", got)
+	}
+}
+
+func spec(t *testing.T, object graph.Object, text string) graph.Object {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte("spec: "+text), object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+func dgd() graph.Object { return &v1alpha1.DynamoGraphDeployment{} }
+func dcd() graph.Object { return &v1alpha1.DynamoComponentDeployment{} }
+func dm() graph.Object  { return &v1alpha1.DynamoModel{} }
+func dgdsa() graph.Object {
+	return &v1alpha1.DynamoGraphDeploymentScalingAdapter{}
+}
+
+func dgdr(state v1alpha1.RequestState) func() graph.Object {
+	return func() graph.Object {
+		return &v1alpha1.DynamoGraphDeploymentRequest{Status: v1alpha1.DynamoGraphDeploymentRequestStatus{State: state, ObservedGeneration: 1}}
+	}
+}
+
+func claim(class, size string) string {
+	return `{services: {a: {}}, pvcs: [{name: c, create: true, storageClass: ` + class + `, size: ` + size + `, volumeAccessMode: ReadWriteOnce}]}`
+}
+
+// edited is a request whose spec was changed after it was accepted.
+func edited() graph.Object {
+	r := dgdr(v1alpha1.RequestStateProfiling)().(*v1alpha1.DynamoGraphDeploymentRequest)
+	r.Generation = 2
+	return r
+}

@@ -1,0 +1,97 @@
+package validation
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+)
+
+// Scope is what of the operator the rules depend on.
+type Scope struct {
+	// ClusterWide is an operator that manages every namespace.
+	ClusterWide bool
+	// Reserved are namespaces in which nothing is made for requests of others.
+	Reserved []string
+	// Ingress is what users may be reached by.
+	Ingress IngressRules
+}
+
+// Verdict is what is wrong with an object, and what of it is unusual.
+type Verdict struct {
+	Problems field.ErrorList
+	Warnings []string
+}
+
+// Create judges an object that is new, or that nobody judged when it was. Whether
+// its author may do what it asks for is the API server's to say.
+func Create(object graph.Object, scope Scope) Verdict {
+	switch o := object.(type) {
+	case *v1alpha1.DynamoGraphDeployment:
+		return Verdict{sorted(append(GraphDeployment(o), GraphIngress(o, scope.Ingress, true)...)), GraphDeploymentWarnings(o)}
+	case *v1alpha1.DynamoComponentDeployment:
+		return Verdict{sorted(append(ComponentDeployment(o), ComponentIngress(o, scope.Ingress, true)...)), ComponentDeploymentWarnings(o)}
+	case *v1alpha1.DynamoModel:
+		return Verdict{Problems: Model(o)}
+	case *v1alpha1.DynamoGraphDeploymentRequest:
+		return Verdict{Request(o, scope), RequestWarnings(o)}
+	case *v1alpha1.DynamoGraphDeploymentScalingAdapter:
+		return Verdict{Problems: ScalingAdapter(o)}
+	default:
+		return Verdict{}
+	}
+}
+
+// Update judges a change. An object on its way out is not judged, nor one whose
+// spec stays as it is: finalizers can always be removed and labels set. A rule
+// that the old object broke already, in the same place with the same value, does
+// not stand in the way of a change elsewhere.
+func Update(old, object graph.Object, scope Scope) Verdict {
+	if object.GetDeletionTimestamp() != nil || !specChanged(old, object) {
+		return Verdict{}
+	}
+	v := Create(object, scope)
+	v.Problems = sorted(append(added(Create(old, scope).Problems, v.Problems), immutable(old, object)...))
+	v.Warnings = append(v.Warnings, changeWarnings(old, object)...)
+	return v
+}
+
+// added are the problems that were not there before.
+func added(before, now field.ErrorList) field.ErrorList {
+	known := map[string]bool{}
+	for _, e := range before {
+		known[e.Error()] = true
+	}
+	var fresh field.ErrorList
+	for _, e := range now {
+		if !known[e.Error()] {
+			fresh = append(fresh, e)
+		}
+	}
+	return fresh
+}
+
+// specChanged also looks at annotations of graphs, some of which are switches
+// that rules read.
+func specChanged(old, object graph.Object) bool {
+	return !equality.Semantic.DeepEqual(specOf(old), specOf(object)) ||
+		!equality.Semantic.DeepEqual(old.GetAnnotations(), object.GetAnnotations())
+}
+
+func specOf(object graph.Object) any {
+	switch o := object.(type) {
+	case *v1alpha1.DynamoGraphDeployment:
+		return o.Spec
+	case *v1alpha1.DynamoComponentDeployment:
+		return o.Spec
+	case *v1alpha1.DynamoModel:
+		return o.Spec
+	case *v1alpha1.DynamoGraphDeploymentRequest:
+		return o.Spec
+	case *v1alpha1.DynamoGraphDeploymentScalingAdapter:
+		return o.Spec
+	default:
+		return nil
+	}
+}

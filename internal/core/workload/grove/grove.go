@@ -1,0 +1,253 @@
+// Package grove runs a whole graph as one Grove PodCliqueSet: a clique for each
+// component that fits on one node, and a scaling group of a leader and a worker
+// clique for each that spans several.
+package grove
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/engine"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+)
+
+// kaiScheduler places whole gangs from queues.
+const kaiScheduler = "kai-scheduler"
+
+// Builder implements workload.Builder.
+type Builder struct {
+	// TerminationDelay is how long a gang may be short of pods before Grove
+	// ends it; none when it is zero.
+	TerminationDelay time.Duration
+	// Queue is the KAI queue that pods are scheduled from; empty without KAI.
+	Queue string
+	// Deadline is how long the pods of a component may make no progress.
+	Deadline time.Duration
+}
+
+var _ workload.Builder = Builder{}
+
+// Build returns the graph's PodCliqueSet.
+func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, error) {
+	template := grovev1alpha1.PodCliqueSetTemplateSpec{
+		StartupType:           new(grovev1alpha1.CliqueStartupTypeAnyOrder),
+		HeadlessServiceConfig: &grovev1alpha1.HeadlessServiceConfig{PublishNotReadyAddresses: true},
+	}
+	if b.TerminationDelay > 0 {
+		template.TerminationDelay = &metav1.Duration{Duration: b.TerminationDelay}
+	}
+	for _, c := range g.Components {
+		cliques, err := b.cliques(c, pods)
+		if err != nil {
+			return nil, fmt.Errorf("service %s: %w", c.Name, err)
+		}
+		template.Cliques = append(template.Cliques, cliques...)
+		if !c.Multinode() {
+			continue
+		}
+		group := grovev1alpha1.PodCliqueScalingGroupConfig{
+			Name: lower(c), Replicas: new(c.Replicas), MinAvailable: new(int32(1)),
+		}
+		for _, clique := range cliques {
+			group.CliqueNames = append(group.CliqueNames, clique.Name)
+			if len(clique.Spec.StartsAfter) > 0 {
+				template.StartupType = new(grovev1alpha1.CliqueStartupTypeExplicit)
+			}
+		}
+		template.PodCliqueScalingGroupConfigs = append(template.PodCliqueScalingGroupConfigs, group)
+	}
+	return []graph.Object{&grovev1alpha1.PodCliqueSet{
+		ObjectMeta: metav1.ObjectMeta{Name: g.Name, Namespace: g.Namespace},
+		Spec:       grovev1alpha1.PodCliqueSetSpec{Replicas: 1, Template: template},
+	}}, nil
+}
+
+func lower(c graph.Component) string { return strings.ToLower(c.Name) }
+
+func leaderClique(c graph.Component) string { return lower(c) + "-ldr" }
+func workerClique(c graph.Component) string { return lower(c) + "-wkr" }
+
+// cliques are the cliques of one component.
+func (b Builder) cliques(c graph.Component, pods workload.Pods) ([]*grovev1alpha1.PodCliqueTemplateSpec, error) {
+	if !c.Multinode() {
+		one, err := b.clique(c, lower(c), c.Replicas, engine.Group{Position: engine.Alone, Nodes: 1}, pods)
+		return []*grovev1alpha1.PodCliqueTemplateSpec{one}, err
+	}
+	leader, err := b.clique(c, leaderClique(c), 1, place(c, engine.Leader), pods)
+	if err != nil {
+		return nil, err
+	}
+	if c.Engine == graph.EngineTRTLLM {
+		// mpirun needs the SSH servers of the workers.
+		leader.Spec.StartsAfter = []string{workerClique(c)}
+	}
+	worker, err := b.clique(c, workerClique(c), c.Nodes-1, place(c, engine.Worker), pods)
+	return []*grovev1alpha1.PodCliqueTemplateSpec{leader, worker}, err
+}
+
+func (b Builder) clique(c graph.Component, name string, replicas int32, at engine.Group, pods workload.Pods) (*grovev1alpha1.PodCliqueTemplateSpec, error) {
+	template, err := pods(c, at)
+	if err != nil {
+		return nil, err
+	}
+	b.queue(&template)
+	if template.Annotations == nil {
+		template.Annotations = map[string]string{}
+	}
+	template.Annotations[v1alpha1.AnnotationDiscoveryBackend] = string(c.Discovery)
+	return &grovev1alpha1.PodCliqueTemplateSpec{
+		Name: name, Labels: template.Labels, Annotations: template.Annotations,
+		Spec: grovev1alpha1.PodCliqueSpec{
+			RoleName: name, Replicas: replicas, MinAvailable: new(int32(1)), PodSpec: template.Spec,
+		},
+	}, nil
+}
+
+// queue puts a pod into the KAI queue, unless the user chose another scheduler.
+func (b Builder) queue(template *corev1.PodTemplateSpec) {
+	chosen := template.Spec.SchedulerName
+	if b.Queue == "" || (chosen != "" && chosen != kaiScheduler) {
+		return
+	}
+	template.Spec.SchedulerName = kaiScheduler
+	template.Labels[v1alpha1.LabelKaiQueue] = b.Queue
+}
+
+func place(c graph.Component, position engine.Position) engine.Group {
+	host := func(clique string, i int) string {
+		return fmt.Sprintf("$(GROVE_PCSG_NAME)-$(GROVE_PCSG_INDEX)-%s-%d.$(GROVE_HEADLESS_SERVICE)", clique, i)
+	}
+	leader := host(leaderClique(c), 0)
+	return engine.Group{Position: position, Nodes: int(c.Nodes), Addresses: engine.Addresses{
+		LeaderExec:  leader,
+		LeaderShell: leader,
+		WorkerShell: func(i int) string { return host(workerClique(c), i-1) },
+		// Workers are counted from 0 in their clique, from 1 in the group.
+		Rank:      "$((GROVE_PCLQ_POD_INDEX + 1))",
+		RankTimes: func(n int) string { return fmt.Sprintf("$(( %d * $((GROVE_PCLQ_POD_INDEX + 1)) ))", n) },
+	}}
+}
+
+// LiveName is the name that Grove gives to the clique or scaling group of a
+// component in the only replica of the set.
+func LiveName(c graph.Component) string {
+	return fmt.Sprintf("%s-0-%s", c.Graph, lower(c))
+}
+
+// Progress reads the clique or scaling group of each component.
+func (b Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progress {
+	var all []workload.Progress
+	for _, c := range g.Components {
+		p := cliqueProgress(c, s)
+		if c.Multinode() {
+			p = groupProgress(c, s)
+		}
+		p.Seen = s.Evidence.Of(c.Name)
+		p.Seen.Refused = append(p.Seen.Refused, Refused(c.Name, s.Beneath)...)
+		set, found := snapshot.Find[*grovev1alpha1.PodCliqueSet](s, g.Name)
+		switch {
+		case s.Outdated("PodCliqueSet", g.Name):
+			p.Done, p.Why = false, "PodCliqueSet is being updated"
+		case p.Done && found && updating(set) && !rolledOut(c, set, s):
+			p.Done, p.Why = false, fmt.Sprintf("PodCliqueSet %s has not updated its pods yet", set.Name)
+		}
+		all = append(all, p.Judged(moved(c, set, s), b.Deadline, s.Taken))
+	}
+	return all
+}
+
+// moved is when something last happened to what runs a component.
+func moved(c graph.Component, set *grovev1alpha1.PodCliqueSet, s snapshot.Snapshot) time.Time {
+	if set == nil {
+		return time.Time{}
+	}
+	if s.Outdated("PodCliqueSet", set.Name) {
+		return s.Taken
+	}
+	last := workload.Moved(set, nil)
+	for _, clique := range cliquesOf(c, s) {
+		last = workload.Latest(last, workload.Moved(clique, clique.Status.Conditions))
+	}
+	return last
+}
+
+// requeue is the code under which Grove notes that it looks at an object again.
+const requeue = "ERR_CONTINUE_RECONCILE_AND_REQUEUE"
+
+// Refused reads what Grove was told when it was to make pods of a service. An
+// error stays in the status of a clique that has recovered from it.
+func Refused(service string, beneath []graph.Object) []snapshot.Refusal {
+	var all []snapshot.Refusal
+	for _, object := range beneath {
+		clique, ok := object.(*grovev1alpha1.PodClique)
+		if !ok || clique.Labels[v1alpha1.LabelComponent] != service || clique.Status.Replicas >= clique.Spec.Replicas {
+			continue
+		}
+		for _, e := range clique.Status.LastErrors {
+			if e.Code == requeue {
+				continue
+			}
+			all = append(all, snapshot.Refusal{By: "PodClique/" + clique.Name, Message: e.Description})
+		}
+	}
+	return all
+}
+
+func cliqueProgress(c graph.Component, s snapshot.Snapshot) workload.Progress {
+	p := workload.Progress{Kind: workload.KindPodClique, Name: LiveName(c)}
+	clique, found := snapshot.Find[*grovev1alpha1.PodClique](s, p.Name)
+	if !found {
+		p.Why = "PodClique " + p.Name + " not created yet"
+		return p
+	}
+	st := clique.Status
+	p.Replicas, p.Updated, p.Ready = st.Replicas, st.UpdatedReplicas, new(st.ReadyReplicas)
+	p.Why = missing(count{"ready", st.ReadyReplicas}, st.UpdatedReplicas, st.Replicas, c.Replicas, clique.Generation, st.ObservedGeneration)
+	p.Done = p.Why == ""
+	return p
+}
+
+func groupProgress(c graph.Component, s snapshot.Snapshot) workload.Progress {
+	p := workload.Progress{Kind: workload.KindPodCliqueScalingGroup, Name: LiveName(c)}
+	group, found := snapshot.Find[*grovev1alpha1.PodCliqueScalingGroup](s, p.Name)
+	if !found {
+		p.Why = "PodCliqueScalingGroup " + p.Name + " not created yet"
+		return p
+	}
+	st := group.Status
+	p.Replicas, p.Updated, p.Available = st.Replicas, st.UpdatedReplicas, new(st.AvailableReplicas)
+	p.Why = missing(count{"available", st.AvailableReplicas}, st.UpdatedReplicas, st.Replicas, c.Replicas, group.Generation, st.ObservedGeneration)
+	p.Done = p.Why == ""
+	return p
+}
+
+type count struct {
+	word string
+	n    int32
+}
+
+// missing says in one phrase what a clique or group lacks of want replicas.
+func missing(up count, updated, replicas, want int32, generation int64, observed *int64) string {
+	switch {
+	case observed == nil || *observed < generation:
+		return "it has not been observed yet"
+	case want == 0 && replicas == 0:
+		return ""
+	case up.n != want:
+		return fmt.Sprintf("%d of %d replicas %s", up.n, want, up.word)
+	case updated != want:
+		return fmt.Sprintf("%d of %d replicas updated", updated, want)
+	case replicas != want:
+		return fmt.Sprintf("%d old replicas are still terminating", replicas-want)
+	default:
+		return ""
+	}
+}

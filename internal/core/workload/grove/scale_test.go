@@ -1,0 +1,45 @@
+package grove
+
+import (
+	"testing"
+
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
+)
+
+func TestRescale(t *testing.T) {
+	clique := func(name string, replicas int32) *grovev1alpha1.PodClique {
+		return &grovev1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: grovev1alpha1.PodCliqueSpec{Replicas: replicas}}
+	}
+	group := func(name string, replicas int32) *grovev1alpha1.PodCliqueScalingGroup {
+		return &grovev1alpha1.PodCliqueScalingGroup{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: grovev1alpha1.PodCliqueScalingGroupSpec{Replicas: replicas}}
+	}
+	leaving := clique("g-0-a", 1)
+	leaving.DeletionTimestamp = new(metav1.Unix(1, 0))
+	one, wide := graph.Component{Graph: "g", Name: "A", Nodes: 1, Replicas: 2}, graph.Component{Graph: "g", Name: "W", Nodes: 2, Replicas: 0}
+	for rule, c := range map[string]struct {
+		live []graph.Object
+		want []string
+	}{
+		"nothing was made yet":                 {},
+		"a clique with another number":         {live: []graph.Object{clique("g-0-a", 1)}, want: []string{"g-0-a"}},
+		"a group with another number":          {live: []graph.Object{group("g-0-w", 1)}, want: []string{"g-0-w"}},
+		"what has the number is left alone":    {live: []graph.Object{clique("g-0-a", 2), group("g-0-w", 0)}},
+		"what is being deleted is left alone":  {live: []graph.Object{leaving}},
+		"a clique of a group is not a service": {live: []graph.Object{clique("g-0-w", 7)}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			var got []string
+			for _, r := range Rescale([]graph.Component{one, wide}, snapshot.Snapshot{Beneath: c.live}) {
+				got = append(got, r.Object.GetName())
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
