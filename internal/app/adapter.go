@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller/scalingadapter"
-	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 
 func addAdapters(ctx context.Context, p *deps) error {

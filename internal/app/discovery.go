@@ -10,8 +10,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
-	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 
 // discoveryPoller follows the optional APIs for an operator that may not watch their

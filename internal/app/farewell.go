@@ -6,9 +6,9 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/etcd"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller"
-	"github.com/dynamo-operator/dynamo-operator/internal/etcd"
-	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 
 // cleanup is what removes the keys of graphs that find each other by etcd, if

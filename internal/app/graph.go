@@ -7,9 +7,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller/graphdeployment"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
-	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 
 func addGraphs(ctx context.Context, p *deps) error {

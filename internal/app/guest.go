@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
-	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 
 // optionalAPIs follows the optional APIs: when one appears, its kinds are watched from

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
-	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 
 // trimmedEarly are the kinds whose objects are large on their way in and small in

@@ -20,8 +20,8 @@ import (
 	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 
 // podStore and warningStore are what the informers hold of pods and of what is

@@ -10,11 +10,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/metric"
-	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=dynamo-operator-namespace-scope;dynamo-operator-request-namespace;dynamo-operator-graph-ingress;dynamo-operator-component-ingress;dynamo-operator-scaling-adapter;dynamo-operator-worker-metadata,verbs=get,roleName=dynamo-operator-manager-cluster

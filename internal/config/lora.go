@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/lora"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/loraplan"
-	"github.com/dynamo-operator/dynamo-operator/internal/lora"
 )
 
 // LoRA tunes the calls that load adapters into engines.

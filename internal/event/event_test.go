@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 )
 
 func change(action apply.Action, kind, name string) apply.Change {

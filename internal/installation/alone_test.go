@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
 )
 
 func TestASecondOperatorOfTheClusterIsNotInstalled(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
 )
 
 // Options describe a cluster.

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
 )
 
 var start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -21,12 +21,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller/componentdeployment"
 	"github.com/dynamo-operator/dynamo-operator/internal/controller/graphdeployment"
-	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 
 // event is a change that the informers have not heard of yet.

@@ -17,8 +17,8 @@ import (
 	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/etcd"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/etcd"
 	"github.com/dynamo-operator/dynamo-operator/internal/playground"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/etcdserver"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/playground"
-	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/tenancy"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/patient"
 )

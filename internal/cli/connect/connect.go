@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/scheme"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
 )
 
 // Flags are those by which a user says which cluster and namespace.

@@ -8,9 +8,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/diagnosis"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/deployment"
-	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 
 // Diagnosis is why a Deployment is not ready, and what to do about it.

@@ -13,11 +13,11 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/deployment"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/grove"
-	"github.com/dynamo-operator/dynamo-operator/internal/observe"
 )
 
 // finding is a graph and what was seen of each of its services.

@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/lora"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/loraplan"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
-	"github.com/dynamo-operator/dynamo-operator/internal/lora"
 )
 
 // settleTime gathers the outcomes of several calls into one pass.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/etcd"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/etcd"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/etcdserver"
 )
 
