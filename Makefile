@@ -79,9 +79,9 @@ test: build addons ## Unit, golden and integration tests, the core of e2e, and a
 	hack/generate.sh --check
 	@rm -f bin/summary.txt
 	TEST_SUMMARY=$(CURDIR)/bin/summary.txt $(run) --packages="$$(go list ./... | grep -v '/test/' | tr '\n' ' ')" -- -count=1 -timeout 20m
-	go test -count=1 -tags unguarded ./internal/queue ./internal/cluster/lora
+	go test -count=1 -tags unguarded ./internal/operator/queue ./internal/cluster/lora
 	PLAYGROUND_BIN=$(CURDIR)/bin TEST_SUMMARY=$(CURDIR)/bin/summary.txt $(run) --packages=./test/... -- -count=1 -p 1 -timeout 40m -parallel 6
-	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -tags unguarded -run Attack ./internal/controller
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -tags unguarded -run Attack ./internal/operator/controller
 	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster $(run) --packages=./... -- -count=1 -p 1 -timeout 30m
 	@touch bin/summary.txt; cat bin/summary.txt
 
@@ -150,7 +150,7 @@ fuzz: ## Fuzz argument parsing, overlays, graphs and admission (FUZZTIME=60s eac
 	go test -run '^$$' -fuzz FuzzGraph -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/core/render
 	go test -run '^$$' -fuzz FuzzDefault -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/core/crdschema
 	@for path in GraphDeployment ComponentDeployment Model Request ScalingAdapter Body; do \
-	  go test -run '^$$' -fuzz "Fuzz$$path\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/admission; done
+	  go test -run '^$$' -fuzz "Fuzz$$path\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/operator/admission; done
 
 .PHONY: requests
 requests: build addons ## From goals to graphs, estimated and measured, and load of 50 requests on each

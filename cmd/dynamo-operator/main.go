@@ -20,12 +20,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/app"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
-	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
 	"github.com/dynamo-operator/dynamo-operator/internal/installation"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 )
 
 // gcPercent is how much of it may gather before it is collected, in percent of what
@@ -103,7 +103,7 @@ func run(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return app.Run(ctx, cfg, cluster)
+	return operator.Run(ctx, cfg, cluster)
 }
 
 // applyDefinitions brings the definitions of the API to this program's version.

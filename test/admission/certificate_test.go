@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/admission"
-	"github.com/dynamo-operator/dynamo-operator/internal/certificate"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/admission"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/certificate"
 )
 
 // The operator runs here with a certificate that somebody else keeps: the test

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/namespacescope"
 	"github.com/dynamo-operator/dynamo-operator/internal/playground"
-	"github.com/dynamo-operator/dynamo-operator/internal/tenancy"
 )
 
 // scopePolicy keeps the Lease by which an operator claims a namespace.
@@ -24,7 +24,7 @@ const scopePolicy = "dynamo-operator-namespace-scope"
 func leaseIn(ns, holder string) *coordinationv1.Lease {
 	now := metav1.NewMicroTime(time.Now())
 	return &coordinationv1.Lease{
-		ObjectMeta: meta(ns, tenancy.LeaseName),
+		ObjectMeta: meta(ns, namespacescope.LeaseName),
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now, LeaseDurationSeconds: new(int32(3600))},
 	}
 }
@@ -57,7 +57,7 @@ func onLegitimate(attempt func(s *scene, mallory client.WithWatch, ns string) er
 		mallory := leaseHolder(s, ns)
 		err := attempt(s, mallory, ns)
 		lease := &coordinationv1.Lease{}
-		read := s.Client.Get(s.ctx, types.NamespacedName{Namespace: ns, Name: tenancy.LeaseName}, lease)
+		read := s.Client.Get(s.ctx, types.NamespacedName{Namespace: ns, Name: namespacescope.LeaseName}, lease)
 		if worked(lease, read) {
 			return gotThrough("the Lease is now %v, %v", lease.Spec.HolderIdentity, read)
 		}
@@ -92,7 +92,7 @@ var _ = add(
 		name: "a Lease applied by a tenant keeps the operator out", finding: "S2", heldBy: []barrier{policy(scopePolicy)},
 		try: func(s *scene) outcome {
 			ns := s.namespace(nil)
-			lease := read(`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: `+tenancy.LeaseName+`}, spec: {holderIdentity: mallory, leaseDurationSeconds: 3600}}`, ns)
+			lease := read(`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: `+namespacescope.LeaseName+`}, spec: {holderIdentity: mallory, leaseDurationSeconds: 3600}}`, ns)
 			return s.refused(leaseHolder(s, ns).Apply(s.ctx, client.ApplyConfigurationFromUnstructured(lease), client.FieldOwner("mallory")))
 		},
 	},
@@ -115,7 +115,7 @@ var _ = add(
 	attack{
 		name: "a tenant deletes the Lease of a namespace's operator by a collection of its name", finding: "S2", heldBy: []barrier{policy(scopePolicy)},
 		try: onLegitimate(func(s *scene, mallory client.WithWatch, ns string) error {
-			return mallory.DeleteAllOf(s.ctx, &coordinationv1.Lease{}, client.InNamespace(ns), client.MatchingFields{"metadata.name": tenancy.LeaseName})
+			return mallory.DeleteAllOf(s.ctx, &coordinationv1.Lease{}, client.InNamespace(ns), client.MatchingFields{"metadata.name": namespacescope.LeaseName})
 		}, missing),
 	},
 	attack{

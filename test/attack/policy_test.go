@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/tenancy"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/namespacescope"
 )
 
 const (
@@ -103,7 +103,7 @@ var _ = add(
 		try: func(s *scene) outcome {
 			ns := s.namespace(nil)
 			lease := leaseIn(ns, "mallory")
-			lease.Name, lease.GenerateName = "", strings.TrimSuffix(tenancy.LeaseName, "scope")
+			lease.Name, lease.GenerateName = "", strings.TrimSuffix(namespacescope.LeaseName, "scope")
 			if err := leaseHolder(s, ns).Create(s.ctx, lease); err != nil {
 				return s.refused(err)
 			}

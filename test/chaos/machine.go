@@ -23,10 +23,10 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
-	"github.com/dynamo-operator/dynamo-operator/internal/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/controller"
-	"github.com/dynamo-operator/dynamo-operator/internal/controller/componentdeployment"
-	"github.com/dynamo-operator/dynamo-operator/internal/controller/graphdeployment"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/componentdeployment"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/graphdeployment"
 )
 
 // event is a change that the informers have not heard of yet.

@@ -20,8 +20,8 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
-	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/installation"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/golden"
 )
 

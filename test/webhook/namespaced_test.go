@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/app"
-	"github.com/dynamo-operator/dynamo-operator/internal/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/namespacescope"
 	"github.com/dynamo-operator/dynamo-operator/internal/playground"
-	"github.com/dynamo-operator/dynamo-operator/internal/tenancy"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/rights"
 )
 
@@ -53,7 +53,7 @@ func TestAnOperatorForOneNamespace(t *testing.T) {
 	cfg.Tenancy.Renew.Duration = time.Second
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- app.Run(ctx, cfg, tokenOf(t, account)) }()
+	go func() { ended <- operator.Run(ctx, cfg, tokenOf(t, account)) }()
 	defer stop()
 
 	for _, where := range []string{ns, other} {
@@ -78,7 +78,7 @@ func TestAnOperatorForOneNamespace(t *testing.T) {
 	var first *metav1.MicroTime
 	eventually(t, "the claim to be renewed", func(ctx context.Context) error {
 		lease := &coordinationv1.Lease{}
-		if err := cluster.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: tenancy.LeaseName}, lease); err != nil {
+		if err := cluster.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: namespacescope.LeaseName}, lease); err != nil {
 			return err
 		}
 		if first == nil {

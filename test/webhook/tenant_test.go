@@ -21,8 +21,8 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/namespacescope"
 	"github.com/dynamo-operator/dynamo-operator/internal/playground"
-	"github.com/dynamo-operator/dynamo-operator/internal/tenancy"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/patient"
 )
 
@@ -88,7 +88,7 @@ func mayWriteLeases(t *testing.T) string {
 func leaseIn(ns string) *coordinationv1.Lease {
 	now := metav1.NewMicroTime(time.Now())
 	return &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: tenancy.LeaseName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: namespacescope.LeaseName},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("rogue"), RenewTime: &now, LeaseDurationSeconds: new(int32(3600))},
 	}
 }

@@ -28,7 +28,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
 	"github.com/dynamo-operator/dynamo-operator/internal/installation"
-	"github.com/dynamo-operator/dynamo-operator/internal/tenancy"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/namespacescope"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/auditlog"
 )
 
@@ -53,7 +53,7 @@ func newWorld(t *testing.T) *world {
 	}
 	worlds++
 	// What one test leaves on the Lease of the cluster is no concern of the next.
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: tenancy.ClusterLeaseName}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: namespacescope.ClusterLeaseName}}
 	if err := client.IgnoreNotFound(cluster.Client.Delete(ctx, lease)); err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +289,7 @@ func (w *world) writes(ns string) []auditlog.Entry {
 	var all []auditlog.Entry
 	err := auditlog.Of(cluster.Kubeconfig).Since(w.mark, func(e auditlog.Entry) {
 		ours := strings.HasPrefix(e.User.Username, "system:serviceaccount:"+installation.Namespace+":")
-		if ours && e.Ref.Namespace == ns && e.Writes() && e.Status.Code < 300 && e.Ref.Resource != "leases" && e.Ref.Resource != "events" && !tenancy.IsNote(e.URI) {
+		if ours && e.Ref.Namespace == ns && e.Writes() && e.Status.Code < 300 && e.Ref.Resource != "leases" && e.Ref.Resource != "events" && !namespacescope.IsNote(e.URI) {
 			all = append(all, e)
 		}
 	})

@@ -15,7 +15,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
 	"github.com/dynamo-operator/dynamo-operator/internal/installation"
-	"github.com/dynamo-operator/dynamo-operator/internal/tenancy"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/namespacescope"
 )
 
 func TestTwoOperatorsOfOneNamespace(t *testing.T) {
@@ -38,7 +38,7 @@ func TestTwoOperatorsOfOneNamespaceWithoutGuard(t *testing.T) {
 	w := newWorld(t)
 	ns := w.namespace("team")
 	for _, name := range []string{"first", "second"} {
-		w.operate(name, settings{namespaces: []string{ns}, off: []guard.Guard{tenancy.GuardIdentity}})
+		w.operate(name, settings{namespaces: []string{ns}, off: []guard.Guard{namespacescope.GuardIdentity}})
 	}
 	w.fights(ns)
 }
@@ -78,7 +78,7 @@ func TestAPausedLeader(t *testing.T) {
 }
 
 func TestAPausedLeaderWithoutGuard(t *testing.T) {
-	w, ns, leader, next := paused(t, tenancy.GuardWriter)
+	w, ns, leader, next := paused(t, namespacescope.GuardWriter)
 	w.gone(leader)
 	turns := w.turns(ns)
 	if len(turns) < 3 {
@@ -105,7 +105,7 @@ func TestTwoOperatorsOfTheWholeClusterWithoutGuard(t *testing.T) {
 	w := newWorld(t)
 	ns := w.namespace("team")
 	for _, name := range []string{"first", "second"} {
-		w.operate(name, settings{election: name + "-" + ns, off: []guard.Guard{tenancy.GuardCluster}})
+		w.operate(name, settings{election: name + "-" + ns, off: []guard.Guard{namespacescope.GuardCluster}})
 	}
 	w.fights(ns)
 }
@@ -151,9 +151,9 @@ func TestAPausedOperatorOfTheClusterLosesANamespace(t *testing.T) {
 }
 
 func TestAPausedOperatorOfTheClusterLosesANamespaceWithoutGuard(t *testing.T) {
-	for _, off := range []guard.Guard{tenancy.GuardWriter, tenancy.GuardHandOver} {
+	for _, off := range []guard.Guard{namespacescope.GuardWriter, namespacescope.GuardHandOver} {
 		t.Run(string(off), func(t *testing.T) {
-			if off == tenancy.GuardHandOver && !*shipped {
+			if off == namespacescope.GuardHandOver && !*shipped {
 				t.Skip("whether two write depends on who is faster: make writers tries it")
 			}
 			w, ns, _, _ := taken(t, off)
@@ -190,7 +190,7 @@ func TestClocksThatAreMinutesWrong(t *testing.T) {
 func TestClocksThatAreMinutesWrongWithoutGuard(t *testing.T) {
 	w := newWorld(t)
 	ns := w.namespace("team")
-	off := []guard.Guard{tenancy.GuardClock}
+	off := []guard.Guard{namespacescope.GuardClock}
 	w.operate("slow", settings{namespaces: []string{ns}, clock: "-5m", off: off})
 	w.operate("all", settings{clock: "5m", off: off})
 	w.fights(ns)
@@ -212,7 +212,7 @@ func TestANamespaceThatIsDeletedIsTheOnlyOneLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Nobody plays the controller that empties a namespace but this test.
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: three[1], Name: tenancy.LeaseName}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: three[1], Name: namespacescope.LeaseName}}
 	if err := cluster.Client.Delete(w.ctx, lease); err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestANamespaceThatIsDeletedIsTheOnlyOneLost(t *testing.T) {
 func (w *world) renewed(ns string) time.Time {
 	w.Helper()
 	lease := &coordinationv1.Lease{}
-	if err := cluster.Client.Get(w.ctx, types.NamespacedName{Namespace: ns, Name: tenancy.LeaseName}, lease); err != nil {
+	if err := cluster.Client.Get(w.ctx, types.NamespacedName{Namespace: ns, Name: namespacescope.LeaseName}, lease); err != nil {
 		w.Fatal(err)
 	}
 	if lease.Spec.RenewTime == nil {

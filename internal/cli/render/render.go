@@ -14,8 +14,8 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
-	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 )
 
 const help = `Print every object that the operator would apply for the graphs and components

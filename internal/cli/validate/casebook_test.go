@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
-	"github.com/dynamo-operator/dynamo-operator/internal/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/casebook"
 )
 

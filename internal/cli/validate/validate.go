@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
-	"github.com/dynamo-operator/dynamo-operator/internal/config"
 	rules "github.com/dynamo-operator/dynamo-operator/internal/core/validation"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 )
 
 const help = `Check manifests of nvidia.com/v1alpha1 without a cluster.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
-	"github.com/dynamo-operator/dynamo-operator/internal/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 	"github.com/dynamo-operator/dynamo-operator/test/corpus"
 )
 

@@ -1,0 +1,72 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/account"
+)
+
+// addAccounts removes the accounts that graphs share when the last one goes. A
+// graph that lost its account to that, or to somebody, makes it again.
+func addAccounts(_ context.Context, p *deps) error {
+	roles := p.config.Platform().Roles
+	shared := render.SharedAccounts(roles)
+	if len(shared) == 0 {
+		return nil // the installation's own
+	}
+	ours := func(object client.Object) bool {
+		for _, s := range shared {
+			if s.Made(object) {
+				return true
+			}
+		}
+		return false
+	}
+	namespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace()}}}
+	})
+	gone := predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+	// What is there when the operator starts may have been left by an earlier one.
+	there := predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return ours(e.Object) }, UpdateFunc: func(event.UpdateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false }, GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+	err := ctrl.NewControllerManagedBy(p).Named("accounts").
+		Watches(&v1alpha1.DynamoGraphDeployment{}, namespace, builder.WithPredicates(gone)).
+		Watches(&v1alpha1.DynamoComponentDeployment{}, namespace, builder.WithPredicates(gone)).
+		Watches(&corev1.ServiceAccount{}, namespace, builder.WithPredicates(there)).
+		Complete(&account.Reconciler{Cached: p.GetClient(), Direct: p.GetAPIReader(), Applier: p.applier, Roles: roles, Covers: p.config.Covers})
+	if err != nil {
+		return fmt.Errorf("watch accounts: %w", err)
+	}
+	for _, w := range p.watched {
+		if _, graphs := w.kind.(*v1alpha1.DynamoGraphDeployment); !graphs {
+			continue
+		}
+		lost := predicate.And[client.Object](gone, predicate.NewPredicateFuncs(ours))
+		for _, kind := range []client.Object{&corev1.ServiceAccount{}, &rbacv1.RoleBinding{}} {
+			if err := w.controller.Watch(source.Kind(p.GetCache(), kind, w.sameNamespace(p.GetClient()), lost)); err != nil {
+				return fmt.Errorf("watch %T: %w", kind, err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package graphdeployment
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
+)
+
+// stage is a cluster without a server, with a graph and the reconciler before it.
+type stage struct {
+	*testing.T
+	client     client.Client
+	reconciler *Reconciler
+	writes     []string
+}
+
+// indexes hands the reconciler's indexes to a fake client.
+type indexes struct{ *fake.ClientBuilder }
+
+func (i indexes) IndexField(_ context.Context, object client.Object, field string, of client.IndexerFunc) error {
+	i.WithIndex(object, field, of)
+	return nil
+}
+
+// newStage serves the given optional APIs.
+func newStage(t *testing.T, dgd *v1alpha1.DynamoGraphDeployment, have ...snapshot.API) *stage {
+	t.Helper()
+	builder := fake.NewClientBuilder().WithScheme(scheme.New()).WithReturnManagedFields().
+		WithStatusSubresource(&v1alpha1.DynamoGraphDeployment{}).WithObjects(dgd)
+	builder.WithInterceptorFuncs(interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+		if object.GetObjectKind().GroupVersionKind().Kind != "CustomResourceDefinition" {
+			return c.Get(ctx, key, object, options...)
+		}
+		if slices.Contains(have, snapshot.API(key.Name)) {
+			return nil
+		}
+		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+	}})
+	children, beneath := Children(), Beneath()
+	for _, c := range append(slices.Clone(children), beneath...) {
+		if c.List == nil {
+			continue
+		}
+		if err := observe.Index(t.Context(), indexes{builder}, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := observe.IndexPods(t.Context(), indexes{builder}); err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{T: t, client: builder.Build()}
+	applier, err := apply.New(s.client, s.client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	applier.OnWrite = func(c apply.Change) { s.writes = append(s.writes, c.String()) }
+	clock := testclock.NewFakePassiveClock(time.Unix(1000, 0))
+	recorder := events.NewFakeRecorder(1000)
+	s.reconciler = &Reconciler{
+		Client: s.client,
+		Observer: Observer{
+			Children: observe.New(s.client, children...), Beneath: observe.New(s.client, beneath...),
+			Facts: observe.Facts{Cached: s.client, Direct: s.client}, Pods: observe.NewInspector(s.client, s.client, nil),
+		},
+		Applier: applier, Events: recorder, Clock: clock,
+		Cleanup:  controller.Cleanup{Applier: applier, Events: recorder, Clock: clock, Began: &controller.FirstSeen{}},
+		Platform: config.Default().Platform(),
+	}
+	return s
+}
+
+// pass makes one pass and returns what it wrote to workloads, and the graph.
+func (s *stage) pass() ([]string, *v1alpha1.DynamoGraphDeployment) {
+	s.Helper()
+	dgd := &v1alpha1.DynamoGraphDeployment{}
+	key := client.ObjectKey{Namespace: "lab", Name: "chat"}
+	if err := s.client.Get(s.Context(), key, dgd); err != nil {
+		s.Fatal(err)
+	}
+	s.writes = nil
+	if _, err := s.reconciler.Reconcile(s.Context(), dgd); err != nil {
+		s.Fatal(err)
+	}
+	if err := s.client.Get(s.Context(), key, dgd); err != nil {
+		s.Fatal(err)
+	}
+	var workloads []string
+	for _, w := range s.writes {
+		if strings.Contains(w, "PodClique") || strings.Contains(w, v1alpha1.KindDynamoComponentDeployment) {
+			workloads = append(workloads, w)
+		}
+	}
+	return workloads, dgd
+}
+
+func chat() *v1alpha1.DynamoGraphDeployment {
+	dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "chat", UID: "chat-uid", Generation: 1}}
+	dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{"decode": {
+		ComponentType: v1alpha1.ComponentTypeWorker, Replicas: new(int32(1)),
+		ExtraPodSpec: &v1alpha1.ExtraPodSpec{MainContainer: &corev1.Container{Image: "engine:1"}},
+	}}
+	return dgd
+}
+
+func TestAGraphIsTakenDownWhereItRunsBeforeItIsMadeElsewhere(t *testing.T) {
+	s := newStage(t, chat(), snapshot.APIGrove)
+	expect := func(reason string, want ...string) {
+		t.Helper()
+		got, dgd := s.pass()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("writes (-want +got):\n%s", diff)
+		}
+		if c := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionReady); c == nil || c.Reason != reason {
+			t.Errorf("condition %v, want %s", c, reason)
+		}
+	}
+	wish := func(grove string) {
+		t.Helper()
+		_, dgd := s.pass()
+		dgd.Annotations[v1alpha1.AnnotationEnableGrove] = grove
+		if err := s.client.Update(t.Context(), dgd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect(v1alpha1.ReasonServicesNotReady, "Created PodCliqueSet chat")
+	expect(v1alpha1.ReasonServicesNotReady)
+	if len(s.writes) > 0 {
+		t.Errorf("a pass with nothing to do wrote %v", s.writes)
+	}
+	wish("false")
+	expect(v1alpha1.ReasonMigrating, "Deleted PodCliqueSet chat")
+	expect(v1alpha1.ReasonServicesNotReady, "Created DynamoComponentDeployment chat-decode")
+	wish("true")
+	expect(v1alpha1.ReasonMigrating, "Deleted DynamoComponentDeployment chat-decode")
+	expect(v1alpha1.ReasonServicesNotReady, "Created PodCliqueSet chat")
+	expect(v1alpha1.ReasonServicesNotReady)
+	if len(s.writes) > 0 {
+		t.Errorf("a pass with nothing to do wrote %v", s.writes)
+	}
+}
+
+func TestTidings(t *testing.T) {
+	ready := func(is metav1.ConditionStatus) []metav1.Condition {
+		return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: is}}
+	}
+	component := func(generation, told int64) *v1alpha1.DynamoComponentDeployment {
+		return &v1alpha1.DynamoComponentDeployment{
+			ObjectMeta: metav1.ObjectMeta{Generation: generation},
+			Status:     v1alpha1.DynamoComponentDeploymentStatus{ObservedGeneration: told},
+		}
+	}
+	for rule, c := range map[string]struct {
+		told     int64
+		was, now metav1.ConditionStatus
+		seen     observation
+		err      error
+		want     controller.Urgency
+	}{
+		"a graph that fails though nobody changed it is an alarm": {1, "True", "False", observation{}, nil, controller.Urgent},
+		"one that was changed is on its way":                      {0, "True", "False", observation{Snapshot: snapshot.Snapshot{Owned: []graph.Object{component(2, 1)}}}, nil, controller.InProgress},
+		"one that was never ready has nothing to lose":            {1, "False", "False", observation{}, nil, controller.Settled},
+		"an error is told at once":                                {1, "True", "True", observation{}, apierrors.NewTimeoutError("slow", 1), controller.Urgent},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
+			dgd.Status.ObservedGeneration, dgd.Status.Conditions = c.told, ready(c.was)
+			if got := c.seen.urgency(dgd, v1alpha1.DynamoGraphDeploymentStatus{Conditions: ready(c.now)}, c.err); got != c.want {
+				t.Errorf("tidings = %v, want %v", got, c.want)
+			}
+		})
+	}
+}

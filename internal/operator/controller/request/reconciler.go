@@ -1,0 +1,125 @@
+// Package request reconciles DynamoGraphDeploymentRequests: observe, decide
+// without touching anything, apply, report.
+package request
+
+import (
+	"context"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/requestplan"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/status"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/event"
+)
+
+// +kubebuilder:rbac:groups=nvidia.com,resources=dynamographdeploymentrequests,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=nvidia.com,resources=dynamographdeploymentrequests/status,verbs=patch
+// +kubebuilder:rbac:groups=nvidia.com,resources=dynamographdeploymentrequests/finalizers,verbs=update
+// +kubebuilder:rbac:groups=nvidia.com,resources=dynamographdeployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list,roleName=dynamo-operator-manager-cluster
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=dynamo-operator-profiler,verbs=bind
+
+// Children are the kinds that a request owns: its Job, and the graphs that a
+// profiler tries out. Its ConfigMaps are known by name.
+func Children() []observe.Child {
+	return []observe.Child{
+		{Object: &batchv1.Job{}, List: &batchv1.JobList{}},
+		{Object: &v1alpha1.DynamoGraphDeployment{}, List: &v1alpha1.DynamoGraphDeploymentList{}},
+	}
+}
+
+// Reconciler brings a request from a goal to a graph.
+type Reconciler struct {
+	Client    client.Client
+	World     observe.Requests
+	Applier   *apply.Applier
+	Events    events.EventRecorder
+	Clock     clock.PassiveClock
+	Policy    requestplan.Policy
+	Profiling render.Profiling
+}
+
+// Reconcile makes one pass over a request.
+func (r *Reconciler) Reconcile(ctx context.Context, dgdr *v1alpha1.DynamoGraphDeploymentRequest) (reconcile.Result, error) {
+	if err := r.Applier.RemoveFinalizer(ctx, dgdr, v1alpha1.Finalizer); err != nil || dgdr.DeletionTimestamp != nil {
+		return reconcile.Result{}, err // the garbage collector does the rest
+	}
+	seen, err := r.World.Around(ctx, dgdr)
+	if err != nil {
+		return reconcile.Result{}, err // said by the log; what the status says is still true
+	}
+	p := r.Profiling
+	if p.PullSecrets, err = r.World.PullSecrets(ctx, dgdr.Namespace); err != nil {
+		return reconcile.Result{}, err
+	}
+	now := r.Clock.Now()
+	step := requestplan.Next(dgdr, seen, r.Policy, now)
+	changes, err := r.Applier.Sync(ctx, dgdr, render.Request(dgdr, step, p), step.Discard)
+	event.Applied(r.Events, dgdr, changes)
+	err = permanent(err)
+	if step = requestplan.After(dgdr, step, err); step.State == v1alpha1.RequestStateFailed {
+		err = nil // said in the status, and there is nothing to try again
+	}
+	before := dgdr.Status.DeepCopy()
+	after := status.Request(dgdr, step, metav1.NewTime(now))
+	done, err := controller.PatchStatus(ctx, r.Client, dgdr, &dgdr.Status, after, err, lock(step)...)
+	if err == nil {
+		event.Turned(r.Events, dgdr, before.Conditions, after.Conditions)
+		done.RequeueAfter = max(done.RequeueAfter, step.After)
+	}
+	return done, err
+}
+
+// lock has a request accepted as it is written now, or not at all: what was
+// accepted in the meantime, from another spec, stays.
+func lock(step requestplan.Step) []client.MergeFromOption {
+	if !step.Begins {
+		return nil
+	}
+	return []client.MergeFromOption{client.MergeFromWithOptimisticLock{}}
+}
+
+// permanent marks what the API server will never take. Everything else is
+// worth another try.
+func permanent(err error) error {
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		return fault.New(fault.Invalid, v1alpha1.ReasonValidationFailed, "%v", err)
+	}
+	return err
+}
+
+// OfGraph leads from a graph to the request that it was made for.
+func OfGraph(reader client.Reader) func(context.Context, client.Object) []reconcile.Request {
+	return func(ctx context.Context, made client.Object) []reconcile.Request {
+		namespace := made.GetLabels()[v1alpha1.LabelRequestNamespace]
+		if namespace == "" {
+			return nil
+		}
+		var list v1alpha1.DynamoGraphDeploymentRequestList
+		if err := reader.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+			return nil // the informer is not synced yet; its first list wakes every request
+		}
+		var requests []reconcile.Request
+		for i := range list.Items {
+			if graph.OfRequest(made, &list.Items[i]) {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+			}
+		}
+		return requests
+	}
+}

@@ -1,0 +1,45 @@
+// Package scalingadapter reconciles DynamoGraphDeploymentScalingAdapters. They
+// are read by the graph that owns them; all there is to do here is to say what
+// came of it.
+package scalingadapter
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/status"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
+)
+
+// +kubebuilder:rbac:groups=nvidia.com,resources=dynamographdeploymentscalingadapters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nvidia.com,resources=dynamographdeploymentscalingadapters/status,verbs=patch
+
+// Reconciler reports on scaling adapters.
+type Reconciler struct {
+	Client client.Client
+	Clock  clock.PassiveClock
+}
+
+// Reconcile makes one pass over an adapter.
+func (r *Reconciler) Reconcile(ctx context.Context, a *v1alpha1.DynamoGraphDeploymentScalingAdapter) (reconcile.Result, error) {
+	if a.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	dgd := &v1alpha1.DynamoGraphDeployment{}
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: a.Namespace, Name: a.Spec.DGDRef.Name}, dgd)
+	switch {
+	case apierrors.IsNotFound(err):
+		dgd = nil
+	case err != nil:
+		return reconcile.Result{}, err
+	}
+	now := status.Adapter(a, dgd, metav1.NewTime(r.Clock.Now()))
+	return controller.PatchStatus(ctx, r.Client, a, &a.Status, now, nil)
+}

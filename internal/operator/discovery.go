@@ -1,0 +1,81 @@
+package operator
+
+import (
+	"context"
+	"maps"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
+)
+
+// discoveryPoller follows the optional APIs for an operator that may not watch their
+// definitions: everybody may ask the API server what it serves.
+type discoveryPoller struct {
+	*optionalAPIs
+	server   discovery.ServerResourcesInterface
+	interval time.Duration
+	clock    clock.WithTicker
+	known    atomic.Pointer[snapshot.Capabilities]
+}
+
+// Served is what was found last.
+func (s *discoveryPoller) Served() snapshot.Capabilities { return *s.known.Load() }
+
+// addDiscoveryPoller takes the place of the watch on definitions. What there is is known
+// before the first pass.
+func addDiscoveryPoller(p *deps, g *optionalAPIs) error {
+	server, err := discovery.NewDiscoveryClientForConfigAndClient(p.GetConfig(), p.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	s := &discoveryPoller{optionalAPIs: g, server: server, interval: p.config.Tenancy.Discovery.Duration, clock: clock.RealClock{}}
+	have, err := observe.Served(server)
+	if err != nil {
+		return err
+	}
+	s.known.Store(&snapshot.Capabilities{})
+	p.facts.Served.Store(&have)
+	return p.Add(s)
+}
+
+// Start looks until ctx ends.
+func (s *discoveryPoller) Start(ctx context.Context) error {
+	for {
+		if err := s.poll(ctx); err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "look for optional APIs")
+		}
+		select {
+		case <-s.clock.After(s.interval):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (s *discoveryPoller) poll(ctx context.Context) error {
+	have, err := observe.Served(s.server)
+	if err != nil || maps.Equal(have, s.Served()) {
+		return err
+	}
+	s.facts.Served.Store(&have)
+	for _, api := range snapshot.APIs {
+		if have[api] && !s.Served()[api] {
+			if err := s.startWatch(ctx, api); err != nil {
+				return err // tried again: nothing is noted as known
+			}
+		}
+	}
+	s.known.Store(&have)
+	for _, w := range s.watched {
+		if err := s.wakeAll(ctx, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
+)
+
+// optionalAPIs follows the optional APIs: when one appears, its kinds are watched from
+// then on and everybody who may have waited for it is woken. No restart.
+type optionalAPIs struct {
+	*deps
+	// watchedKinds are the kinds that are watched already.
+	watchedKinds map[client.Object]bool
+}
+
+func addOptionalAPIs(_ context.Context, p *deps) error {
+	g := &optionalAPIs{deps: p, watchedKinds: map[client.Object]bool{}}
+	if !p.config.ClusterWide() {
+		return addDiscoveryPoller(p, g)
+	}
+	ours := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return slices.Contains(snapshot.APIs, snapshot.API(o.GetName()))
+	})
+	err := ctrl.NewControllerManagedBy(p).Named("guests").
+		For(observe.Definition(), builder.OnlyMetadata, builder.WithPredicates(ours)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1}). // known is not shared
+		Complete(g)
+	if err != nil {
+		return fmt.Errorf("watch optional APIs: %w", err)
+	}
+	return nil
+}
+
+// Reconcile looks at one definition that appeared, changed or went away.
+func (g *optionalAPIs) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	definition := observe.Definition()
+	err := g.GetClient().Get(ctx, types.NamespacedName{Name: request.Name}, definition)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, err
+	}
+	if !apierrors.IsNotFound(err) && definition.DeletionTimestamp == nil {
+		if err := g.startWatch(ctx, snapshot.API(request.Name)); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	for _, w := range g.watched {
+		if err := g.wakeAll(ctx, w); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return reconcile.Result{}, nil
+}
+
+// startWatch starts to watch the kinds of an API.
+func (g *optionalAPIs) startWatch(ctx context.Context, api snapshot.API) error {
+	for _, w := range g.watched {
+		for _, c := range w.children {
+			if c.API == api {
+				if err := g.watch(ctx, w, c, ownerHandler(g, w.kind)); err != nil {
+					return err
+				}
+			}
+		}
+		for _, c := range w.beneath {
+			if c.API == api {
+				if err := g.watch(ctx, w, c, handler.EnqueueRequestsFromMapFunc(graphOfClique)); err != nil {
+					return err
+				}
+			}
+		}
+		for _, c := range w.around {
+			if c.API == api {
+				if err := g.watch(ctx, w, c, w.sameNamespace(g.GetClient())); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// graphOfClique leads from what Grove makes to the graph: its PodCliqueSet has
+// the graph's name.
+func graphOfClique(_ context.Context, object client.Object) []reconcile.Request {
+	for _, ref := range object.GetOwnerReferences() {
+		if ref.Kind == "PodCliqueSet" && ref.APIVersion == grovev1alpha1.SchemeGroupVersion.String() {
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: ref.Name}}}
+		}
+	}
+	return nil
+}
+
+func (g *optionalAPIs) watch(ctx context.Context, w *watched, c observe.Child, to handler.EventHandler) error {
+	if g.watchedKinds[c.Object] {
+		return nil
+	}
+	kind, err := apiutil.GVKForObject(c.Object, g.GetScheme())
+	if err != nil {
+		return err
+	}
+	if _, err := g.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
+		return fmt.Errorf("%s is defined but not served yet: %w", kind.Kind, err)
+	}
+	if err := g.index(ctx, c); err != nil {
+		return err
+	}
+	if err := w.controller.Watch(source.Kind(g.GetCache(), c.Object, g.batched(w.kind, to), predicate.ResourceVersionChangedPredicate{})); err != nil {
+		return fmt.Errorf("watch %s: %w", kind.Kind, err)
+	}
+	g.watchedKinds[c.Object] = true
+	return nil
+}
+
+// wakeAll has every object of a kind looked at again.
+func (g *optionalAPIs) wakeAll(ctx context.Context, w *watched) error {
+	objects, err := w.list(ctx, g.GetClient())
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		select {
+		case w.wake <- event.GenericEvent{Object: object}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}

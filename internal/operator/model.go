@@ -1,0 +1,125 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/lora"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/model"
+)
+
+func addModels(ctx context.Context, p *deps) error {
+	if err := observe.IndexModels(ctx, p.GetFieldIndexer()); err != nil {
+		return err
+	}
+	proxy, err := forwardProxy(p.config.Network.ForwardProxy)
+	if err != nil {
+		return err
+	}
+	models := observe.Models{Reader: p.GetClient()}
+	alarm := &alarm{}
+	settings := p.config.LoRA
+	reconciler := &model.Reconciler{
+		Client:         p.GetClient(),
+		Models:         models,
+		Applier:        p.applier,
+		Caller:         lora.NewCaller(ctx, lora.NewClient(proxy), settings.Limits()),
+		Backoff:        settings.Backoff(),
+		UnloadDeadline: settings.UnloadDeadline.Duration,
+		Events:         p.GetEventRecorder("dynamomodel"),
+		Clock:          clock.RealClock{},
+		Wake:           alarm.wake,
+	}
+	byLabel := func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelBaseModelHash] }
+	bySpec := func(o client.Object) string { return graph.ModelHash(o.(*v1alpha1.DynamoModel).Spec.BaseModelName) }
+	err = p.controllerOf(&v1alpha1.DynamoModel{}).
+		// What one model gives up another may have waited for.
+		Watches(&v1alpha1.DynamoModel{}, ofBase(models, bySpec), builder.WithPredicates(intent())).
+		Watches(&discoveryv1.EndpointSlice{}, ofBase(models, byLabel), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&corev1.Pod{}, ofBase(models, byLabel), builder.WithPredicates(anotherRun())).
+		WatchesRawSource(source.Func(alarm.arm)).
+		Complete(p.guarded(&v1alpha1.DynamoModel{}, reconciler.Events, reconcile.AsReconciler(p.GetClient(), reconciler)))
+	if err != nil {
+		return fmt.Errorf("watch models: %w", err)
+	}
+	return nil
+}
+
+func forwardProxy(address string) (*url.URL, error) {
+	if address == "" {
+		return nil, nil
+	}
+	return url.Parse(address)
+}
+
+// ofBase wakes the models of a base model, by its hash.
+func ofBase(models observe.Models, hash func(client.Object) string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		keys, err := models.OfBase(ctx, o.GetNamespace(), hash(o))
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "cannot wake the models of a base model", "changed", client.ObjectKeyFromObject(o))
+		}
+		var requests []reconcile.Request
+		for _, key := range keys {
+			requests = append(requests, reconcile.Request{NamespacedName: key})
+		}
+		return requests
+	})
+}
+
+// anotherRun lets a pod through that serves a base model and whose engine, or
+// address, is another than before.
+func anotherRun() predicate.Predicate {
+	serves := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetLabels()[v1alpha1.LabelBaseModelHash] != "" })
+	return predicate.And(serves, predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			was, is := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
+			return observe.RunOf(was) != observe.RunOf(is) || was.Status.PodIP != is.Status.PodIP || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil)
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false }, // its slice tells
+	})
+}
+
+// servesModel selects what carries the hash of a base model.
+func servesModel() labels.Selector {
+	hashed, err := labels.NewRequirement(v1alpha1.LabelBaseModelHash, selection.Exists, nil)
+	if err != nil {
+		panic(err) // the label's name is a constant
+	}
+	return labels.NewSelector().Add(*hashed)
+}
+
+// alarm wakes models from outside their controller, once that runs.
+type alarm struct {
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+func (a *alarm) arm(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	a.queue = queue
+	return nil
+}
+
+func (a *alarm) wake(key types.NamespacedName, after time.Duration) {
+	a.queue.AddAfter(reconcile.Request{NamespacedName: key}, after)
+}

@@ -1,0 +1,133 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+)
+
+// podStore and warningStore are what the informers hold of pods and of what is
+// said about them: those of graphs, trimmed to what tells how they are.
+func podStore() cache.ByObject {
+	return cache.ByObject{Label: ofGraphs(), Transform: observe.TrimPod}
+}
+
+func warningStore() cache.ByObject {
+	return cache.ByObject{Field: observe.Warnings(), Transform: observe.TrimWarning}
+}
+
+// inspector reads pods for every controller that asks.
+func inspector(ctx context.Context, p *deps) (*observe.Inspector, error) {
+	if p.pods != nil {
+		return p.pods, nil
+	}
+	if err := observe.IndexPods(ctx, p.GetFieldIndexer()); err != nil {
+		return nil, err
+	}
+	var logs *observe.Logs
+	if p.config.Diagnosis.ReadLogs {
+		reader, err := typedcorev1.NewForConfig(p.GetConfig())
+		if err != nil {
+			return nil, fmt.Errorf("set up the reader of logs: %w", err)
+		}
+		logs = observe.NewLogs(reader)
+	}
+	p.pods = observe.NewInspector(p.GetClient(), p.GetAPIReader(), logs)
+	return p.pods, nil
+}
+
+// owner names what a pod is to be reported by.
+type owner func(pod client.Object) []reconcile.Request
+
+// watchPods wakes a controller for changes of pods, and for warnings that a
+// pod's own status does not hold.
+func watchPods(p *deps, w *watched, of owner) error {
+	toOwner := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, pod client.Object) []reconcile.Request { return of(pod) })
+	if err := w.controller.Watch(source.Kind[client.Object](p.GetCache(), &corev1.Pod{}, p.batchedLonger(w.kind, toOwner), contentChanged())); err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
+	aboutPods := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, warning client.Object) []reconcile.Request {
+		about := warning.(*corev1.Event).InvolvedObject
+		key := types.NamespacedName{Namespace: warning.GetNamespace(), Name: about.Name}
+		switch about.Kind {
+		case "Pod":
+			pod := &corev1.Pod{}
+			if p.GetClient().Get(ctx, key, pod) != nil {
+				return nil // not of a graph, or gone
+			}
+			return of(pod)
+		case "StatefulSet":
+			// Of a LeaderWorkerSet, which is named after its component.
+			key.Name = groupSuffix.ReplaceAllString(key.Name, "")
+			return []reconcile.Request{{NamespacedName: key}}
+		default:
+			return nil
+		}
+	})
+	if err := w.controller.Watch(source.Kind[client.Object](p.GetCache(), &corev1.Event{}, p.batchedLonger(w.kind, aboutPods), contentChanged())); err != nil {
+		return fmt.Errorf("watch warnings: %w", err)
+	}
+	return nil
+}
+
+// groupSuffix is what the StatefulSets of a leader and of its workers add to the
+// name of a component.
+var groupSuffix = regexp.MustCompile(`-\d+(-\d+)?$`)
+
+// contentChanged lets through changes of what is kept of an object: a pause that grew or a
+// count that rose was trimmed away.
+func contentChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.DeepCopyObject().(client.Object), e.ObjectNew.DeepCopyObject().(client.Object)
+		was.SetResourceVersion("")
+		is.SetResourceVersion("")
+		return !equality.Semantic.DeepEqual(was, is)
+	}}
+}
+
+// componentOfPod leads from a pod to its DynamoComponentDeployment. A pod of a
+// Deployment carries the component's name; one of a LeaderWorkerSet carries the
+// set's, which is the component's and a number.
+func componentOfPod(pod client.Object) []reconcile.Request {
+	labels := pod.GetLabels()
+	if onGrove(labels) {
+		return nil
+	}
+	name := cmp.Or(labels[v1alpha1.LabelSelector], setNumber.ReplaceAllString(labels[lwsv1.SetNameLabelKey], ""),
+		graph.ComponentName(labels[v1alpha1.LabelGraphName], labels[v1alpha1.LabelComponent]))
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: name}}}
+}
+
+// setNumber is what a LeaderWorkerSet adds to the name of its component.
+var setNumber = regexp.MustCompile(`-\d+$`)
+
+// graphOfPod leads from a pod that Grove made to its graph. Other graphs hear of
+// their pods from their components.
+func graphOfPod(pod client.Object) []reconcile.Request {
+	if !onGrove(pod.GetLabels()) {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{
+		Namespace: pod.GetNamespace(), Name: pod.GetLabels()[v1alpha1.LabelGraphName],
+	}}}
+}
+
+func onGrove(labels map[string]string) bool { return labels["grove.io/podclique"] != "" }

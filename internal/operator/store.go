@@ -1,0 +1,76 @@
+package operator
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
+)
+
+// stores says what the informers hold. Everything in it was written by tenants,
+// so nothing is held that is not used: of pull secrets the registries, of
+// ConfigMaps no data, of others' objects an outline. Secrets, ConfigMaps and Jobs
+// that do not concern us are not asked for.
+func stores(cfg config.Config) cache.Options {
+	options := cache.Options{
+		SyncPeriod:       &cfg.Controller.Resync.Duration,
+		DefaultTransform: apply.Trim,
+		NewInformer:      newInformer,
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}:             {Field: fields.OneTermEqualSelector("type", string(corev1.SecretTypeDockerConfigJson)), Transform: observe.TrimPullSecret},
+			&corev1.ConfigMap{}:          {Label: ofGraphs(), Transform: apply.TrimConfigMap},
+			&corev1.Pod{}:                podStore(),
+			&corev1.Event{}:              warningStore(),
+			&discoveryv1.EndpointSlice{}: {Label: servesModel()},
+			&batchv1.Job{}:               {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}), Transform: apply.TrimJob},
+		},
+	}
+	for _, kind := range everybodys() {
+		options.ByObject[kind] = cache.ByObject{Transform: apply.TrimForeign}
+	}
+	if cfg.ClusterWide() {
+		options.ByObject[&coordinationv1.Lease{}] = claimStore()
+	} else {
+		options.DefaultNamespaces = map[string]cache.Config{}
+		for _, namespace := range cfg.Namespaces {
+			options.DefaultNamespaces[namespace] = cache.Config{}
+		}
+	}
+	return options
+}
+
+// ofGraphs selects what carries the name of a graph.
+func ofGraphs() labels.Selector {
+	named, err := labels.NewRequirement(v1alpha1.LabelGraphName, selection.Exists, nil)
+	if err != nil {
+		panic(err) // the label's name is a constant
+	}
+	return labels.NewSelector().Add(*named)
+}
+
+// everybodys are the kinds of children that others have objects of, too.
+func everybodys() []client.Object {
+	return []client.Object{
+		&appsv1.Deployment{}, &corev1.Service{}, &corev1.ServiceAccount{}, &corev1.PersistentVolumeClaim{},
+		&networkingv1.Ingress{}, &networkingv1.NetworkPolicy{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
+	}
+}
+
+// partiallyCached are the kinds of which the informers hold neither all objects nor all of
+// each.
+func partiallyCached() []client.Object {
+	return []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}}
+}

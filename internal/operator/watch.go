@@ -1,0 +1,141 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+)
+
+// watched is a controller that can be given more to watch while it runs.
+type watched struct {
+	controller controller.Controller
+	kind       client.Object
+	kindList   client.ObjectList
+	children   []observe.Child
+	// beneath are kinds that others make from children.
+	beneath []observe.Child
+	// around are kinds that graphs depend on without owning them: a change
+	// concerns all.
+	around []observe.Child
+	// wake takes objects of the controller's kind that are worth another look.
+	wake chan event.GenericEvent
+}
+
+// watch starts a reconciler for a kind and wakes it for changes of its children,
+// as far as every cluster serves their kinds.
+func watch(p *deps, kind observe.Child, children []observe.Child, recorder events.EventRecorder, r reconcile.Reconciler) (*watched, error) {
+	w := &watched{kind: kind.Object, kindList: kind.List, children: children, wake: make(chan event.GenericEvent)}
+	b := p.controllerOf(kind.Object).
+		WatchesRawSource(source.Channel(w.wake, p.batchedLonger(kind.Object, &handler.EnqueueRequestForObject{})))
+	// A pull secret that comes or goes, or is for other registries than before,
+	// concerns every pod of its namespace.
+	b = b.Watches(&corev1.Secret{}, p.batched(kind.Object, w.sameNamespace(p.GetClient())), builder.WithPredicates(contentChanged()))
+	for _, c := range required(children) {
+		b = b.Watches(c.Object, p.batchedByUrgency(kind.Object, ownerHandler(p, kind.Object)), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
+	}
+	var err error
+	if w.controller, err = b.Build(p.guarded(kind.Object, recorder, r)); err != nil {
+		return nil, fmt.Errorf("watch %T: %w", kind.Object, err)
+	}
+	p.watched = append(p.watched, w)
+	return w, nil
+}
+
+// sameNamespace wakes every object of the controller's kind in the namespace of
+// what changed; all of them if that has none.
+func (w *watched) sameNamespace(reader client.Reader) handler.EventHandler {
+	return sameNamespace(reader, w.kindList)
+}
+
+// sameNamespace wakes every object of a kind in the namespace of what changed.
+func sameNamespace(reader client.Reader, kind client.ObjectList) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, changed client.Object) []reconcile.Request {
+		var requests []reconcile.Request
+		list, err := objectsOf(ctx, reader, kind, client.InNamespace(changed.GetNamespace()))
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "cannot wake those that a change concerns", "changed", client.ObjectKeyFromObject(changed))
+		}
+		for _, object := range list {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
+		}
+		return requests
+	})
+}
+
+// list reads the objects of the controller's kind.
+func (w *watched) list(ctx context.Context, reader client.Reader, options ...client.ListOption) ([]client.Object, error) {
+	return objectsOf(ctx, reader, w.kindList, options...)
+}
+
+// objectsOf reads the objects of a kind.
+func objectsOf(ctx context.Context, reader client.Reader, kind client.ObjectList, options ...client.ListOption) ([]client.Object, error) {
+	list := kind.DeepCopyObject().(client.ObjectList)
+	if err := reader.List(ctx, list, options...); err != nil {
+		return nil, err
+	}
+	var objects []client.Object
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		objects = append(objects, item.(client.Object))
+		return nil
+	})
+	return objects, err
+}
+
+// required are the kinds that every cluster serves.
+func required(children []observe.Child) []observe.Child {
+	var always []observe.Child
+	for _, c := range children {
+		if c.API == "" {
+			always = append(always, c)
+		}
+	}
+	return always
+}
+
+// ownerHandler wakes every owner of a kind, the only one or one of several.
+func ownerHandler(mgr manager.Manager, kind client.Object) handler.EventHandler {
+	return handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), kind)
+}
+
+// intent lets through what a user can change: spec, labels, annotations and
+// deletion, and the periodic look at an object that did not change at all, which
+// catches what events missed. What we write ourselves, in the status or as a note
+// of a decision, wakes nobody.
+func intent() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld, e.ObjectNew
+		return was.GetResourceVersion() == is.GetResourceVersion() ||
+			was.GetGeneration() != is.GetGeneration() ||
+			!was.GetDeletionTimestamp().Equal(is.GetDeletionTimestamp()) ||
+			!maps.Equal(noted(was), noted(is)) ||
+			!maps.Equal(was.GetLabels(), is.GetLabels())
+	}}
+}
+
+// noted are an object's annotations but for our record of the provider. It is put
+// back by the next pass if somebody takes it away.
+func noted(object client.Object) map[string]string {
+	annotations := maps.Clone(object.GetAnnotations())
+	for ours := range workload.Record(nil, "") {
+		delete(annotations, ours)
+	}
+	return annotations
+}
