@@ -115,8 +115,8 @@ rights: build addons ## All of e2e and webhooks, then: no right of a role unused
 report: ## Look at a profiler's report in Chromium (bin/report.png), and time 10,000 random requests
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium >/dev/null; } || { echo "make report needs Chromium: apt-get install chromium"; exit 1; }
 	@mkdir -p bin
-	go test -count=1 -v -run TestABrowserPaintsTheFigures ./internal/profile/report -screenshot $(CURDIR)/bin/report.png
-	go test -count=1 -v -timeout 30m -run 'TestRandomRequests|TestARequestTakes' ./internal/profile/search -requests 10000 -measure
+	go test -count=1 -v -run TestABrowserPaintsTheFigures ./internal/profiler/report -screenshot $(CURDIR)/bin/report.png
+	go test -count=1 -v -timeout 30m -run 'TestRandomRequests|TestARequestTakes' ./internal/profiler/search -requests 10000 -measure
 
 # Debian's package brings prometheus and promtool; it is installed if it is not
 # there and we may, and its service is not used.
@@ -172,7 +172,7 @@ WHOLE ?= 20
 .PHONY: bench
 bench: build addons ## Benchmarks against a bare client (GRAPHS=100,1000,5000); writes docs/benchmarks.md
 	go run ./benchmarks -bin bin -graphs $(GRAPHS) -whole $(WHOLE) -write docs -check benchmarks/range.json
-	go test -run '^$$' -bench . ./internal/core/render ./internal/profile/search
+	go test -run '^$$' -bench . ./internal/core/render ./internal/profiler/search
 	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster go test -count=1 -run '^$$' -bench . -benchtime 1x ./test/...
 
 FAIRNESS_GRAPHS ?= 7

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/collect"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/session"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/collect"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/session"
 )
 
 func main() {

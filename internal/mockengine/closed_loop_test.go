@@ -11,7 +11,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/setting"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/load"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/load"
 )
 
 var measure = flag.Bool("measure", false, "measure real times; wants an idle machine")

@@ -11,7 +11,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/online"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/online"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 )
 

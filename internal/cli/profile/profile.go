@@ -20,9 +20,9 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/bundle"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/search"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/bundle"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/search"
 )
 
 const help = `Find a graph that meets a goal, without a cluster and without a GPU.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/bundle"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/online"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/bundle"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/online"
 )
 
 // DropIn runs the profiler in the stead of the one of Dynamo's runtime: it takes

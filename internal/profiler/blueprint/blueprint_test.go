@@ -12,8 +12,8 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	operatorconfig "github.com/dynamo-operator/dynamo-operator/internal/operator/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/search"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/search"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/golden"
 )
 

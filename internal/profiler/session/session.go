@@ -12,11 +12,11 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/blueprint"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/bundle"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/online"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/search"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/blueprint"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/bundle"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/online"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/search"
 )
 
 // The stages of a run, as progress names them.

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/search"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/search"
 )
 
 // sample is a report about a mixture of experts.

@@ -24,9 +24,9 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/load"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/search"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/load"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/search"
 )
 
 // LabelTrial marks the graphs of a profiler with the name of its request.

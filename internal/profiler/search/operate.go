@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
 )
 
 // Engines are not planned to be busier than this: arrivals vary, and the two

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
 )
 
 var requests = flag.Int("requests", 2000, "random requests to try")

@@ -18,12 +18,12 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/blueprint"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/interpolation"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/price"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/report"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/search"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/blueprint"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/interpolation"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/price"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/report"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/search"
 )
 
 // Names are those of the objects a run leaves.

@@ -5,7 +5,7 @@ import (
 	"sort"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
 )
 
 // remedies says what would meet a goal that nothing met, the smallest change

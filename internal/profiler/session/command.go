@@ -20,9 +20,9 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/wire"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/bundle"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/online"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/bundle"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/online"
 )
 
 // lastWords is where a container leaves its last words; of a message at most so

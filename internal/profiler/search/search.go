@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
 )
 
 // Problem is a goal and what there is to meet it with.

@@ -17,7 +17,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
-	"github.com/dynamo-operator/dynamo-operator/internal/profile/bundle"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/bundle"
 )
 
 // Notes tells a person, line by line.
