@@ -164,7 +164,7 @@ perf-model: ## Fit the performance model on MEASUREMENTS (a table of runs) and r
 
 .PHONY: closed-loop
 closed-loop: ## Measure the mock engine under load and hold it against the performance model
-	go test -count=1 -v -timeout 30m -run ClosedLoop ./internal/mockengine -measure
+	go test -count=1 -v -timeout 30m -run ClosedLoop ./internal/mocker -measure
 
 GRAPHS ?= 100,1000
 WHOLE ?= 20

@@ -17,8 +17,8 @@ import (
 	"syscall"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
-	"github.com/dynamo-operator/dynamo-operator/internal/mockengine"
-	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/launch"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/launch"
 )
 
 func main() {
@@ -27,7 +27,7 @@ func main() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	code := mockengine.Main(ctx, launch.Words(os.Args))
+	code := mocker.Main(ctx, launch.Words(os.Args))
 	stop()
 	os.Exit(code)
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
-	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/launch"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/launch"
 )
 
 // platform is an operating system and an architecture.

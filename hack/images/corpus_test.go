@@ -20,8 +20,8 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
-	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/launch"
-	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/setting"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/launch"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/podenv"
 )
 
 // tree is an image's file system as a container runtime sees it.
@@ -286,7 +286,7 @@ func component(env []corev1.EnvVar) string {
 // mock does not know.
 func played(t *testing.T, words []string, variables []corev1.EnvVar) string {
 	t.Helper()
-	env := setting.Env{
+	env := podenv.Env{
 		"LWS_LEADER_ADDRESS": "g-0.g.ns", "LWS_WORKER_INDEX": "1", "LWS_GROUP_SIZE": "2", "GROVE_PCSG_NAME": "g", "GROVE_PCSG_INDEX": "0",
 		"GROVE_HEADLESS_SERVICE": "g-0.ns", "GROVE_PCLQ_POD_INDEX": "0", "GROVE_PCLQ_NAME": "g", "POD_IP": "10.0.0.2",
 	}

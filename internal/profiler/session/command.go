@@ -19,7 +19,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
-	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/wire"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/wire"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/bundle"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/online"

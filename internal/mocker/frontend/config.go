@@ -1,0 +1,103 @@
+package frontend
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/launch"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/route"
+)
+
+// Config is what a frontend was told by its command line and environment.
+type Config struct {
+	Port int
+	// Namespace restricts the models served; empty means all.
+	Namespace string
+	Routing   route.Options
+	// EnforceDisaggregation refuses to serve a request without a prefill worker.
+	EnforceDisaggregation bool
+	// BlockSize overrides the block size of model cards.
+	BlockSize int
+	BodyLimit int64
+	// Grace is how long connections are still accepted after the end was announced.
+	Grace         time.Duration
+	MetricsPrefix string
+	// Busy are the thresholds every model starts with.
+	Busy  Thresholds
+	Paths Paths
+}
+
+// Paths of the routes that can be moved.
+type Paths struct{ Metrics, Models, Health, Live, Chat, Completions, Embeddings, Responses string }
+
+// NewConfig reads a frontend's command line.
+func NewConfig(p launch.Program) (Config, error) {
+	args := commandline.NewLooseArgs(p.Args)
+	env := p.Env
+	c := Config{
+		Namespace:     env["DYN_NAMESPACE"],
+		MetricsPrefix: env.String("dynamo_frontend", "DYN_METRICS_PREFIX"),
+		Paths: Paths{
+			Metrics: env.String("/metrics", "DYN_HTTP_SVC_METRICS_PATH"), Models: env.String("/v1/models", "DYN_HTTP_SVC_MODELS_PATH"),
+			Health: env.String("/health", "DYN_HTTP_SVC_HEALTH_PATH"), Live: env.String("/live", "DYN_HTTP_SVC_LIVE_PATH"),
+			Chat: env.String("/v1/chat/completions", "DYN_HTTP_SVC_CHAT_PATH"), Completions: env.String("/v1/completions", "DYN_HTTP_SVC_CMP_PATH"),
+			Embeddings: env.String("/v1/embeddings", "DYN_HTTP_SVC_EMB_PATH"), Responses: env.String("/v1/responses", "DYN_HTTP_SVC_RESPONSES_PATH"),
+		},
+	}
+	var errs []error
+	check := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	var err error
+	c.Port, err = env.Int("DYN_HTTP_PORT", 8000)
+	check(err)
+	c.Port, err = args.Int(c.Port, "--http-port", "--port")
+	check(err)
+	if namespace, ok := args.Value("--namespace"); ok {
+		c.Namespace = namespace
+	}
+	if c.Namespace == "dynamo" {
+		c.Namespace = ""
+	}
+	c.Routing.Mode = route.Mode(env.String(string(route.RoundRobin), "DYN_ROUTER_MODE"))
+	if mode, ok := args.Value("--router-mode"); ok {
+		c.Routing.Mode = route.Mode(mode)
+	}
+	check(c.Routing.Validate())
+	c.Routing.OverlapWeight, err = args.Float(1, "--kv-overlap-score-weight")
+	check(err)
+	c.Routing.Temperature, err = args.Float(0, "--router-temperature")
+	check(err)
+	c.EnforceDisaggregation = args.Switch("--enforce-disagg", false)
+	c.BlockSize, err = env.Int("DYN_KV_CACHE_BLOCK_SIZE", 0)
+	check(err)
+	c.BlockSize, err = args.Int(c.BlockSize, "--kv-cache-block-size")
+	check(err)
+	limit, err := env.Int("DYN_HTTP_BODY_LIMIT_MB", 45)
+	check(err)
+	c.BodyLimit = int64(limit) << 20
+	c.Grace, err = env.Duration("DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS", 5*time.Second)
+	check(err)
+	c.Busy, err = thresholds(args)
+	check(err)
+	if len(errs) > 0 {
+		return c, fmt.Errorf("dynamo.frontend: %w", errs[0])
+	}
+	return c, nil
+}
+
+// allowed says whether models of a namespace are served here.
+func (c Config) allowed(namespace string) bool {
+	return c.Namespace == "" || c.Namespace == namespace
+}
+
+// knownFlags of the frontend; others are worth a warning.
+var knownFlags = strings.Fields(`--router-mode --http-port --port --http-host --no-kv-events --kv-events --router-reset-states --namespace
+	--kv-cache-block-size --kv-overlap-score-weight --router-temperature --enforce-disagg --active-decode-blocks-threshold
+	--active-prefill-tokens-threshold --busy-threshold --kserve-grpc-server --grpc-metrics-port --model-path --model-name --interactive
+	--router-replica-sync --no-track-active-blocks --router-ttl --router-max-tree-size --router-prune-target-ratio --store-kv --request-plane
+	--tls-cert-path --tls-key-path --metrics-prefix --custom-backend-metrics-endpoint --no-router-track-active-blocks --use-kv-events`)

@@ -1,0 +1,150 @@
+// Package frontend plays the graph's HTTP entrance: the OpenAI routes, health,
+// metrics, and the choice of workers. It holds no model and computes nothing;
+// an answer's words come from the worker it picked.
+package frontend
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/discovery"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/launch"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/wire"
+)
+
+// Frontend serves HTTP.
+type Frontend struct {
+	config     Config
+	log        *slog.Logger
+	store      discovery.Store
+	metrics    *metrics
+	registry   *registry
+	dispatcher *dispatcher
+	busy       *busyTable
+	leaving    atomic.Bool
+}
+
+// New prepares a frontend that learns of workers from store.
+func New(config Config, store discovery.Store, client *wire.Client, log *slog.Logger) *Frontend {
+	m := newMetrics(config.MetricsPrefix)
+	busy := &busyTable{byDefault: config.Busy, models: map[string]Thresholds{}}
+	return &Frontend{
+		config: config, log: log, store: store, metrics: m, busy: busy,
+		registry:   newRegistry(config, m, log),
+		dispatcher: &dispatcher{client: client, config: config, busy: busy, metrics: m, log: log},
+	}
+}
+
+// Handler is all routes; Follow must run for models to appear.
+func (f *Frontend) Handler() http.Handler {
+	p := f.config.Paths
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+p.Live, f.live)
+	mux.HandleFunc("GET "+p.Health, f.health)
+	mux.Handle("GET "+p.Metrics, promhttp.HandlerFor(f.metrics.registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET "+p.Models, f.listModels)
+	mux.HandleFunc("POST "+p.Chat, f.generate(chatAPI))
+	mux.HandleFunc("POST "+p.Completions, f.generate(completionAPI))
+	mux.HandleFunc("POST "+p.Responses, f.generate(responseAPI))
+	mux.HandleFunc("POST "+p.Embeddings, f.embed)
+	mux.HandleFunc("GET /busy_threshold", f.busy.get)
+	mux.HandleFunc("POST /busy_threshold", f.busy.post)
+	return mux
+}
+
+// Follow keeps the models up to date until ctx ends.
+func (f *Frontend) Follow(ctx context.Context) { f.store.Watch(ctx, f.registry.update) }
+
+// Run serves until ctx ends, then drains. It returns the exit status.
+func (f *Frontend) Run(ctx context.Context, address string) int {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		f.log.Error("frontend cannot listen", "error", err)
+		return 1
+	}
+	background, stop := context.WithCancel(context.Background())
+	defer stop()
+	go f.Follow(background)
+	server := &http.Server{Handler: f.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	f.log.Info("frontend serving", "address", listener.Addr().String(), "router", f.config.Routing.Mode, "namespace", f.config.Namespace)
+	select {
+	case err := <-failed:
+		f.log.Error("frontend failed", "error", err)
+		return 1
+	case <-ctx.Done():
+	}
+	return f.drain(server)
+}
+
+// drainTimeout bounds the wait for answers under way; a pod's grace period
+// ends it earlier.
+const drainTimeout = 10 * time.Minute
+
+// drain announces the end, keeps accepting while others take note, then
+// finishes what is under way.
+func (f *Frontend) drain(server *http.Server) int {
+	f.leaving.Store(true)
+	f.log.Info("frontend leaving", "grace", f.config.Grace)
+	time.Sleep(f.config.Grace)
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		f.log.Error("requests still under way", "error", err)
+		return 1
+	}
+	return 0
+}
+
+func (f *Frontend) live(w http.ResponseWriter, _ *http.Request) {
+	if f.leaving.Load() {
+		writeJSON(w, http.StatusServiceUnavailable, map[string]any{"status": "shutting_down", "message": "Service is shutting down"})
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"status": "live", "message": "Service is live"})
+}
+
+// health is 200 in any case: a frontend without workers is healthy.
+func (f *Frontend) health(w http.ResponseWriter, _ *http.Request) {
+	type instance struct {
+		discovery.Address
+		Transport discovery.Transport `json:"transport"`
+	}
+	uris, instances := []string{}, []instance{}
+	for _, e := range f.registry.endpoints() {
+		if !slices.Contains(uris, e.URI()) {
+			uris = append(uris, e.URI())
+		}
+		instances = append(instances, instance{e.Address, e.Transport})
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"status": "healthy", "endpoints": uris, "instances": instances})
+}
+
+func (f *Frontend) listModels(w http.ResponseWriter, _ *http.Request) {
+	data := []any{}
+	for _, m := range f.registry.list() {
+		data = append(data, map[string]any{"id": m.card.DisplayName, "object": "model", "created": m.since.Unix(), "owned_by": "nvidia"})
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": data})
+}
+
+// Warnings are flags the mock does not know.
+func Warnings(p launch.Program) []string {
+	var out []string
+	for _, flag := range commandline.NewLooseArgs(p.Args).Flags() {
+		if !slices.Contains(knownFlags, flag) {
+			out = append(out, fmt.Sprintf("flag not known to the mock engine: %s", flag))
+		}
+	}
+	return out
+}

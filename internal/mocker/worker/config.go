@@ -1,0 +1,336 @@
+package worker
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/discovery"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/engine"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/launch"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/rendezvous"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/timing"
+)
+
+// Role is a worker's share of the work.
+type Role string
+
+// The roles.
+const (
+	Aggregated Role = "aggregated"
+	Prefill    Role = "prefill"
+	Decode     Role = "decode"
+	Encode     Role = "encode"
+)
+
+// Config is what a worker is, read from its command line and environment.
+type Config struct {
+	// Backend is vllm, sglang, trtllm, mocker or script.
+	Backend string
+	Role    Role
+	// Model is the served name; empty means the worker registers no model.
+	Model      string
+	SourcePath string
+	Address    discovery.Address
+	Engine     engine.Config
+	Context    int // longest sequence, in tokens
+	Migration  int // migration limit of the card
+	Embedding  bool
+	Adapters   bool // LoRA adapters can be loaded
+	Bootstrap  int  // port where decode workers meet prefill workers
+	// Follower is a member of a multinode group that lends its GPUs to the
+	// leader and takes no requests itself.
+	Follower bool
+	// Place is the worker's place in a group of nodes; nil if it is alone.
+	Place *rendezvous.Place
+	// RayGPUs is how many GPUs the engine claims from a Ray cluster; 0 without Ray.
+	RayGPUs int
+	Startup time.Duration
+	// Timing says where the engine's step times come from.
+	Timing string
+	// Warnings are oddities of the command line that do not matter enough to fail.
+	Warnings []string
+}
+
+// NewConfig reads a worker's or script's command line.
+func NewConfig(p launch.Program, knobs Knobs) (Config, error) {
+	r := &reader{args: commandline.NewLooseArgs(p.Args)}
+	gpus, err := p.Env.GPUs()
+	if err != nil {
+		r.fail(err)
+	}
+	c := Config{
+		Address: discovery.Address{Namespace: p.Env.String("dynamo", "DYN_NAMESPACE"), Component: "backend", Endpoint: "generate"},
+		Role:    Aggregated,
+		Startup: knobs.StartupDelay,
+	}
+	if p.Kind == launch.Script {
+		c.script(r, p)
+	} else {
+		c.Backend = p.Backend()
+		switch c.Backend {
+		case "vllm":
+			c.vllm(r)
+			c.vllmGroup(r, gpus)
+		case "sglang":
+			c.sglang(r)
+			c.sglangGroup(r, gpus)
+		case "trtllm":
+			c.trtllm(r)
+			c.trtllmGroup(r, p.Env)
+		case "mocker":
+			c.mocker(r)
+		}
+	}
+	c.sized(r, knobs)
+	if text, ok := r.args.Value("--endpoint"); ok && c.Backend != "vllm" {
+		address, err := discovery.ParseAddress(text)
+		if err != nil {
+			r.fail(err)
+		}
+		c.Address = address
+	}
+	c.Migration = r.int(0, "--migration-limit")
+	if c.Follower {
+		c.Model = ""
+	}
+	c.Warnings = append(c.Warnings, unknownFlags(c.Backend, r.args)...)
+	return c, r.err
+}
+
+func (c *Config) vllm(r *reader) {
+	c.SourcePath = r.string("Qwen/Qwen3-0.6B", "--model")
+	c.Model = r.string(c.SourcePath, "--served-model-name")
+	switch {
+	case r.args.Switch("--is-prefill-worker", false):
+		c.Role, c.Address.Component = Prefill, "prefill"
+	case r.args.Switch("--is-decode-worker", false):
+		c.Role = Decode
+	}
+	c.Context = r.int(defaultContext, "--max-model-len")
+	c.Adapters = r.args.Switch("--enable-lora", false)
+	c.Embedding = r.string("", "--task") == "embed" || r.string("", "--runner") == "pooling"
+	c.Engine.BlockSize = r.int(16, "--block-size")
+	c.Engine.MaxSequences = r.int(256, "--max-num-seqs")
+	c.Engine.MaxBatchedTokens = r.int(8192, "--max-num-batched-tokens")
+	c.Engine.Sharing = r.args.Switch("--enable-prefix-caching", true)
+	c.Engine.Ranks = r.int(1, "--data-parallel-size", "-dp")
+}
+
+func (c *Config) sglang(r *reader) {
+	c.SourcePath = r.string("Qwen/Qwen3-0.6B", "--model-path", "--model")
+	c.Model = r.string(c.SourcePath, "--served-model-name")
+	c.mode(r.string("", "--disaggregation-mode"), "backend")
+	c.Context = r.int(defaultContext, "--context-length")
+	c.Embedding = r.args.Switch("--embedding-worker", false) || r.args.Switch("--is-embedding", false)
+	c.Bootstrap = r.int(0, "--disaggregation-bootstrap-port")
+	// An engine that caches single tokens would have as many blocks; the mock
+	// keeps books in blocks of at least two.
+	c.Engine.BlockSize = max(2, r.int(16, "--page-size"))
+	c.Engine.MaxSequences = r.int(256, "--max-running-requests")
+	c.Engine.MaxBatchedTokens = r.int(8192, "--chunked-prefill-size")
+	c.Engine.Sharing = !r.args.Switch("--disable-radix-cache", false)
+	c.Engine.Ranks = r.int(1, "--dp-size", "--dp", "--data-parallel-size")
+}
+
+func (c *Config) trtllm(r *reader) {
+	c.SourcePath = r.string("TinyLlama/TinyLlama-1.1B-Chat-v1.0", "--model-path")
+	c.Model = r.string(c.SourcePath, "--served-model-name")
+	c.mode(r.string("", "--disaggregation-mode"), "tensorrt_llm")
+	c.Context = r.int(defaultContext, "--max-seq-len")
+	c.Engine.BlockSize = r.int(32, "--kv-block-size")
+	c.Engine.MaxSequences = r.int(256, "--max-batch-size")
+	c.Engine.MaxBatchedTokens = r.int(8192, "--max-num-tokens")
+	c.Engine.Sharing = true
+	c.Engine.Ranks = 1
+}
+
+func (c *Config) mocker(r *reader) {
+	if file, ok := r.args.Value("--extra-engine-args"); ok {
+		words, err := engineFile(file)
+		if err != nil {
+			r.fail(fmt.Errorf("argument --extra-engine-args: %w", err))
+		}
+		r.args = commandline.NewLooseArgs(append(slices.Clone(r.args.Words()), words...))
+	}
+	c.SourcePath = r.string("", "--model-path")
+	if c.SourcePath == "" {
+		r.fail(fmt.Errorf("the following arguments are required: --model-path"))
+	}
+	c.Model = r.string(c.SourcePath, "--model-name")
+	prefill, decode := r.args.Switch("--is-prefill-worker", false), r.args.Switch("--is-decode-worker", false)
+	switch {
+	case prefill && decode:
+		r.fail(fmt.Errorf("argument --is-decode-worker: not allowed with argument --is-prefill-worker"))
+	case prefill:
+		c.Role, c.Address.Component = Prefill, "prefill"
+	case decode:
+		c.Role = Decode
+	}
+	c.Context = defaultContext
+	c.Engine.BlockSize = r.int(64, "--block-size")
+	c.Engine.MaxSequences = r.int(256, "--max-num-seqs")
+	c.Engine.MaxBatchedTokens = r.int(8192, "--max-num-batched-tokens")
+	c.Engine.Sharing = r.args.Switch("--enable-prefix-caching", true)
+	c.Engine.Ranks = r.int(1, "--data-parallel-size")
+	c.Startup = max(c.Startup, time.Duration(r.float(0, "--startup-time")*float64(time.Second)))
+	if r.int(1, "--num-workers") > 1 {
+		c.Warnings = append(c.Warnings, "--num-workers: one process is one worker here; use replicas")
+	}
+}
+
+// engineKeys are the keys of the mocker's engine file and the flags they stand for.
+var engineKeys = map[string]string{
+	"num_gpu_blocks": "--num-gpu-blocks-override", "block_size": "--block-size", "max_num_seqs": "--max-num-seqs",
+	"max_num_batched_tokens": "--max-num-batched-tokens", "enable_prefix_caching": "--enable-prefix-caching",
+	"enable_chunked_prefill": "--enable-chunked-prefill", "watermark": "--watermark", "speedup_ratio": "--speedup-ratio",
+	"dp_size": "--data-parallel-size", "startup_time": "--startup-time", "is_prefill": "--is-prefill-worker",
+	"is_decode": "--is-decode-worker", "bootstrap_port": "--bootstrap-ports", "planner_profile_data": "--planner-profile-data",
+	"enable_local_indexer": "--enable-local-indexer",
+}
+
+// engineFile turns the mocker's JSON file into flags; keys it does not know are
+// an error, as a misspelt one would silently size the engine wrong.
+func engineFile(file string) ([]string, error) {
+	body, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	var words []string
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		flag, ok := engineKeys[key]
+		if !ok {
+			return nil, fmt.Errorf("%s: unknown key %q", file, key)
+		}
+		words = append(words, fmt.Sprintf("%s=%v", flag, fields[key]))
+	}
+	return words, nil
+}
+
+// script is a Python program of the user's own: a component that answers
+// requests. Only a processor is known to put a model before the public.
+func (c *Config) script(r *reader, p launch.Program) {
+	c.Backend = "script"
+	c.Address.Component = discovery.Slug(strings.TrimPrefix(strings.TrimSuffix(path.Base(p.Name), ".py"), "dynamo."))
+	c.SourcePath = r.string("", "--model", "--model-path")
+	if p.Name == "processor.py" {
+		c.Model = c.SourcePath
+	}
+	c.Context = defaultContext
+	c.Engine = engine.Config{BlockSize: 16, MaxSequences: 256, MaxBatchedTokens: 8192, Sharing: true, Ranks: 1}
+}
+
+// mode applies --disaggregation-mode.
+func (c *Config) mode(mode, component string) {
+	c.Address.Component = component
+	switch mode {
+	case "prefill":
+		c.Role, c.Address.Component = Prefill, "prefill"
+	case "decode":
+		c.Role = Decode
+	case "encode":
+		c.Role, c.Address.Component = Encode, component+"_encode"
+	}
+}
+
+// defaultContext is the context length of the example model, Qwen3-0.6B.
+const defaultContext = 40960
+
+// defaultBlocks is the size of the cache where nothing says more.
+const defaultBlocks = 16384
+
+// sized fills in what all engines share.
+func (c *Config) sized(r *reader, knobs Knobs) {
+	e := &c.Engine
+	e.Blocks = defaultBlocks
+	c.estimate(r, knobs)
+	e.BesideDecode = perfmodel.Engine(c.Backend).BesideDecode(e.MaxBatchedTokens)
+	e.Blocks = r.int(e.Blocks, "--num-gpu-blocks-override")
+	if knobs.Blocks > 0 {
+		e.Blocks = knobs.Blocks
+	}
+	e.Watermark = r.float(0.01, "--watermark")
+	e.Chunked = r.args.Switch("--enable-chunked-prefill", true)
+	e.Speed = r.float(1, "--speedup-ratio") * knobs.Speedup / knobs.Slowdown
+	if path, ok := r.args.Value("--planner-profile-data"); ok {
+		measured, err := timing.Load(path)
+		if err != nil {
+			c.Warnings = append(c.Warnings, "other timing instead of profile data: "+err.Error())
+		} else {
+			e.Model, c.Timing = measured, "profile data of "+path
+		}
+	}
+	if e.BlockSize < 2 {
+		r.fail(fmt.Errorf("argument --block-size: must be greater than 1, is %d", e.BlockSize))
+	}
+	if e.Speed <= 0 {
+		r.fail(fmt.Errorf("argument --speedup-ratio: must be greater than 0"))
+	}
+}
+
+// Card is the model card to publish.
+func (c Config) Card() discovery.Card {
+	kind := discovery.Generative
+	switch {
+	case c.Role == Prefill:
+		kind = discovery.Prefill
+	case c.Embedding:
+		kind = discovery.Embedding
+	}
+	card := discovery.Card{
+		DisplayName: c.Model, Slug: discovery.Slug(c.Model), SourcePath: c.SourcePath,
+		ContextLength: c.Context, BlockSize: c.Engine.BlockSize, MigrationLimit: c.Migration,
+		ModelType: kind, ModelInput: "Tokens",
+		Runtime: discovery.RuntimeConfig{
+			TotalBlocks: c.Engine.Blocks, MaxSequences: c.Engine.MaxSequences,
+			MaxBatchedTokens: c.Engine.MaxBatchedTokens, DataParallelSize: c.Engine.Ranks,
+		},
+	}
+	return card
+}
+
+// reader collects the first error, so that flags can be read line by line.
+type reader struct {
+	args commandline.Args
+	err  error
+}
+
+func (r *reader) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+func (r *reader) string(byDefault string, names ...string) string {
+	if v, ok := r.args.Value(names...); ok {
+		return v
+	}
+	return byDefault
+}
+
+func (r *reader) int(byDefault int, names ...string) int {
+	n, err := r.args.Int(byDefault, names...)
+	if err != nil {
+		r.fail(err)
+	}
+	return n
+}
+
+func (r *reader) float(byDefault float64, names ...string) float64 {
+	f, err := r.args.Float(byDefault, names...)
+	if err != nil {
+		r.fail(err)
+	}
+	return f
+}

@@ -1,0 +1,82 @@
+package worker
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/podenv"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/rendezvous"
+)
+
+// sglangGroup reads where SGLang's node stands. The tensor and pipeline ranks
+// are dealt out evenly, so they must divide by the nodes and fit on each.
+func (c *Config) sglangGroup(r *reader, gpus int) {
+	nodes, rank := r.int(1, "--nnodes"), r.int(0, "--node-rank")
+	c.Follower = rank > 0
+	if nodes == 1 && rank == 0 && !r.args.Has("--dist-init-addr") {
+		return
+	}
+	tensor, pipeline := r.int(1, "--tp-size", "--tp", "--tensor-parallel-size"), r.int(1, "--pp-size", "--pp", "--pipeline-parallel-size")
+	c.Place = &rendezvous.Place{
+		Leader: r.string("", "--dist-init-addr"), First: rank, Count: 1, Size: nodes,
+		Shape: shape(c.SourcePath, tensor, pipeline),
+	}
+	if err := c.Place.Check(); err != nil {
+		r.fail(fmt.Errorf("arguments --dist-init-addr, --nnodes, --node-rank: %w", err))
+	}
+	switch world := tensor * pipeline; {
+	case nodes < 1: // refused above
+	case world%nodes != 0:
+		r.fail(fmt.Errorf("argument --tp-size: %d ranks cannot be divided by %d nodes", world, nodes))
+	case gpus > 0 && world/nodes > gpus:
+		r.fail(fmt.Errorf("argument --tp-size: %d ranks on %d nodes need %d GPUs on each, this one has %d", world, nodes, world/nodes, gpus))
+	}
+}
+
+// vllmGroup reads how vLLM spans nodes: by Ray, where one replica of the model
+// does, or by data parallelism, where each node has whole replicas.
+func (c *Config) vllmGroup(r *reader, gpus int) {
+	tensor, pipeline := r.int(1, "--tensor-parallel-size", "-tp"), r.int(1, "--pipeline-parallel-size", "-pp")
+	if r.string("", "--distributed-executor-backend") == "ray" {
+		c.RayGPUs = tensor * pipeline
+	}
+	all, start := c.Engine.Ranks, r.int(0, "--data-parallel-start-rank", "-dpr")
+	local := r.int(all, "--data-parallel-size-local", "-dpl")
+	// In hybrid load balancing every node serves its local ranks only.
+	c.Engine.Ranks = local
+	c.Follower = start > 0 || r.args.Switch("--headless", false)
+	if local == all && start == 0 && !r.args.Has("--data-parallel-address", "-dpa") {
+		return
+	}
+	host, port := r.string("127.0.0.1", "--data-parallel-address", "-dpa"), r.int(29550, "--data-parallel-rpc-port", "-dpp")
+	c.Place = &rendezvous.Place{
+		Leader: net.JoinHostPort(host, strconv.Itoa(port)), First: start, Count: local, Size: all,
+		Shape: shape(c.SourcePath, tensor, pipeline),
+	}
+	if err := c.Place.Check(); err != nil {
+		r.fail(fmt.Errorf("arguments --data-parallel-*: %w", err))
+	}
+	if need := local * tensor * pipeline; gpus > 0 && c.RayGPUs == 0 && need > gpus {
+		r.fail(fmt.Errorf("argument --data-parallel-size-local: %d ranks of %d GPUs need %d, this node has %d", local, tensor*pipeline, need, gpus))
+	}
+}
+
+// trtllmGroup compares the ranks of the model with those that mpirun started;
+// TensorRT-LLM refuses to run with any other number. Ranks that are said in an
+// engine file only are taken on trust.
+func (c *Config) trtllmGroup(r *reader, env podenv.Env) {
+	world, err := env.Int("OMPI_COMM_WORLD_SIZE", 1)
+	if err != nil {
+		r.fail(err)
+	}
+	asked := r.int(1, "--tensor-parallel-size") * r.int(1, "--pipeline-parallel-size")
+	if world > 1 && asked > 1 && asked != world {
+		r.fail(fmt.Errorf("argument --tensor-parallel-size: the model has %d ranks, MPI started %d", asked, world))
+	}
+}
+
+// shape is what the nodes of one engine must agree on.
+func shape(model string, tensor, pipeline int) string {
+	return fmt.Sprintf("%s with tensor parallelism %d and pipeline parallelism %d", model, tensor, pipeline)
+}

@@ -1,0 +1,85 @@
+package worker
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/podenv"
+)
+
+// Knobs make a worker misbehave, or behave faster, on request. They are
+// environment variables, so that a manifest can set them per service:
+//
+//	MOCKER_STARTUP_DELAY     loading time before the worker serves (30s)
+//	MOCKER_CRASH_AFTER       die with exit status 1 that long after the start
+//	MOCKER_READINESS_FLAP    /health changes between ready and not every so often;
+//	                         /live stays truthful, or the pod would be restarted
+//	MOCKER_SPEEDUP           divide all engine times (default 1)
+//	MOCKER_SLOWDOWN          multiply all engine times (default 1)
+//	MOCKER_KV_BLOCKS         size of the key-value cache, per rank
+//	MOCKER_GPU               what GPUs the engine pretends to have (h200_sxm); a
+//	                         name of the performance model or a product label
+//	MOCKER_DRAIN_LINGER      how long a leaving worker still takes requests that
+//	                         were sent before its leaving was known (1.5s)
+//	MOCKER_LORA_FAILURE      refuse: HTTP 500; hang: no answer; error: HTTP 200
+//	                         with status "error"; forget: success is answered but
+//	                         the adapter is not kept
+//
+// How long the nodes of a group wait for each other is rendezvous' to say.
+//
+// Loaded adapters live in memory: a restarted worker has lost them, as a real
+// one has.
+type Knobs struct {
+	StartupDelay   time.Duration
+	CrashAfter     time.Duration
+	ReadinessFlap  time.Duration
+	Speedup        float64
+	Slowdown       float64
+	Blocks         int
+	GPU            string
+	DrainLinger    time.Duration
+	AdapterFailure AdapterFailure
+}
+
+// AdapterFailure is a way for the LoRA API to fail.
+type AdapterFailure string
+
+// The ways to fail.
+const (
+	AdapterWorks   AdapterFailure = ""
+	AdapterRefused AdapterFailure = "refuse"
+	AdapterHangs   AdapterFailure = "hang"
+	AdapterError   AdapterFailure = "error"
+	AdapterForgets AdapterFailure = "forget"
+)
+
+// defaultGPU is what the local cluster's nodes claim to have.
+const defaultGPU = "h200_sxm"
+
+// NewKnobs reads the MOCKER_ variables.
+func NewKnobs(env podenv.Env) (Knobs, error) {
+	var k Knobs
+	var errs [7]error
+	k.StartupDelay, errs[0] = env.Duration("MOCKER_STARTUP_DELAY", 0)
+	k.CrashAfter, errs[1] = env.Duration("MOCKER_CRASH_AFTER", 0)
+	k.ReadinessFlap, errs[2] = env.Duration("MOCKER_READINESS_FLAP", 0)
+	k.Speedup, errs[3] = env.Float("MOCKER_SPEEDUP", 1)
+	k.Slowdown, errs[4] = env.Float("MOCKER_SLOWDOWN", 1)
+	k.Blocks, errs[5] = env.Int("MOCKER_KV_BLOCKS", 0)
+	k.DrainLinger, errs[6] = env.Duration("MOCKER_DRAIN_LINGER", 1500*time.Millisecond)
+	k.GPU = env.String(defaultGPU, "MOCKER_GPU")
+	for _, err := range errs {
+		if err != nil {
+			return k, err
+		}
+	}
+	if k.Speedup <= 0 || k.Slowdown <= 0 {
+		return k, fmt.Errorf("MOCKER_SPEEDUP and MOCKER_SLOWDOWN must be greater than 0")
+	}
+	switch k.AdapterFailure = AdapterFailure(env["MOCKER_LORA_FAILURE"]); k.AdapterFailure {
+	case AdapterWorks, AdapterRefused, AdapterHangs, AdapterError, AdapterForgets:
+	default:
+		return k, fmt.Errorf("MOCKER_LORA_FAILURE=%q: want refuse, hang, error or forget", k.AdapterFailure)
+	}
+	return k, nil
+}
