@@ -107,7 +107,7 @@ rights: build addons ## All of e2e and webhooks, then: no right of a role unused
 	@rm -rf bin/rights
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -timeout 60m -parallel 6 ./test/e2e -all -rights $(CURDIR)/bin/rights
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -timeout 30m -parallel 6 ./test/webhook -rights $(CURDIR)/bin/rights
-	go test -count=1 -v -run TestTheShippedRolesAreUsed ./internal/testkit/rights -usage $(CURDIR)/bin/rights
+	go test -count=1 -v -run TestTheShippedRolesAreUsed ./internal/testkit/rbacaudit -usage $(CURDIR)/bin/rights
 
 # Debian's Chromium looks at the page; it is installed if it is not there and we
 # may.

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/auditlog"
 )
 
@@ -35,7 +35,7 @@ const (
 
 // stage is a fresh cluster, with or without an operator as a process beside it.
 type stage struct {
-	cluster  *playground.Cluster
+	cluster  *localenv.Cluster
 	client   client.WithWatch
 	http     *http.Client
 	operator *process
@@ -157,7 +157,7 @@ func setUp(ctx context.Context, bin string, controllers bool) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := playground.Up(ctx, playground.Options{
+	c, err := localenv.Up(ctx, localenv.Options{
 		BinDir: bin, Dir: filepath.Join(dir, "cluster"), Nodes: 1, GPUsPerNode: 8, ServerOnly: !controllers, Log: log, Args: []string{"--audit-log"},
 	})
 	if err != nil {

@@ -20,10 +20,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/installation"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
-	"github.com/dynamo-operator/dynamo-operator/internal/installation"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 )

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 )
 
 const (
@@ -62,7 +62,7 @@ func run(m *testing.M) (int, error) {
 }
 
 // start runs a cluster with the least that an API server needs.
-func start(ctx context.Context, programs string) (*playground.Cluster, func(), error) {
+func start(ctx context.Context, programs string) (*localenv.Cluster, func(), error) {
 	dir, err := os.MkdirTemp("", "admission-")
 	if err != nil {
 		return nil, nil, err
@@ -71,7 +71,7 @@ func start(ctx context.Context, programs string) (*playground.Cluster, func(), e
 	if err != nil {
 		return nil, nil, err
 	}
-	cluster, err := playground.Up(ctx, playground.Options{BinDir: programs, Dir: filepath.Join(dir, "cluster"), Nodes: 1, Log: log})
+	cluster, err := localenv.Up(ctx, localenv.Options{BinDir: programs, Dir: filepath.Join(dir, "cluster"), Nodes: 1, Log: log})
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w (see %s)", err, log.Name())
 	}

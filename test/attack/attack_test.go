@@ -26,7 +26,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
-	"github.com/dynamo-operator/dynamo-operator/internal/testkit/patient"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/retryclient"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 )
 
@@ -290,7 +290,7 @@ func (s *scene) withToken(account *corev1.ServiceAccount, bound *authenticationv
 	if err != nil {
 		s.Fatal(err)
 	}
-	return patient.Client(c)
+	return retryclient.Client(c)
 }
 
 func subjectOf(account *corev1.ServiceAccount) rbacv1.Subject {

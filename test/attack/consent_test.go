@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/installation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/requestplan"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
-	"github.com/dynamo-operator/dynamo-operator/internal/installation"
 )
 
 // Roles that are less than edit.

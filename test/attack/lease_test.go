@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/namespacescope"
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
 )
 
 // scopePolicy keeps the Lease by which an operator claims a namespace.
@@ -100,7 +100,7 @@ var _ = add(
 		name: "an account named like the operator's claims a namespace", finding: "S2", heldBy: []barrier{policy(scopePolicy)},
 		try: func(s *scene) outcome {
 			ns := s.namespace(nil)
-			account := &corev1.ServiceAccount{ObjectMeta: meta(ns, playground.OperatorKey.Name)}
+			account := &corev1.ServiceAccount{ObjectMeta: meta(ns, localenv.OperatorKey.Name)}
 			s.create(account)
 			s.bind(ns, s.role(allOf("coordination.k8s.io", "leases")), account)
 			return s.refused(s.as(account).Create(s.ctx, leaseIn(ns, "mallory")))

@@ -27,14 +27,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/installation"
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
-	"github.com/dynamo-operator/dynamo-operator/internal/testkit/patient"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/installation"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/retryclient"
 )
 
 // world is a cluster with the operator in it.
 type world struct {
-	*playground.Cluster
+	*localenv.Cluster
 	// bare has none of the guards that an attack is held by: they are left out of
 	// the operator's build, definitions have no rules, policies no bindings, no
 	// webhook is registered, and whoever is held by rights has them all.
@@ -120,19 +120,19 @@ func stopBoth() {
 }
 
 // up starts a cluster.
-func up(ctx context.Context, name, binDir string) (*playground.Cluster, error) {
+func up(ctx context.Context, name, binDir string) (*localenv.Cluster, error) {
 	log, err := os.Create(filepath.Join(folder, name+".log"))
 	if err != nil {
 		return nil, err
 	}
-	c, err := playground.Up(ctx, playground.Options{
+	c, err := localenv.Up(ctx, localenv.Options{
 		BinDir: binDir, Dir: filepath.Join(folder, name), Nodes: 2, Log: log, Args: []string{"--with", "istio"},
 	})
 	if err != nil {
 		said, _ := os.ReadFile(log.Name()) // it goes with the folder
 		return nil, fmt.Errorf("%w\n%s", err, said)
 	}
-	c.Client = patient.Client(c.Client)
+	c.Client = retryclient.Client(c.Client)
 	return c, nil
 }
 

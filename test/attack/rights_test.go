@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/installation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
-	"github.com/dynamo-operator/dynamo-operator/internal/installation"
 )
 
 // beyond is an attack by somebody with a role in a namespace on something that

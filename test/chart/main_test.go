@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
-	"github.com/dynamo-operator/dynamo-operator/internal/testkit/patient"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/retryclient"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 )
 
 var (
-	cluster *playground.Cluster
+	cluster *localenv.Cluster
 	helm    string
 	folder  string
 )
@@ -71,12 +71,12 @@ func start(programs string) error {
 	if err != nil {
 		return err
 	}
-	cluster, err = playground.Up(ctx, playground.Options{BinDir: programs, Dir: filepath.Join(folder, "cluster"), Nodes: 2, GPUsPerNode: 8, Log: log})
+	cluster, err = localenv.Up(ctx, localenv.Options{BinDir: programs, Dir: filepath.Join(folder, "cluster"), Nodes: 2, GPUsPerNode: 8, Log: log})
 	if err != nil {
 		said, _ := os.ReadFile(log.Name())
 		return fmt.Errorf("%w\n%s", err, said)
 	}
-	cluster.Client = patient.Client(cluster.Client)
+	cluster.Client = retryclient.Client(cluster.Client)
 	return nil
 }
 

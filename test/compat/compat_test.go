@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
-	"github.com/dynamo-operator/dynamo-operator/internal/testkit/patient"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/retryclient"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 	"github.com/dynamo-operator/dynamo-operator/test/corpus"
 )
@@ -92,7 +92,7 @@ func made(recorded []*unstructured.Unstructured, documents []corpus.Document) []
 
 // start runs a control plane that knows every optional API. Only dry runs are
 // sent to it, so no pod ever starts.
-func start(t *testing.T) *playground.Cluster {
+func start(t *testing.T) *localenv.Cluster {
 	t.Helper()
 	bin := os.Getenv("PLAYGROUND_BIN")
 	if bin == "" {
@@ -105,7 +105,7 @@ func start(t *testing.T) *playground.Cluster {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
-	cluster, err := playground.Up(ctx, playground.Options{
+	cluster, err := localenv.Up(ctx, localenv.Options{
 		BinDir: bin, Dir: filepath.Join(dir, "cluster"), Nodes: 1, Log: log,
 		Args: []string{"--with", "lws,volcano,istio,inference,grove"},
 	})
@@ -117,7 +117,7 @@ func start(t *testing.T) *playground.Cluster {
 			t.Error(err)
 		}
 	})
-	cluster.Client = patient.Client(cluster.Client)
+	cluster.Client = retryclient.Client(cluster.Client)
 	if err := cluster.InstallAPI(ctx); err != nil {
 		t.Fatal(err)
 	}

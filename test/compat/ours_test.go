@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
@@ -22,7 +23,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/sshkey"
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
 	"github.com/dynamo-operator/dynamo-operator/test/corpus"
 )
 
@@ -87,7 +87,7 @@ func (r *rehearsal) Get(ctx context.Context, key client.ObjectKey, into client.O
 // ours are the objects that this operator makes of a manifest, as an API server
 // stores them: the graphs themselves, their children, and those of their
 // components.
-func ours(t *testing.T, cluster *playground.Cluster, path workload.Provider, manifest string, documents []corpus.Document) []*unstructured.Unstructured {
+func ours(t *testing.T, cluster *localenv.Cluster, path workload.Provider, manifest string, documents []corpus.Document) []*unstructured.Unstructured {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(manifest)}}
 	if err := client.IgnoreAlreadyExists(cluster.Client.Create(t.Context(), namespace)); err != nil {

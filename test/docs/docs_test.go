@@ -29,7 +29,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 )
 
@@ -119,7 +119,7 @@ type world struct{ programs, helm string }
 // read does what a page says in a folder that looks like the repository, so that
 // nothing is left in it, and in a namespace of the page's own. It returns how
 // many blocks of commands there were.
-func (w world) read(t *testing.T, page []block, cluster *playground.Cluster) int32 {
+func (w world) read(t *testing.T, page []block, cluster *localenv.Cluster) int32 {
 	t.Helper()
 	desk, record := t.TempDir(), t.TempDir()
 	w.lay(t, desk)
@@ -229,7 +229,7 @@ func (w world) lay(t *testing.T, desk string) {
 }
 
 // cluster starts a cluster that ends with the test.
-func (w world) cluster(t *testing.T, args ...string) *playground.Cluster {
+func (w world) cluster(t *testing.T, args ...string) *localenv.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
@@ -238,7 +238,7 @@ func (w world) cluster(t *testing.T, args ...string) *playground.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := playground.Up(ctx, playground.Options{BinDir: w.programs, Dir: filepath.Join(dir, "cluster"), Nodes: 4, GPUsPerNode: 8, Log: log, Args: args})
+	cluster, err := localenv.Up(ctx, localenv.Options{BinDir: w.programs, Dir: filepath.Join(dir, "cluster"), Nodes: 4, GPUsPerNode: 8, Log: log, Args: args})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func (w world) cluster(t *testing.T, args ...string) *playground.Cluster {
 }
 
 // settle gives a page a namespace, and the environment of somebody who works in it.
-func settle(t *testing.T, cluster *playground.Cluster) []string {
+func settle(t *testing.T, cluster *localenv.Cluster) []string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "guide-" + filepath.Base(t.Name())}}
 	if err := cluster.Client.Create(t.Context(), namespace); err != nil {

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/auditlog"
 )
 
 // operatorUser is who the operator is to the API server.
-var operatorUser = fmt.Sprintf("system:serviceaccount:%s:%s", playground.OperatorKey.Namespace, playground.OperatorKey.Name)
+var operatorUser = fmt.Sprintf("system:serviceaccount:%s:%s", localenv.OperatorKey.Namespace, localenv.OperatorKey.Name)
 
 // write is a request of the log that changes something.
 type write = auditlog.Entry

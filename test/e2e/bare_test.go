@@ -17,9 +17,9 @@ import (
 	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/etcd"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/etcdserver"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 )
@@ -68,12 +68,12 @@ func TestOnABareCluster(t *testing.T) {
 func (w world) scaleOperator(replicas int32) {
 	w.Helper()
 	d := &appsv1.Deployment{}
-	d.Namespace, d.Name = playground.OperatorKey.Namespace, playground.OperatorKey.Name
+	d.Namespace, d.Name = localenv.OperatorKey.Namespace, localenv.OperatorKey.Name
 	if err := w.cluster.Client.Patch(w.ctx, d, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))); err != nil {
 		w.Fatal(err)
 	}
 	w.eventually(fmt.Sprintf("%d operators", replicas), func(ctx context.Context) error {
-		if err := w.cluster.Client.Get(ctx, playground.OperatorKey, d); err != nil {
+		if err := w.cluster.Client.Get(ctx, localenv.OperatorKey, d); err != nil {
 			return err
 		}
 		if d.Status.ObservedGeneration < d.Generation || d.Status.Replicas != replicas || d.Status.AvailableReplicas != replicas {
@@ -96,7 +96,7 @@ func (w world) scaleOperator(replicas int32) {
 func (w world) configureOperator(lines string) {
 	w.Helper()
 	var maps corev1.ConfigMapList
-	if err := w.cluster.Client.List(w.ctx, &maps, client.InNamespace(playground.OperatorKey.Namespace)); err != nil {
+	if err := w.cluster.Client.List(w.ctx, &maps, client.InNamespace(localenv.OperatorKey.Namespace)); err != nil {
 		w.Fatal(err)
 	}
 	for i := range maps.Items {

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/openloop"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/openloop"
 )
 
 // TestASequentialRestartOnGroveTakesDownOneServiceAtATime: Grove updates cliques

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 )
 
@@ -149,7 +149,7 @@ func (w world) killOperator() {
 func (w world) operatorRestarts() int {
 	w.Helper()
 	var pods corev1.PodList
-	if err := w.cluster.Client.List(w.ctx, &pods, client.InNamespace(playground.OperatorKey.Namespace), client.MatchingLabels{"control-plane": "controller-manager"}); err != nil {
+	if err := w.cluster.Client.List(w.ctx, &pods, client.InNamespace(localenv.OperatorKey.Namespace), client.MatchingLabels{"control-plane": "controller-manager"}); err != nil {
 		w.Fatal(err)
 	}
 	restarts := 0

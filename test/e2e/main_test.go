@@ -12,23 +12,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
-	"github.com/dynamo-operator/dynamo-operator/internal/testkit/patient"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/retryclient"
 )
 
 // shared is the cluster that most tests use, each in a namespace of its own. It
 // has everything optional but Grove, which would run every graph.
-var shared *playground.Cluster
+var shared *localenv.Cluster
 
 // grove and bare start further clusters for the first test that needs them: one
 // where Grove runs every graph, and one with nothing optional.
 var (
-	grove = sync.OnceValues(func() (*playground.Cluster, error) { return start("grove", "grove") })
-	bare  = sync.OnceValues(func() (*playground.Cluster, error) { return start("bare", "") })
+	grove = sync.OnceValues(func() (*localenv.Cluster, error) { return start("grove", "grove") })
+	bare  = sync.OnceValues(func() (*localenv.Cluster, error) { return start("bare", "") })
 )
 
 // need is a cluster, or the end of the test.
-func need(t *testing.T, cluster func() (*playground.Cluster, error)) *playground.Cluster {
+func need(t *testing.T, cluster func() (*localenv.Cluster, error)) *localenv.Cluster {
 	t.Helper()
 	c, err := cluster()
 	if err != nil {
@@ -40,7 +40,7 @@ func need(t *testing.T, cluster func() (*playground.Cluster, error)) *playground
 // running are all clusters, to be stopped in the end.
 var running struct {
 	sync.Mutex
-	clusters []*playground.Cluster
+	clusters []*localenv.Cluster
 }
 
 // binDir holds the programs under test, dir the clusters' data.
@@ -81,18 +81,18 @@ func run(m *testing.M) int {
 }
 
 // start makes a cluster with the operator in it, and optional APIs.
-func start(name, with string) (*playground.Cluster, error) {
+func start(name, with string) (*localenv.Cluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	defer cancel()
 	log, err := os.Create(filepath.Join(dir, name+".log"))
 	if err != nil {
 		return nil, err
 	}
-	options := playground.Options{BinDir: binDir, Dir: filepath.Join(dir, name), Nodes: 12, GPUsPerNode: 8, Log: log, Args: []string{"--audit-log"}}
+	options := localenv.Options{BinDir: binDir, Dir: filepath.Join(dir, name), Nodes: 12, GPUsPerNode: 8, Log: log, Args: []string{"--audit-log"}}
 	if with != "" {
 		options.Args = append(options.Args, "--with", with)
 	}
-	c, err := playground.Up(ctx, options)
+	c, err := localenv.Up(ctx, options)
 	if err != nil {
 		said, _ := os.ReadFile(log.Name()) // it goes with the folder
 		return nil, fmt.Errorf("%w\n%s", err, said)
@@ -100,7 +100,7 @@ func start(name, with string) (*playground.Cluster, error) {
 	running.Lock()
 	running.clusters = append(running.clusters, c)
 	running.Unlock()
-	c.Client = patient.Client(c.Client)
+	c.Client = retryclient.Client(c.Client)
 	if err := c.InstallAPI(ctx); err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 )
 
 // operator is one that runs beside the cluster's own.
@@ -144,7 +144,7 @@ func TestTheMetricsOfAGraphComeAndGoWithIt(t *testing.T) {
 // metrics asks the cluster's operator.
 func (w world) metrics(ctx context.Context) (string, error) {
 	var pods corev1.PodList
-	err := w.cluster.Client.List(ctx, &pods, client.InNamespace(playground.OperatorKey.Namespace), client.MatchingLabels{"control-plane": "controller-manager"})
+	err := w.cluster.Client.List(ctx, &pods, client.InNamespace(localenv.OperatorKey.Namespace), client.MatchingLabels{"control-plane": "controller-manager"})
 	if err != nil {
 		return "", err
 	}

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/process"
 )
 
@@ -35,7 +35,7 @@ func controlPlane(t *testing.T, program string) int {
 }
 
 // processesOf finds the processes of a cluster that run a program.
-func processesOf(t *testing.T, c *playground.Cluster, program string) []int {
+func processesOf(t *testing.T, c *localenv.Cluster, program string) []int {
 	t.Helper()
 	pids, err := process.Of(filepath.Dir(c.Kubeconfig), program)
 	if err != nil {

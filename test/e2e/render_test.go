@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
 )
 
 // TestRenderPrintsWhatTheOperatorApplies holds what the command line renders
@@ -47,7 +47,7 @@ func TestRenderPrintsWhatTheOperatorApplies(t *testing.T) {
 func (w world) rendered(path string) []*unstructured.Unstructured {
 	w.Helper()
 	var settings corev1.ConfigMap
-	if err := w.cluster.Client.Get(w.ctx, types.NamespacedName{Namespace: playground.OperatorKey.Namespace, Name: "dynamo-operator-config"}, &settings); err != nil {
+	if err := w.cluster.Client.Get(w.ctx, types.NamespacedName{Namespace: localenv.OperatorKey.Namespace, Name: "dynamo-operator-config"}, &settings); err != nil {
 		w.Fatal(err)
 	}
 	config := filepath.Join(w.TempDir(), "config.yaml")

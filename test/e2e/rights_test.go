@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/testkit/rights"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/rbacaudit"
 )
 
 // keepUsage is where make rights wants to know what was done in this run.
@@ -22,11 +22,11 @@ func checkRights() error {
 	if err != nil {
 		return err
 	}
-	holders, err := rights.Shipped()
+	holders, err := rbacaudit.Shipped()
 	if err != nil {
 		return err
 	}
-	used := rights.NewUsage()
+	used := rbacaudit.NewUsage()
 	for _, path := range logs {
 		log, err := os.Open(path)
 		if err != nil {
@@ -39,7 +39,7 @@ func checkRights() error {
 		}
 	}
 	if *keepUsage != "" {
-		if err := rights.Keep(*keepUsage, "e2e", logs); err != nil {
+		if err := rbacaudit.Keep(*keepUsage, "e2e", logs); err != nil {
 			return err
 		}
 	}

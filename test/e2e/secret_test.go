@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 )
 
 // TestWhatIsInSecretsIsNotTold gives a graph Secrets of every use, good and bad,
@@ -62,7 +62,7 @@ func TestWhatIsInSecretsIsNotTold(t *testing.T) {
 	})
 
 	forbidden := []string{marker, encoded, base64.StdEncoding.EncodeToString([]byte(marker))}
-	for _, key := range []types.NamespacedName{w.key("mpi-run-ssh-secret"), {Namespace: playground.OperatorKey.Namespace, Name: "webhook-server-cert"}} {
+	for _, key := range []types.NamespacedName{w.key("mpi-run-ssh-secret"), {Namespace: localenv.OperatorKey.Namespace, Name: "webhook-server-cert"}} {
 		forbidden = append(forbidden, w.privateLines(key)...)
 	}
 	for where, text := range w.spoken() {
@@ -105,7 +105,7 @@ func (w world) privateLines(key types.NamespacedName) []string {
 func (w world) spoken() map[string]string {
 	w.Helper()
 	said := map[string]string{}
-	logs, err := w.cluster.Kubectl(w.ctx, nil, "logs", "-n", playground.OperatorKey.Namespace, "-l", "control-plane=controller-manager", "--tail=-1")
+	logs, err := w.cluster.Kubectl(w.ctx, nil, "logs", "-n", localenv.OperatorKey.Namespace, "-l", "control-plane=controller-manager", "--tail=-1")
 	if err != nil {
 		w.Fatal(err)
 	}

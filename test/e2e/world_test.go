@@ -20,16 +20,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/tree"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
 )
 
 // world is a namespace for one test.
 type world struct {
 	*testing.T
 	ctx       context.Context
-	cluster   *playground.Cluster
+	cluster   *localenv.Cluster
 	namespace string
 }
 
@@ -39,7 +39,7 @@ func newWorld(t *testing.T) world {
 	return newWorldOn(t, shared)
 }
 
-func newWorldOn(t *testing.T, cluster *playground.Cluster) world {
+func newWorldOn(t *testing.T, cluster *localenv.Cluster) world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)

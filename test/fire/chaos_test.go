@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/process"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 )
@@ -102,7 +102,7 @@ func (c *chaos) strike() {
 	c.kinds = c.kinds[1:]
 	switch kind {
 	case "operator":
-		c.killPods(kind, playground.OperatorKey.Namespace, client.MatchingLabels{"control-plane": "controller-manager"}, -1)
+		c.killPods(kind, localenv.OperatorKey.Namespace, client.MatchingLabels{"control-plane": "controller-manager"}, -1)
 	case "kube-apiserver", "etcd":
 		c.killServer(kind)
 	case "node":

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 )
 
 var (
@@ -26,11 +26,11 @@ var (
 // dir holds the cluster's data, up what was started.
 var (
 	dir string
-	up  *playground.Cluster
+	up  *localenv.Cluster
 )
 
 // cluster is started by the first test that needs it.
-var cluster = sync.OnceValues(func() (*playground.Cluster, error) {
+var cluster = sync.OnceValues(func() (*localenv.Cluster, error) {
 	binDir := os.Getenv("PLAYGROUND_BIN")
 	if binDir == "" {
 		return nil, errors.New("PLAYGROUND_BIN is not set: no programs to run a cluster from (make fire sets it)")
@@ -41,7 +41,7 @@ var cluster = sync.OnceValues(func() (*playground.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	up, err = playground.Up(ctx, playground.Options{BinDir: binDir, Dir: filepath.Join(dir, "cluster"), Nodes: 6, GPUsPerNode: 8, Log: log})
+	up, err = localenv.Up(ctx, localenv.Options{BinDir: binDir, Dir: filepath.Join(dir, "cluster"), Nodes: 6, GPUsPerNode: 8, Log: log})
 	if err != nil {
 		return nil, err
 	}

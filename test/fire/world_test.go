@@ -16,15 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/tree"
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
 )
 
 // world is a namespace with one graph.
 type world struct {
 	*testing.T
 	ctx       context.Context
-	cluster   *playground.Cluster
+	cluster   *localenv.Cluster
 	namespace string
 }
 

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/installation"
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/installation"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 )
 
 // pullError makes a node of the local cluster fail to pull the images of a pod.
@@ -40,7 +40,7 @@ func TestAnImageThatCannotBePulledIsTheCauseThatIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := playground.Up(ctx, playground.Options{BinDir: programs, Dir: filepath.Join(dir, "cluster"), Nodes: 1, GPUsPerNode: 8, Log: log})
+	cluster, err := localenv.Up(ctx, localenv.Options{BinDir: programs, Dir: filepath.Join(dir, "cluster"), Nodes: 1, GPUsPerNode: 8, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestAnImageThatCannotBePulledIsTheCauseThatIsTold(t *testing.T) {
 
 // annotate changes the template of the operator's Deployment, which it makes if it
 // is not there.
-func annotate(ctx context.Context, t *testing.T, cluster *playground.Cluster, template string) {
+func annotate(ctx context.Context, t *testing.T, cluster *localenv.Cluster, template string) {
 	t.Helper()
 	key := types.NamespacedName{Namespace: installation.Namespace, Name: installation.Deployment}
 	d := &appsv1.Deployment{}
@@ -118,7 +118,7 @@ func annotate(ctx context.Context, t *testing.T, cluster *playground.Cluster, te
 }
 
 // told checks that every image of the installation is in the registry.
-func told(ctx context.Context, t *testing.T, cluster *playground.Cluster) {
+func told(ctx context.Context, t *testing.T, cluster *localenv.Cluster) {
 	t.Helper()
 	d, c := &appsv1.Deployment{}, &corev1.ConfigMap{}
 	if err := cluster.Client.Get(ctx, types.NamespacedName{Namespace: installation.Namespace, Name: installation.Deployment}, d); err != nil {

@@ -12,14 +12,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 )
 
 // measure is what make memory asks for; the rest runs with the other tests.
 var measure = flag.Bool("measure", false, "700 Secrets and 700 ConfigMaps of 1 MiB instead of some")
 
 var (
-	cluster        *playground.Cluster
+	cluster        *localenv.Cluster
 	binDir, folder string
 )
 
@@ -46,7 +46,7 @@ func run(m *testing.M) int {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	defer cancel()
-	cluster, err = playground.Up(ctx, playground.Options{BinDir: binDir, Dir: filepath.Join(folder, "cluster"), Nodes: 2, GPUsPerNode: 8, Log: log})
+	cluster, err = localenv.Up(ctx, localenv.Options{BinDir: binDir, Dir: filepath.Join(folder, "cluster"), Nodes: 2, GPUsPerNode: 8, Log: log})
 	if err != nil {
 		said, _ := os.ReadFile(log.Name()) // it goes with the folder
 		fmt.Printf("%v\n%s\n", err, said)

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
-	"github.com/dynamo-operator/dynamo-operator/internal/testkit/patient"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/retryclient"
 )
 
 var (
@@ -26,7 +26,7 @@ var (
 
 // cluster is where the operator under test looks, operator what it is.
 var (
-	cluster  *playground.Cluster
+	cluster  *localenv.Cluster
 	operator *program
 	network  *fabric
 )
@@ -72,12 +72,12 @@ func setUp(dir, programs string) error {
 	if err != nil {
 		return err
 	}
-	cluster, err = playground.Up(ctx, playground.Options{BinDir: programs, Dir: filepath.Join(dir, "cluster"), Nodes: 1, Log: log})
+	cluster, err = localenv.Up(ctx, localenv.Options{BinDir: programs, Dir: filepath.Join(dir, "cluster"), Nodes: 1, Log: log})
 	if err != nil {
 		said, _ := os.ReadFile(log.Name()) // it goes with the folder
 		return fmt.Errorf("%w\n%s", err, said)
 	}
-	cluster.Client = patient.Client(cluster.Client)
+	cluster.Client = retryclient.Client(cluster.Client)
 	if err := cluster.InstallAPI(ctx); err != nil {
 		return err
 	}

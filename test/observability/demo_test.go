@@ -18,15 +18,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
 )
 
 // namespace is where the graphs of the demo live.
 const namespace = "observed"
 
 // demo is a cluster on which enough happens that every metric has a value.
-type demo struct{ cluster *playground.Cluster }
+type demo struct{ cluster *localenv.Cluster }
 
 func newDemo(ctx context.Context, t *testing.T) *demo {
 	t.Helper()
@@ -43,7 +43,7 @@ func newDemo(ctx context.Context, t *testing.T) *demo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := playground.Up(ctx, playground.Options{BinDir: binDir, Dir: filepath.Join(dir, "cluster"), Nodes: 2, GPUsPerNode: 8, Log: log})
+	cluster, err := localenv.Up(ctx, localenv.Options{BinDir: binDir, Dir: filepath.Join(dir, "cluster"), Nodes: 2, GPUsPerNode: 8, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func scraped(pods []corev1.Pod) (operators, graphs []targets) {
 	for _, pod := range pods {
 		labels := map[string]string{"namespace": pod.Namespace, "pod": pod.Name}
 		switch {
-		case pod.Namespace == playground.OperatorKey.Namespace && pod.Labels["control-plane"] == "controller-manager":
+		case pod.Namespace == localenv.OperatorKey.Namespace && pod.Labels["control-plane"] == "controller-manager":
 			if address, ok := addressOf(pod, "metrics"); ok {
 				operators = append(operators, targets{[]string{address}, labels})
 			}
@@ -196,7 +196,7 @@ func (d *demo) play(ctx context.Context, t *testing.T, p *prometheus) {
 	d.apply(ctx, t, namespace, planned)
 	// No webhook judges what the operator writes, so it has to refuse this by
 	// itself.
-	operator := "system:serviceaccount:" + playground.OperatorKey.Namespace + ":" + playground.OperatorKey.Name
+	operator := "system:serviceaccount:" + localenv.OperatorKey.Namespace + ":" + localenv.OperatorKey.Name
 	if _, err := d.cluster.Kubectl(ctx, strings.NewReader(wrong), "apply", "-n", "default", "--as="+operator, "--as-group=system:masters", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func (d *demo) ready(ctx context.Context, t *testing.T, name string) {
 	t.Helper()
 	if err := d.cluster.Eventually(ctx, "graph "+name+" to be ready", func(ctx context.Context) error {
 		var dgd v1alpha1.DynamoGraphDeployment
-		key := playground.OperatorKey
+		key := localenv.OperatorKey
 		key.Namespace, key.Name = namespace, name
 		if err := d.cluster.Client.Get(ctx, key, &dgd); err != nil {
 			return err

@@ -3,7 +3,7 @@ package server
 import (
 	"fmt"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/auditlog"
 )
 
@@ -20,7 +20,7 @@ func (w world) mark() int64 {
 // byOperator reads what the operator wrote in this world after a mark.
 func (w world) byOperator(mark int64) []auditlog.Entry {
 	w.Helper()
-	user := fmt.Sprintf("system:serviceaccount:%s:%s", playground.OperatorKey.Namespace, playground.OperatorKey.Name)
+	user := fmt.Sprintf("system:serviceaccount:%s:%s", localenv.OperatorKey.Namespace, localenv.OperatorKey.Name)
 	var all []auditlog.Entry
 	err := auditlog.Of(cluster.Kubeconfig).Since(mark, func(e auditlog.Entry) {
 		if e.Ref.Namespace == w.namespace && e.User.Username == user && e.Writes() {

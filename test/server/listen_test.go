@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/process"
 )
 
@@ -86,7 +86,7 @@ func TestSecureMetricsAreVerified(t *testing.T) {
 	w.create(&rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "certificate"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "certificate"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: playground.OperatorKey.Namespace, Name: "dynamo-operator-controller-manager"}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: localenv.OperatorKey.Namespace, Name: "dynamo-operator-controller-manager"}},
 	})
 	o := w.operate(fmt.Sprintf(`server: {metricsAddress: %q, secureMetrics: true, metricsService: scraped, healthAddress: ""}
 webhook: {namespace: %s}

@@ -21,14 +21,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/installation"
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/installation"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 )
 
 // cluster is the API server that all tests share, each in a namespace of its
 // own. kubeconfig is the operator's, which binDir holds with the other programs.
 var (
-	cluster            *playground.Cluster
+	cluster            *localenv.Cluster
 	kubeconfig, binDir string
 )
 
@@ -62,7 +62,7 @@ func start(folder string) (stop func(), err error) {
 	if err != nil {
 		return func() {}, err
 	}
-	cluster, err = playground.Up(ctx, playground.Options{
+	cluster, err = localenv.Up(ctx, localenv.Options{
 		BinDir: binDir, Dir: filepath.Join(folder, "cluster"), Nodes: 1, ServerOnly: true, Log: log, Args: []string{"--audit-log"},
 	})
 	if err != nil {
@@ -112,20 +112,20 @@ func installRights(ctx context.Context) error {
 // allowElections lets the operator elect a leader by any Lease of its namespace: the
 // shipped role names that of one release, and each test has its own.
 func allowElections(ctx context.Context) error {
-	meta := metav1.ObjectMeta{Namespace: playground.OperatorKey.Namespace, Name: "elections-of-tests"}
+	meta := metav1.ObjectMeta{Namespace: localenv.OperatorKey.Namespace, Name: "elections-of-tests"}
 	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}},
 	}}
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: playground.OperatorKey.Namespace, Name: playground.OperatorKey.Name}},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: localenv.OperatorKey.Namespace, Name: localenv.OperatorKey.Name}},
 	}
 	return errors.Join(cluster.Client.Create(ctx, role), cluster.Client.Create(ctx, binding))
 }
 
 // signIn writes the kubeconfig of the operator's account.
 func signIn(ctx context.Context, folder string) error {
-	token, err := tokenOf(ctx, playground.OperatorKey.Namespace, playground.OperatorKey.Name)
+	token, err := tokenOf(ctx, localenv.OperatorKey.Namespace, localenv.OperatorKey.Name)
 	if err != nil {
 		return err
 	}

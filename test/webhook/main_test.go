@@ -23,10 +23,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/installation"
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
-	"github.com/dynamo-operator/dynamo-operator/internal/testkit/patient"
-	"github.com/dynamo-operator/dynamo-operator/internal/testkit/rights"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/installation"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/rbacaudit"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/retryclient"
 )
 
 var (
@@ -38,7 +38,7 @@ var (
 	// keepUsage is where make rights wants to know what was done in this run.
 	keepUsage = flag.String("rights", "", "`folder` to leave in what accounts did, for the proof of their rights")
 
-	cluster *playground.Cluster
+	cluster *localenv.Cluster
 	folder  string
 	// impatient asks once; cluster.Client asks until it is answered.
 	impatient client.Client
@@ -91,7 +91,7 @@ func farewell() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
 	d := &appsv1.Deployment{}
-	d.Namespace, d.Name = playground.OperatorKey.Namespace, playground.OperatorKey.Name
+	d.Namespace, d.Name = localenv.OperatorKey.Namespace, localenv.OperatorKey.Name
 	if err := cluster.Client.Patch(ctx, d, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func farewell() error {
 	if err != nil {
 		return err
 	}
-	return rights.Keep(*keepUsage, "webhook", []string{filepath.Join(folder, "cluster", "logs", "audit.log")})
+	return rbacaudit.Keep(*keepUsage, "webhook", []string{filepath.Join(folder, "cluster", "logs", "audit.log")})
 }
 
 func start(programs string) error {
@@ -115,14 +115,14 @@ func start(programs string) error {
 	if err != nil {
 		return err
 	}
-	cluster, err = playground.Up(ctx, playground.Options{
+	cluster, err = localenv.Up(ctx, localenv.Options{
 		BinDir: programs, Dir: filepath.Join(folder, "cluster"), Nodes: 2, Log: log, Args: []string{"--audit-log"},
 	})
 	if err != nil {
 		said, _ := os.ReadFile(log.Name()) // it goes with the folder
 		return fmt.Errorf("%w\n%s", err, said)
 	}
-	impatient, cluster.Client = cluster.Client, patient.Client(cluster.Client)
+	impatient, cluster.Client = cluster.Client, retryclient.Client(cluster.Client)
 	if err := cluster.InstallAPI(ctx); err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func configure(object *unstructured.Unstructured, text string) error {
 // allReady holds when as many replicas serve as there should be.
 func allReady(ctx context.Context) error {
 	d := &appsv1.Deployment{}
-	if err := cluster.Client.Get(ctx, playground.OperatorKey, d); err != nil {
+	if err := cluster.Client.Get(ctx, localenv.OperatorKey, d); err != nil {
 		return err
 	}
 	if d.Status.ObservedGeneration < d.Generation || d.Status.AvailableReplicas < replicas || d.Status.Replicas != replicas {

@@ -23,11 +23,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/namespacescope"
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
-	"github.com/dynamo-operator/dynamo-operator/internal/testkit/rights"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/rbacaudit"
 )
 
 // TestAnOperatorForOneNamespace runs one beside that for the cluster, under an
@@ -36,7 +36,7 @@ func TestAnOperatorForOneNamespace(t *testing.T) {
 	t.Parallel()
 	ns, other := namespace(t, nil), namespace(t, nil)
 	// The audit log holds reads of accounts in the operator's namespace.
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: playground.OperatorKey.Namespace, Name: rights.Team}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: localenv.OperatorKey.Namespace, Name: rbacaudit.Team}}
 	if err := cluster.Client.Create(t.Context(), account); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/process"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 )
@@ -85,7 +85,7 @@ func (f *traffic) end(t *testing.T) {
 
 func pods(ctx context.Context) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	err := cluster.Client.List(ctx, &list, client.InNamespace(playground.OperatorKey.Namespace), client.MatchingLabels{"control-plane": "controller-manager"})
+	err := cluster.Client.List(ctx, &list, client.InNamespace(localenv.OperatorKey.Namespace), client.MatchingLabels{"control-plane": "controller-manager"})
 	return list.Items, err
 }
 
@@ -214,7 +214,7 @@ func TestRotation(t *testing.T) {
 func certificates(t *testing.T) string {
 	t.Helper()
 	secret := &corev1.Secret{}
-	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: playground.OperatorKey.Namespace, Name: "webhook-server-cert"}, secret); err != nil {
+	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: localenv.OperatorKey.Namespace, Name: "webhook-server-cert"}, secret); err != nil {
 		t.Fatal(err)
 	}
 	return string(secret.Data[corev1.TLSCertKey])

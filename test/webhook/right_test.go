@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 )
 
 // TestWhatTheOperatorMakesByNameItMakesUnderNoOther: an apply names what it makes,
@@ -24,7 +24,7 @@ func TestWhatTheOperatorMakesByNameItMakesUnderNoOther(t *testing.T) {
 	eventually(t, "the key of MPI to be made", func(ctx context.Context) error {
 		return cluster.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: "mpi-run-ssh-secret"}, &corev1.Secret{})
 	})
-	home := playground.OperatorKey.Namespace
+	home := localenv.OperatorKey.Namespace
 	for _, c := range []struct{ verb, group, resource, namespace, own string }{
 		{"create", "", "secrets", ns, "mpi-run-ssh-secret"},
 		{"patch", "", "secrets", ns, "mpi-run-ssh-secret"},
@@ -37,7 +37,7 @@ func TestWhatTheOperatorMakesByNameItMakesUnderNoOther(t *testing.T) {
 	} {
 		for name, want := range map[string]bool{c.own: true, "another": false, "": false} {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User:               "system:serviceaccount:" + home + ":" + playground.OperatorKey.Name,
+				User:               "system:serviceaccount:" + home + ":" + localenv.OperatorKey.Name,
 				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: c.verb, Group: c.group, Resource: c.resource, Namespace: c.namespace, Name: name},
 			}}
 			if err := cluster.Client.Create(t.Context(), review); err != nil {

@@ -20,10 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/namespacescope"
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
-	"github.com/dynamo-operator/dynamo-operator/internal/testkit/patient"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/retryclient"
 )
 
 // idle is a graph whose pods do nothing.
@@ -54,7 +54,7 @@ func as(t *testing.T, user string) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return patient.Client(c)
+	return retryclient.Client(c)
 }
 
 // asOperator is a client in the operator's name, with every right.
@@ -62,13 +62,13 @@ func asOperator(t *testing.T) client.Client {
 	t.Helper()
 	config := rest.CopyConfig(cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + playground.OperatorKey.Namespace + ":" + playground.OperatorKey.Name, Groups: []string{"system:masters"},
+		UserName: "system:serviceaccount:" + localenv.OperatorKey.Namespace + ":" + localenv.OperatorKey.Name, Groups: []string{"system:masters"},
 	}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme.New()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return patient.Client(c)
+	return retryclient.Client(c)
 }
 
 // mayWriteLeases is a role that no role of ours gives: Leases are everybody's.
@@ -99,10 +99,10 @@ func TestARogueLeaseIsRefused(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, nil)
 	leases := mayWriteLeases(t)
-	spoofed := "system:serviceaccount:" + ns + ":" + playground.OperatorKey.Name
+	spoofed := "system:serviceaccount:" + ns + ":" + localenv.OperatorKey.Name
 	for _, subject := range []rbacv1.Subject{
 		{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "mallory"},
-		{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: playground.OperatorKey.Name},
+		{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: localenv.OperatorKey.Name},
 	} {
 		bind(t, ns, "admin", subject)
 		bind(t, ns, leases, subject)

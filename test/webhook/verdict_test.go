@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/testkit/casebook"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/validationcases"
 )
 
 func dryRun(ctx context.Context, object client.Object) error {
@@ -130,13 +130,13 @@ func TestCasebookByTheController(t *testing.T) {
 	summary.Line(t, "admission: %d bad objects refused by controllers where no webhook looks", len(all))
 }
 
-func cases(t *testing.T) (valid, invalid []casebook.Case) {
+func cases(t *testing.T) (valid, invalid []validationcases.Case) {
 	t.Helper()
-	valid, err := casebook.Valid()
+	valid, err := validationcases.Valid()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if invalid, err = casebook.Invalid(); err != nil {
+	if invalid, err = validationcases.Invalid(); err != nil {
 		t.Fatal(err)
 	}
 	return valid, invalid

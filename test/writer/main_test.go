@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/installation"
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/installation"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 )
 
 var (
@@ -24,7 +24,7 @@ var (
 	// writers.
 	shipped = flag.Bool("shipped", false, "use the durations that are shipped instead of short ones")
 
-	cluster *playground.Cluster
+	cluster *localenv.Cluster
 	folder  string
 	// program is the operator as it is shipped, unguarded the one that a test can take
 	// guards from.
@@ -70,7 +70,7 @@ func start(programs string) (stop func(), err error) {
 	if err != nil {
 		return func() {}, err
 	}
-	cluster, err = playground.Up(ctx, playground.Options{
+	cluster, err = localenv.Up(ctx, localenv.Options{
 		BinDir: programs, Dir: filepath.Join(folder, "cluster"), Nodes: 1, ServerOnly: true, Log: log, Args: []string{"--audit-log"},
 	})
 	if err != nil {

@@ -26,8 +26,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/installation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
-	"github.com/dynamo-operator/dynamo-operator/internal/installation"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/namespacescope"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/auditlog"
 )

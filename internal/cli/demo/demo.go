@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/cli/picture"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/liveview"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/tree"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/playground"
 )
 
 // Dir is where the demo's cluster has its data by default: not where localcluster
@@ -68,7 +68,7 @@ func beside() string {
 }
 
 type demo struct {
-	options  playground.Options
+	options  localenv.Options
 	manifest string
 	once     bool
 	out      io.Writer
@@ -79,7 +79,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	defer cancel()
 	d.options.Log = indented(d.out)
 	d.step("Starting a local Kubernetes control plane")
-	cluster, err := playground.Up(limited, d.options)
+	cluster, err := localenv.Up(limited, d.options)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (d *demo) step(what string) {
 }
 
 // deploy applies the manifest and names the graph in it.
-func (d *demo) deploy(ctx context.Context, cluster *playground.Cluster) (types.NamespacedName, error) {
+func (d *demo) deploy(ctx context.Context, cluster *localenv.Cluster) (types.NamespacedName, error) {
 	file, err := os.Open(d.manifest)
 	if err != nil {
 		return types.NamespacedName{}, err
@@ -142,8 +142,8 @@ func (d *demo) deploy(ctx context.Context, cluster *playground.Cluster) (types.N
 }
 
 // watch shows the graph until it is ready.
-func (d *demo) watch(ctx context.Context, cluster *playground.Cluster, key types.NamespacedName) (*v1alpha1.DynamoGraphDeployment, error) {
-	drawing := picture.New(d.out)
+func (d *demo) watch(ctx context.Context, cluster *localenv.Cluster, key types.NamespacedName) (*v1alpha1.DynamoGraphDeployment, error) {
+	drawing := liveview.New(d.out)
 	dgd := &v1alpha1.DynamoGraphDeployment{}
 	err := cluster.Eventually(ctx, "the graph to be ready", func(ctx context.Context) error {
 		if err := cluster.Client.Get(ctx, key, dgd); err != nil {
@@ -165,7 +165,7 @@ func (d *demo) watch(ctx context.Context, cluster *playground.Cluster, key types
 
 // ask sends one question to the graph's frontend and prints the answer as it
 // comes.
-func (d *demo) ask(ctx context.Context, cluster *playground.Cluster, dgd *v1alpha1.DynamoGraphDeployment) error {
+func (d *demo) ask(ctx context.Context, cluster *localenv.Cluster, dgd *v1alpha1.DynamoGraphDeployment) error {
 	url, err := frontend(dgd)
 	if err != nil {
 		return err
@@ -196,7 +196,7 @@ func frontend(dgd *v1alpha1.DynamoGraphDeployment) (string, error) {
 	return "", fmt.Errorf("graph %s has no frontend to ask", dgd.Name)
 }
 
-func (d *demo) farewell(cluster *playground.Cluster, dgd *v1alpha1.DynamoGraphDeployment) {
+func (d *demo) farewell(cluster *localenv.Cluster, dgd *v1alpha1.DynamoGraphDeployment) {
 	kubectl := filepath.Join(d.options.BinDir, "kubectl")
 	fmt.Fprintf(d.out, `
 The cluster stays up until Ctrl-C. In another terminal:

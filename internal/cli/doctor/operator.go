@@ -14,8 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/installation"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/why"
-	"github.com/dynamo-operator/dynamo-operator/internal/installation"
 )
 
 // definitions compares by a dry run what is installed with what this program

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/installation"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/installation"
 )
 
 // account is a ServiceAccount of an operator.

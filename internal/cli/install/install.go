@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/installation"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/why"
-	"github.com/dynamo-operator/dynamo-operator/internal/installation"
 )
 
 // fieldManager is under whose name the installation is written.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
-	"github.com/dynamo-operator/dynamo-operator/internal/cli/picture"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/liveview"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/tree"
 )
 
@@ -99,7 +99,7 @@ const calm = 100 * time.Millisecond
 
 // follow draws again whenever a graph or a pod changes.
 func (s sight) follow(ctx context.Context, w io.Writer) error {
-	drawing := picture.New(w)
+	drawing := liveview.New(w)
 	for ctx.Err() == nil {
 		changes, stop, err := s.changes(ctx)
 		if err != nil {
@@ -115,7 +115,7 @@ func (s sight) follow(ctx context.Context, w io.Writer) error {
 }
 
 // draw goes on until a watch ends, as watches do.
-func (s sight) draw(ctx context.Context, drawing *picture.Picture, changes []watch.Interface) error {
+func (s sight) draw(ctx context.Context, drawing *liveview.Picture, changes []watch.Interface) error {
 	for {
 		lines, err := s.lines(ctx)
 		switch {

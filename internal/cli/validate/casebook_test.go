@@ -8,17 +8,17 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/testkit/casebook"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/validationcases"
 )
 
 // TestCasebook judges every case without a cluster: the schemas and the rules
 // together say what a cluster with the operator would.
 func TestCasebook(t *testing.T) {
-	valid, err := casebook.Valid()
+	valid, err := validationcases.Valid()
 	if err != nil {
 		t.Fatal(err)
 	}
-	invalid, err := casebook.Invalid()
+	invalid, err := validationcases.Invalid()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/testkit/casebook"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/validationcases"
 )
 
 // FuzzDefault fills in and checks whatever is offered as an object of ours:
@@ -17,7 +17,7 @@ func FuzzDefault(f *testing.F) {
 		v1alpha1.KindDynamoGraphDeployment, v1alpha1.KindDynamoComponentDeployment, v1alpha1.KindDynamoModel,
 		v1alpha1.KindDynamoGraphDeploymentRequest, v1alpha1.KindDynamoGraphDeploymentScalingAdapter,
 	}
-	valid, err := casebook.Valid()
+	valid, err := validationcases.Valid()
 	if err != nil {
 		f.Fatal(err)
 	}

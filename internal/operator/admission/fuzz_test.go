@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/testkit/casebook"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/validationcases"
 )
 
 // Each path is fuzzed by itself: a create, and an update from another object.
@@ -22,11 +22,11 @@ func FuzzRequest(f *testing.F)             { fuzz(f, v1alpha1.KindDynamoGraphDep
 func FuzzScalingAdapter(f *testing.F)      { fuzz(f, v1alpha1.KindDynamoGraphDeploymentScalingAdapter) }
 
 func fuzz(f *testing.F, kind string) {
-	valid, err := casebook.Valid()
+	valid, err := validationcases.Valid()
 	if err != nil {
 		f.Fatal(err)
 	}
-	invalid, err := casebook.Invalid()
+	invalid, err := validationcases.Invalid()
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/crdschema"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
-	"github.com/dynamo-operator/dynamo-operator/internal/testkit/casebook"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/validationcases"
 )
 
 var mux = (&Server{Scope: validation.Scope{ClusterWide: true}, Operator: "system:serviceaccount:dynamo-system:operator"}).Mux()
@@ -51,11 +51,11 @@ func post(t testing.TB, path string, body []byte) *admissionv1.AdmissionResponse
 }
 
 func TestCasebook(t *testing.T) {
-	valid, err := casebook.Valid()
+	valid, err := validationcases.Valid()
 	if err != nil {
 		t.Fatal(err)
 	}
-	invalid, err := casebook.Invalid()
+	invalid, err := validationcases.Invalid()
 	if err != nil {
 		t.Fatal(err)
 	}

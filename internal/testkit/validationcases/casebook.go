@@ -1,7 +1,7 @@
 // Package casebook is a collection of objects of our API, good and bad, with
 // what is to be said of each. Everybody who judges objects - schema, webhook,
 // controller, command line - is held against the same cases.
-package casebook
+package validationcases
 
 import (
 	"bytes"

@@ -1,7 +1,7 @@
 // Package rights holds the rights that roles give against the API server's
 // audit log: what nobody used is too much, what was refused is too little. What
 // is held without being used is in a table, with the reason.
-package rights
+package rbacaudit
 
 import (
 	"maps"

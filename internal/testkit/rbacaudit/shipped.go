@@ -1,4 +1,4 @@
-package rights
+package rbacaudit
 
 import (
 	"fmt"
@@ -7,9 +7,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/installation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
-	"github.com/dynamo-operator/dynamo-operator/internal/installation"
 )
 
 // Team is the account, in the operator's namespace, of an operator for one

@@ -1,4 +1,4 @@
-package playground
+package localenv
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/installation"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/installation"
 )
 
 // OperatorKey names the operator's Deployment.

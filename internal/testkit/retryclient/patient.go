@@ -2,7 +2,7 @@
 // machine may be late with the judgement of a webhook, and a killed server is
 // away for a while. What the server refuses is refused, and a test that is about
 // answers that fail must not use it.
-package patient
+package retryclient
 
 import (
 	"context"

@@ -1,5 +1,5 @@
 // Package picture shows lines of text that change over time.
-package picture
+package liveview
 
 import (
 	"fmt"

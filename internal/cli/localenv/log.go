@@ -1,4 +1,4 @@
-package playground
+package localenv
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/installation"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/installation"
 )
 
 // Log is the end of what the operator, run by run, and the cluster's supervisor
