@@ -7,7 +7,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/certificate"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/operator/metricauth"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/metricsauth"
 )
 
 // Whether somebody may read metrics is asked of the cluster, which the rights of a
@@ -21,7 +21,7 @@ func metricsServer(cfg config.Config, keeper *certificate.Keeper) metricsserver.
 	options := metricsserver.Options{BindAddress: orOff(cfg.Server.MetricsAddress)}
 	if cfg.Server.SecureMetrics {
 		options.SecureServing = true
-		options.FilterProvider = metricauth.Filter
+		options.FilterProvider = metricsauth.Filter
 		if keeper != nil {
 			options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) { c.GetCertificate = keeper.Certificate })
 		}

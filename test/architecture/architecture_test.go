@@ -3,6 +3,7 @@ package architecture
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,19 +34,39 @@ func TestProgramsDoNotContainKubernetes(t *testing.T) {
 	}
 }
 
-// The linter sees to clocks and loggers; what a package reaches through others is
-// seen only here.
-func TestPurePackagesReachNoClient(t *testing.T) {
-	pure := []string{
-		"graph", "model", "fault", "snapshot", "validation", "workload/...", "render/...", "status", "commandline", "backend", "rollout", "cause",
-		"request", "foreign", "manifest", "definition", "perfmodel", "profile/bundle", "profile/report", "profile/result", "profile/search",
+// The linter sees to clocks, loggers and direct imports; what a package reaches
+// through others is seen only here.
+func TestCoreReachesNoClient(t *testing.T) {
+	forbidden := []string{"k8s.io/client-go/", "sigs.k8s.io/controller-runtime"}
+	for _, dep := range dependencies(t, "./internal/core/...") {
+		for _, f := range forbidden {
+			if strings.HasPrefix(dep, f) {
+				t.Errorf("internal/core reaches %s", dep)
+			}
+		}
 	}
-	forbidden := []string{"k8s.io/client-go/", "sigs.k8s.io/controller-runtime", module + "/internal/observe", module + "/internal/apply"}
-	for _, name := range pure {
-		for _, dep := range dependencies(t, "./internal/"+name) {
-			for _, f := range forbidden {
-				if strings.HasPrefix(dep, f) {
-					t.Errorf("internal/%s reaches %s", name, dep)
+}
+
+func TestCoreImportsNoOtherPackageOfOurs(t *testing.T) {
+	deps := dependencies(t, "./internal/core/...")
+	for _, dep := range deps {
+		path, ours := strings.CutPrefix(dep, module+"/")
+		if ours && path != "config/crd" && !strings.HasPrefix(path, "api/") && !strings.HasPrefix(path, "internal/core/") {
+			t.Errorf("internal/core reaches %s", path)
+		}
+	}
+	if !slices.Contains(deps, module+"/internal/core/graph") {
+		t.Fatalf("internal/core/graph is not listed among %d packages", len(deps))
+	}
+}
+
+func TestProgramsDoNotContainEachOther(t *testing.T) {
+	rooms := []string{"mocker", "profiler", "operator/controller", "cli"}
+	for program, own := range map[string]string{"dynamo-mocker": "mocker", "dynamo-profiler": "profiler"} {
+		for _, dep := range dependencies(t, "./cmd/"+program) {
+			for _, room := range rooms {
+				if room != own && strings.HasPrefix(dep, module+"/internal/"+room) {
+					t.Errorf("%s contains %s", program, dep)
 				}
 			}
 		}

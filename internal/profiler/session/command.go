@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"time"
 
@@ -19,7 +20,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
-	"github.com/dynamo-operator/dynamo-operator/internal/mocker/wire"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/bundle"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/online"
@@ -158,14 +158,18 @@ func (f *flags) runner(c *config.Config, client *rest.Config, owner []metav1.Own
 	if err != nil {
 		return nil, fmt.Errorf("reach the cluster: %w", err)
 	}
-	dial, err := wire.NewDialer(f.proxy)
-	if err != nil {
-		return nil, err
+	transport := &http.Transport{MaxIdleConnsPerHost: 1024}
+	if f.proxy != "" {
+		proxy, err := url.Parse(f.proxy)
+		if err != nil || proxy.Host == "" {
+			return nil, fmt.Errorf("invalid forward proxy %q", f.proxy)
+		}
+		transport.Proxy = http.ProxyURL(proxy)
 	}
 	r := &online.Runner{
 		Namespace: c.Deployment.Namespace, Request: f.request, Service: c.Deployment.ServiceName, Model: c.Deployment.Model,
 		Timeout: c.Deployment.Timeout, Poll: 2 * time.Second, Goal: c.SLA, Sweep: c.Sweep,
-		HTTP: &http.Client{Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 1024}},
+		HTTP: &http.Client{Transport: transport},
 	}
 	// An owner must be in the same namespace.
 	if r.Namespace == f.namespace {

@@ -2,7 +2,7 @@
 // token of a request to the API server, which says whose it is and what they
 // may. A token that is nobody's is the caller's mistake; that nobody could be
 // asked is ours. It knows of no other way to tell who somebody is.
-package metricauth
+package metricsauth
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package metricauth
+package metricsauth
 
 import (
 	"encoding/json"
