@@ -137,9 +137,9 @@ idle: build addons ## Count the writes of an operator with 100 idle graphs, then
 memory: build ## Fill a namespace with 700 Secrets and 700 ConfigMaps of 1 MiB, and measure the operator's peak
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 60m ./test/memory -measure
 
-.PHONY: fire
-fire: build ## Rollouts under traffic, rollouts that cannot progress, and a control plane, nodes and engines killed
-	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 40m ./test/fire -fire
+.PHONY: resilience
+resilience: build ## Rollouts under traffic, rollouts that cannot progress, and a control plane, nodes and engines killed
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 40m ./test/resilience -measure
 
 FUZZTIME ?= 60s
 
@@ -186,8 +186,23 @@ generate: ## Regenerate what is derived from Go: deep copies, CRDs, roles
 	hack/generate.sh
 
 .PHONY: lint
-lint: ## Vet, style and the direction of imports
+lint: ## Vet, style, the direction of imports, and the workflows
 	@linter=$$(hack/tool.sh golangci-lint); $$linter run ./... && cd localcluster && $$linter run --config ../.golangci.yaml ./...
+	@"$$(hack/tool.sh actionlint)"
+
+.PHONY: check
+check: ## Before a commit: format, lint, generated files, unit tests
+	@test -z "$$(gofmt -l api benchmarks cmd config hack internal localcluster test | tee /dev/stderr)"
+	@"$$(hack/tool.sh golangci-lint)" run ./...
+	hack/generate.sh --check
+	go test $$(go list ./... | grep -v '/test/')
+
+# The race detector needs cgo, and a C compiler that Debian's gcc brings.
+.PHONY: race
+race: build ## Unit, chaos and server tests under the race detector
+	@command -v gcc >/dev/null || { test "$$(id -u)" = 0 && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends gcc libc6-dev >/dev/null; } || { echo "make race needs a C compiler: apt-get install gcc libc6-dev"; exit 1; }
+	CGO_ENABLED=1 go test -race -count=1 -timeout 40m $$(go list ./... | grep -v '/test/')
+	CGO_ENABLED=1 PLAYGROUND_BIN=$(CURDIR)/bin go test -race -count=1 -p 1 -timeout 40m ./test/chaos ./test/server
 
 # Static programs for two platforms as OCI archives: no Docker, same bytes each time.
 IMAGES = go run ./hack/images --out dist/images --registry '$(REGISTRY)' --version '$(VERSION)' --commit '$(COMMIT)' --date '$(DATE)' --ldflags '$(LDFLAGS)'
@@ -207,6 +222,10 @@ IMAGE   ?= $(if $(REGISTRY),$(REGISTRY)/)$(PROGRAM):$(VERSION)
 .PHONY: run
 run: build ## Run the operator here, against the cluster of KUBECONFIG
 	bin/dynamo-operator --log-format=text
+
+.PHONY: watch
+watch: build ## As run, built and started again whenever a source changes
+	hack/watch.sh
 
 .PHONY: install
 install: build ## Install the definitions into the cluster of KUBECONFIG

@@ -29,6 +29,7 @@ module() { # NAME MODULE PACKAGE
 }
 
 case ${1:-} in
+  actionlint)     install actionlint v1.7.7 github.com/rhysd/actionlint/cmd/actionlint ;;
   controller-gen) install controller-gen v0.23.0 sigs.k8s.io/controller-tools/cmd/controller-gen ;;
   crane)          install crane v0.20.6 github.com/google/go-containerregistry/cmd/crane ;;
   crd-ref-docs)   install crd-ref-docs v0.3.0 github.com/elastic/crd-ref-docs ;;
@@ -37,5 +38,5 @@ case ${1:-} in
   helm)           install helm v3.22.0 helm.sh/helm/v3/cmd/helm ;;
   helm-docs)      install helm-docs v1.14.2 github.com/norwoodj/helm-docs/cmd/helm-docs ;;
   helm-unittest)  module helm-unittest github.com/helm-unittest/helm-unittest github.com/helm-unittest/helm-unittest/cmd/helm-unittest ;;
-  *) echo "usage: hack/tool.sh controller-gen|crane|crd-ref-docs|golangci-lint|gotestsum|helm|helm-docs|helm-unittest" >&2; exit 2 ;;
+  *) echo "usage: hack/tool.sh actionlint|controller-gen|crane|crd-ref-docs|golangci-lint|gotestsum|helm|helm-docs|helm-unittest" >&2; exit 2 ;;
 esac

@@ -40,7 +40,7 @@ func (p *deps) controllerOf(kind client.Object) *ctrl.Builder {
 					LowerPriorityEvery: fairness.LowerPriorityEvery,
 					Window:             fairness.Window.Duration,
 					ObjectBudget:       fairness.ObjectBudget,
-					DegradedBudget:     fairness.AlarmBudget,
+					DegradedBudget:     fairness.DegradedBudget,
 				},
 				Demoted: func(namespace string) { p.metrics.Demoted(nameOf(kind), namespace) },
 			})),
@@ -64,20 +64,20 @@ func (p *deps) guarded(kind client.Object, recorder events.EventRecorder, r reco
 // batched has objects of a kind wait a moment when something around them
 // changed, so that changes which come together cost one pass.
 func (p *deps) batched(kind client.Object, h handler.EventHandler) handler.EventHandler {
-	return queue.Batch(h, p.config.Controller.Gather.Duration, queue.PriorityChild, p.causesOf(kind))
+	return queue.Batch(h, p.config.Controller.BatchPeriod.Duration, queue.PriorityChild, p.causesOf(kind))
 }
 
 // batchedLonger has objects wait longer for changes that only tell more about what
 // they already say.
 func (p *deps) batchedLonger(kind client.Object, h handler.EventHandler) handler.EventHandler {
-	return queue.Batch(h, 10*p.config.Controller.Gather.Duration, queue.PriorityChild, p.causesOf(kind))
+	return queue.Batch(h, 10*p.config.Controller.BatchPeriod.Duration, queue.PriorityChild, p.causesOf(kind))
 }
 
 // batchedByUrgency wakes objects of a kind for changes of their children, the sooner the
 // more there is to it.
 func (p *deps) batchedByUrgency(kind client.Object, h handler.EventHandler) handler.EventHandler {
 	soon, late := p.batched(kind, h), p.batchedLonger(kind, h)
-	first := queue.Batch(h, p.config.Controller.Gather.Duration, queue.PriorityDegraded, p.causesOf(kind))
+	first := queue.Batch(h, p.config.Controller.BatchPeriod.Duration, queue.PriorityDegraded, p.causesOf(kind))
 	return queue.ByUpdate(soon, func(e event.UpdateEvent) handler.EventHandler {
 		switch {
 		case degraded(e):
@@ -140,7 +140,7 @@ func (p *deps) causesOf(kind client.Object) *queue.Causes {
 
 // statusThrottle waits for children as long as for what only tells more about them.
 func (p *deps) statusThrottle() *controller.StatusThrottle {
-	return &controller.StatusThrottle{Period: 10 * p.config.Controller.Gather.Duration, UserWorkPending: p.queues.UserWorkPending}
+	return &controller.StatusThrottle{Period: 10 * p.config.Controller.BatchPeriod.Duration, UserWorkPending: p.queues.UserWorkPending}
 }
 
 // nameOf is the name of one of our kinds.

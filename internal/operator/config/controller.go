@@ -25,9 +25,9 @@ type Controller struct {
 	Burst int     `json:"burst,omitempty"`
 	// Timeout ends a pass over one object that hangs.
 	Timeout metav1.Duration `json:"timeout,omitzero"`
-	// Gather is how long changes of an object's children are gathered before
+	// BatchPeriod is how long changes of an object's children are gathered before
 	// the object is looked at again.
-	Gather metav1.Duration `json:"gather,omitzero"`
+	BatchPeriod metav1.Duration `json:"batchPeriod,omitzero"`
 	// Resync is how often every object is looked at without a reason.
 	Resync metav1.Duration `json:"resync,omitzero"`
 	Queue  Queue           `json:"queue,omitzero"`
@@ -57,9 +57,9 @@ type Fairness struct {
 	// ObjectBudget is how many reconciles of one object in a window, for what users
 	// change of it, are ahead of child events.
 	ObjectBudget int `json:"objectBudget,omitempty"`
-	// AlarmBudget is how many falls of running services in one namespace in a window
+	// DegradedBudget is how many falls of running services in one namespace in a window
 	// are ahead of what users change.
-	AlarmBudget int `json:"alarmBudget,omitempty"`
+	DegradedBudget int `json:"degradedBudget,omitempty"`
 }
 
 // Queue is about objects whose pass failed.
@@ -76,7 +76,7 @@ func defaultController() Controller {
 	return Controller{
 		Workers: 8, QPS: 1000, Burst: 2000,
 		Timeout: metav1.Duration{Duration: time.Minute},
-		Gather:  metav1.Duration{Duration: 100 * time.Millisecond},
+		BatchPeriod:  metav1.Duration{Duration: 100 * time.Millisecond},
 		Resync:  metav1.Duration{Duration: 10 * time.Hour},
 		Queue:   Queue{BaseDelay: metav1.Duration{Duration: 50 * time.Millisecond}, MaxDelay: metav1.Duration{Duration: 5 * time.Minute}},
 		Watchdog: Watchdog{
@@ -85,7 +85,7 @@ func defaultController() Controller {
 		Fairness: Fairness{
 			LowerPriorityEvery: 4,
 			Window:             metav1.Duration{Duration: 10 * time.Second},
-			ObjectBudget:       10, AlarmBudget: 10,
+			ObjectBudget:       10, DegradedBudget: 10,
 		},
 	}
 }
@@ -113,7 +113,7 @@ func (c Controller) validate(at *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(at.Child("qps"), c.QPS, "qps and burst must be positive"))
 	}
 	errs = append(errs, atLeast(at.Child("timeout"), c.Timeout, time.Second)...)
-	errs = append(errs, atLeast(at.Child("gather"), c.Gather, 0)...)
+	errs = append(errs, atLeast(at.Child("batchPeriod"), c.BatchPeriod, 0)...)
 	errs = append(errs, atLeast(at.Child("resync"), c.Resync, time.Minute)...)
 	errs = append(errs, atLeast(at.Child("watchdog", "stuck"), c.Watchdog.Stuck, 0)...)
 	errs = append(errs, atLeast(at.Child("watchdog", "idle"), c.Watchdog.Idle, 0)...)
@@ -129,8 +129,8 @@ func (f Fairness) validate(at *field.Path) field.ErrorList {
 	if f.ObjectBudget < 1 {
 		errs = append(errs, field.Invalid(at.Child("objectBudget"), f.ObjectBudget, "must be at least 1"))
 	}
-	if f.AlarmBudget < 1 {
-		errs = append(errs, field.Invalid(at.Child("alarmBudget"), f.AlarmBudget, "must be at least 1"))
+	if f.DegradedBudget < 1 {
+		errs = append(errs, field.Invalid(at.Child("degradedBudget"), f.DegradedBudget, "must be at least 1"))
 	}
 	return append(errs, atLeast(at.Child("window"), f.Window, time.Second)...)
 }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/addon"
-	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/addon/grovestandin"
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/addon/fakegrove"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/clusterdir"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/controlplane"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node"
@@ -87,7 +87,7 @@ func runGrove(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	return grovestandin.Run(ctx, grovestandin.Config{
+	return fakegrove.Run(ctx, fakegrove.Config{
 		Kubeconfig:    c.KubeconfigOf(addon.GroveName),
 		HealthAddress: addon.GroveHealthAddress(c),
 	})

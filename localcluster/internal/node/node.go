@@ -3,7 +3,7 @@
 // The agent offers N Node objects and runs the pods that the scheduler binds to
 // them, without root, containers or mounts. This package is its composition: the
 // nodes, the list of pods on them, and what they read from the API. How one pod
-// runs is package worker; what plays a container is package cast.
+// runs is package worker; what plays a container is package program.
 //
 // The agent never creates pods and never decides where they go.
 package node

@@ -170,7 +170,7 @@ func (c *container) launch(l *launch) (process.Process, error) {
 		case l.faults.start != "":
 			return nil, fmt.Errorf("failed to create containerd task: failed to create shim task: OCI runtime create failed: "+
 				"runc create failed: unable to start container process: error during container init: %s: unknown", l.faults.start)
-		case l.part.Played():
+		case l.program.Played():
 			return c.w.host.Launcher.Launch(l.process)
 		case l.runsToCompletion:
 			return process.Ended(), nil

@@ -12,10 +12,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/cast"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/environ"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/mount"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/process"
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/program"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 type launch struct {
 	spec             corev1.Container
 	number           int32
-	part             cast.Part
+	program          program.Program
 	process          process.Spec
 	faults           faults
 	runsToCompletion bool // nobody plays it, and the pod waits for its end
@@ -82,12 +82,12 @@ func (c *container) dress(ctx context.Context) (*launch, error) {
 	number := c.next()
 	l := &launch{
 		spec: *spec, number: number,
-		part:          cast.For(spec.Image, env.ExpandAll(spec.Command), env.ExpandAll(spec.Args)),
+		program:       program.For(spec.Image, env.ExpandAll(spec.Command), env.ExpandAll(spec.Args)),
 		logPath:       logPath(w.dir, c.name, number),
 		lastWordsPath: c.lastWordsPath(),
 	}
 	l.faults, _ = faultsOf(pod, c.name)
-	if !l.part.Played() {
+	if !l.program.Played() {
 		l.runsToCompletion = c.role.init || !c.role.sidecar && pod.Spec.RestartPolicy != corev1.RestartPolicyAlways
 		end := "it idles"
 		if l.runsToCompletion {
@@ -106,8 +106,8 @@ func (c *container) dress(ctx context.Context) (*launch, error) {
 	_ = os.Remove(logPath(w.dir, c.name, number-keptLogs))
 
 	l.process = process.Spec{
-		Path: filepath.Join(w.host.BinDir, l.part.Program),
-		Args: table.RewriteAll(l.part.Args),
+		Path: filepath.Join(w.host.BinDir, l.program.Binary),
+		Args: table.RewriteAll(l.program.Args),
 		Dir:  work,
 	}
 	l.process.Env, err = c.environment(pod, env, table, work)

@@ -44,7 +44,7 @@ func (h *health) watch() {
 		return
 	}
 	startup, readiness, liveness := spec.StartupProbe, spec.ReadinessProbe, spec.LivenessProbe
-	if !h.l.part.Played() {
+	if !h.l.program.Played() {
 		startup, readiness, liveness = nil, nil, nil // nobody there to answer
 	}
 	if startup != nil {

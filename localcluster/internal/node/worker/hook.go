@@ -48,7 +48,7 @@ func (c *container) carryOut(ctx context.Context, l *launch, name string, h *cor
 	case h.Sleep != nil:
 		pause(ctx, time.Duration(h.Sleep.Seconds)*time.Second)
 	case h.HTTPGet != nil:
-		if !l.part.Played() {
+		if !l.program.Played() {
 			return nil // nobody there to answer
 		}
 		answer := make(chan error, 1)

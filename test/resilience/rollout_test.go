@@ -1,4 +1,4 @@
-package fire
+package resilience
 
 import (
 	"context"
@@ -116,14 +116,14 @@ func (w world) capacity() func() capacities {
 
 func TestARolloutThatCannotProgress(t *testing.T) {
 	if !*asked {
-		t.Skip("takes minutes and measures: make fire runs it")
+		t.Skip("takes minutes and measures: make resilience runs it")
 	}
 	// Both replicas need all GPUs of one node, so that a surge has no room.
 	full := strings.Replace(disaggregated, `replicas: 2
       resources: {limits: {gpu: "1"}}
       extraPodSpec: {mainContainer:`, `replicas: 2
       resources: {limits: {gpu: "4"}}
-      extraPodSpec: {nodeSelector: {kubernetes.io/hostname: node-5}, tolerations: [{key: fire, operator: Exists}], mainContainer:`, 1)
+      extraPodSpec: {nodeSelector: {kubernetes.io/hostname: node-5}, tolerations: [{key: resilience, operator: Exists}], mainContainer:`, 1)
 	reserve(t, "node-5")
 	for namespace, c := range map[string]struct {
 		graph, change string
@@ -251,6 +251,6 @@ func reserve(t *testing.T, name string) {
 			t.Errorf("reserve %s: %v", name, err)
 		}
 	}
-	taint(t.Context(), `[{"key":"fire","effect":"NoSchedule"}]`)
+	taint(t.Context(), `[{"key":"resilience","effect":"NoSchedule"}]`)
 	t.Cleanup(func() { taint(context.Background(), "null") })
 }

@@ -1,4 +1,4 @@
-package grovestandin
+package fakegrove
 
 import (
 	"fmt"

@@ -1,9 +1,9 @@
-// Package cast decides which program plays a container.
+// Package program decides which program plays a container.
 //
 // It is pure: it looks at the image and the command line and names a binary, or
 // says that nobody plays the container. It refuses to name anything but the
 // product's own binaries, so that no pod can run a program of the host.
-package cast
+package program
 
 import (
 	"regexp"
@@ -34,18 +34,18 @@ var runtimeCommand = regexp.MustCompile(`(^|[\s;&|"'(])(` +
 	`-m\s+(dynamo|vllm|sglang|tensorrt_llm|planner_sla|benchmarks\.profiler)\b` +
 	`|dynamo-(run|mocker)\b|vllm\s+serve\b|trtllm-(serve|llmapi-launch)\b|ray\s+start\b|mpirun\b|aiperf\b|/epp\b)`)
 
-// Part is what a container's process runs. The zero Part means that nobody
+// Program is what a container's process runs. The zero Program means that nobody
 // plays the container.
-type Part struct {
-	Program string   // a binary of the bin folder
-	Args    []string // everything after the program's name
+type Program struct {
+	Binary string   // a binary of the bin folder
+	Args   []string // everything after the program's name
 }
 
 // Played reports whether a process runs for the container.
-func (p Part) Played() bool { return p.Program != "" }
+func (p Program) Played() bool { return p.Binary != "" }
 
-// For casts a container whose command and args are already expanded.
-func For(image string, command, args []string) Part {
+// For is the program of a container whose command and args are already expanded.
+func For(image string, command, args []string) Program {
 	name := repository(image)
 	if base := name[strings.LastIndexByte(name, '/')+1:]; slices.Contains(ours, base) {
 		// The image's entry point is the binary itself, so a command can only
@@ -53,16 +53,16 @@ func For(image string, command, args []string) Part {
 		if len(command) > 0 {
 			command = command[1:]
 		}
-		return Part{Program: base, Args: slices.Concat(command, args)}
+		return Program{Binary: base, Args: slices.Concat(command, args)}
 	}
 	line := slices.Concat(command, args)
 	if i := slices.Index(line, profilerModule); i > 0 && line[i-1] == "-m" {
-		return Part{Program: profiler, Args: append([]string{"profile-sla"}, line[i+1:]...)}
+		return Program{Binary: profiler, Args: append([]string{"profile-sla"}, line[i+1:]...)}
 	}
 	if runtimeCommand.MatchString(strings.Join(line, " ")) || runtimeImage(name) {
-		return Part{Program: Mocker, Args: line}
+		return Program{Binary: Mocker, Args: line}
 	}
-	return Part{}
+	return Program{}
 }
 
 func runtimeImage(name string) bool {

@@ -1,4 +1,4 @@
-// Package grovestandin stands in for the Grove operator, which cannot be built into this binary: it gives PodCliqueSets
+// Package fakegrove stands in for the Grove operator, which cannot be built into this binary: it gives PodCliqueSets
 // their cliques, scaling groups, Services and pods, under Grove's names, labels and environment, and reports on them as
 // Grove does. It places no gangs: there are no PodGangs, no topology, no gang termination, no autoscalers and no
 // admission. What it shows about a graph is its shape, its order of start and its rollout, not its placement.
@@ -11,7 +11,7 @@
 //	PodCliqueSet --observe--> world --plan--> groups, cliques, pods --apply--> status
 //
 // One pass looks at a whole set. Nothing is remembered between passes.
-package grovestandin
+package fakegrove
 
 import (
 	"context"

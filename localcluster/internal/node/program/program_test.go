@@ -1,4 +1,4 @@
-package cast
+package program
 
 import (
 	"testing"
@@ -10,39 +10,39 @@ func TestFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		image         string
 		command, args []string
-		want          Part
+		want          Program
 	}{
 		"our image runs its own binary with the args": {
 			image: "ghcr.io/x/dynamo-operator:v1", args: []string{"--leader-elect"},
-			want: Part{"dynamo-operator", []string{"--leader-elect"}},
+			want: Program{"dynamo-operator", []string{"--leader-elect"}},
 		},
 		"the command of our image repeats the binary's name and is dropped": {
 			image: "localhost:5000/dynamo-profiler", command: []string{"/dynamo-profiler", "run"}, args: []string{"--x"},
-			want: Part{"dynamo-profiler", []string{"run", "--x"}},
+			want: Program{"dynamo-profiler", []string{"run", "--x"}},
 		},
 		"a runtime image is played by the mocker with command and args": {
 			image: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.8.0", command: []string{"sh", "-c"}, args: []string{"sleep 1"},
-			want: Part{Mocker, []string{"sh", "-c", "sleep 1"}},
+			want: Program{Mocker, []string{"sh", "-c", "sleep 1"}},
 		},
 		"a runtime image without a command is played all the same": {
 			image: "my-registry/sglang-runtime:my-tag",
-			want:  Part{Mocker, nil},
+			want:  Program{Mocker, nil},
 		},
 		"a placeholder stands for a runtime image": {
 			image: "${VLLM_IMAGE}",
-			want:  Part{Mocker, nil},
+			want:  Program{Mocker, nil},
 		},
 		"a module launch betrays a runtime under any image": {
 			image: "python:3.12", command: []string{"python3"}, args: []string{"-m", "dynamo.frontend"},
-			want: Part{Mocker, []string{"python3", "-m", "dynamo.frontend"}},
+			want: Program{Mocker, []string{"python3", "-m", "dynamo.frontend"}},
 		},
 		"a module launch is found inside a shell string": {
 			image: "python:3.12", command: []string{"sh", "-c"}, args: []string{"cd /x && exec python3 -m dynamo.vllm --model m"},
-			want: Part{Mocker, []string{"sh", "-c", "cd /x && exec python3 -m dynamo.vllm --model m"}},
+			want: Program{Mocker, []string{"sh", "-c", "cd /x && exec python3 -m dynamo.vllm --model m"}},
 		},
 		"the profiler of a runtime is played by ours": {
 			image: "my-registry/vllm-runtime:my-tag", command: []string{"python", "-m", "benchmarks.profiler.profile_sla"}, args: []string{"--profile-config", "{}"},
-			want: Part{"dynamo-profiler", []string{"profile-sla", "--profile-config", "{}"}},
+			want: Program{"dynamo-profiler", []string{"profile-sla", "--profile-config", "{}"}},
 		},
 		"a foreign image is played by nobody": {
 			image: "busybox:1.36", command: []string{"sleep", "1000"},
@@ -51,7 +51,7 @@ func TestFor(t *testing.T) {
 			image: "busybox:dynamo",
 		},
 		"the digest is no part of the name": {
-			image: "x/kubectl-dynamo@sha256:00", want: Part{Program: "kubectl-dynamo"},
+			image: "x/kubectl-dynamo@sha256:00", want: Program{Binary: "kubectl-dynamo"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,4 +1,4 @@
-package fire
+package resilience
 
 import (
 	"context"
@@ -31,7 +31,7 @@ type world struct {
 func newWorld(t *testing.T, namespace string, patience time.Duration) world {
 	t.Helper()
 	if !*asked {
-		t.Skip("takes minutes and measures: make fire runs it")
+		t.Skip("takes minutes and measures: make resilience runs it")
 	}
 	c, err := cluster()
 	if err != nil {
@@ -53,7 +53,7 @@ func newWorld(t *testing.T, namespace string, patience time.Duration) world {
 }
 
 const (
-	graphName = "fire"
+	graphName = "resilience"
 	modelName = "Qwen/Qwen3-0.6B"
 )
 
@@ -64,7 +64,7 @@ const (
 const disaggregated = `
 apiVersion: nvidia.com/v1alpha1
 kind: DynamoGraphDeployment
-metadata: {name: fire}
+metadata: {name: resilience}
 spec:
   backendFramework: vllm
   envs: [{name: MOCKER_SLOWDOWN, value: "10"}]

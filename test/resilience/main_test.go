@@ -1,7 +1,7 @@
-// Package fire puts a graph under traffic and does to it what production does:
+// Package resilience puts a graph under traffic and does to it what production does:
 // rolls it out, well and badly, and kills what it stands on. It takes minutes
-// and measures, so that it only runs when it is asked to: make fire.
-package fire
+// and measures, so that it only runs when it is asked to: make resilience.
+package resilience
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	asked    = flag.Bool("fire", false, "run these tests")
+	asked    = flag.Bool("measure", false, "run these tests")
 	seed     = flag.Uint64("seed", 1, "of the chaos")
 	duration = flag.Duration("chaos", 90*time.Second, "how long the chaos lasts")
 )
@@ -33,7 +33,7 @@ var (
 var cluster = sync.OnceValues(func() (*localenv.Cluster, error) {
 	binDir := os.Getenv("PLAYGROUND_BIN")
 	if binDir == "" {
-		return nil, errors.New("PLAYGROUND_BIN is not set: no programs to run a cluster from (make fire sets it)")
+		return nil, errors.New("PLAYGROUND_BIN is not set: no programs to run a cluster from (make resilience sets it)")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -58,7 +58,7 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) int {
 	var err error
-	if dir, err = os.MkdirTemp("", "fire-"); err != nil {
+	if dir, err = os.MkdirTemp("", "resilience-"); err != nil {
 		fmt.Println(err)
 		return 1
 	}
