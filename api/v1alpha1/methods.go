@@ -92,3 +92,33 @@ func (m *DynamoModel) GetState() string {
 	}
 	return "NotReady"
 }
+
+// GetConditions returns the conditions of the status.
+func (d *DynamoGraphDeployment) GetConditions() []metav1.Condition { return d.Status.Conditions }
+
+// SetConditions replaces the conditions of the status.
+func (d *DynamoGraphDeployment) SetConditions(conditions []metav1.Condition) { d.Status.Conditions = conditions }
+
+// GetConditions returns the conditions of the status.
+func (d *DynamoComponentDeployment) GetConditions() []metav1.Condition { return d.Status.Conditions }
+
+// SetConditions replaces the conditions of the status.
+func (d *DynamoComponentDeployment) SetConditions(conditions []metav1.Condition) { d.Status.Conditions = conditions }
+
+// GetConditions returns the conditions of the status.
+func (a *DynamoGraphDeploymentScalingAdapter) GetConditions() []metav1.Condition { return a.Status.Conditions }
+
+// SetConditions replaces the conditions of the status.
+func (a *DynamoGraphDeploymentScalingAdapter) SetConditions(conditions []metav1.Condition) { a.Status.Conditions = conditions }
+
+// GetConditions returns the conditions of the status.
+func (m *DynamoModel) GetConditions() []metav1.Condition { return m.Status.Conditions }
+
+// SetConditions replaces the conditions of the status.
+func (m *DynamoModel) SetConditions(conditions []metav1.Condition) { m.Status.Conditions = conditions }
+
+// GetConditions returns the conditions of the status.
+func (r *DynamoGraphDeploymentRequest) GetConditions() []metav1.Condition { return r.Status.Conditions }
+
+// SetConditions replaces the conditions of the status.
+func (r *DynamoGraphDeploymentRequest) SetConditions(conditions []metav1.Condition) { r.Status.Conditions = conditions }

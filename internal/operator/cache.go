@@ -8,6 +8,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -18,6 +19,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/namespacescope"
 )
 
 // stores says what the informers hold. Everything in it was written by tenants,
@@ -73,4 +75,28 @@ func everybodys() []client.Object {
 // each.
 func partiallyCached() []client.Object {
 	return []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}}
+}
+
+// claimStore holds the Leases of tenancy alone: nodes have one each.
+func claimStore() cache.ByObject {
+	return cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, namespacescope.LeaseName)}
+}
+
+// podStore and warningStore are what the informers hold of pods and of what is
+// said about them: those of graphs, trimmed to what tells how they are.
+func podStore() cache.ByObject {
+	return cache.ByObject{Label: ofGraphs(), Transform: observe.TrimPod}
+}
+
+func warningStore() cache.ByObject {
+	return cache.ByObject{Field: observe.Warnings(), Transform: observe.TrimWarning}
+}
+
+// servesModel selects what carries the hash of a base model.
+func servesModel() labels.Selector {
+	hashed, err := labels.NewRequirement(v1alpha1.LabelBaseModelHash, selection.Exists, nil)
+	if err != nil {
+		panic(err) // the label's name is a constant
+	}
+	return labels.NewSelector().Add(*hashed)
 }

@@ -2,95 +2,47 @@ package operator
 
 import (
 	"context"
-	"reflect"
-	"sync/atomic"
+	"errors"
+	"net/http"
 
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/recorder"
-
-	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
-	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
-	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
-	"github.com/dynamo-operator/dynamo-operator/internal/operator/event"
-	"github.com/dynamo-operator/dynamo-operator/internal/operator/metric"
-	"github.com/dynamo-operator/dynamo-operator/internal/operator/queue"
-	"github.com/dynamo-operator/dynamo-operator/internal/operator/tracing"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/account"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/componentdeployment"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/graphdeployment"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/model"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/request"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/scalingadapter"
 )
 
-// controllers are all that the operator runs, a function and a line each. Guests
-// follow optional APIs for those before them.
-var controllers = []func(context.Context, *deps) error{
-	addGraphs,
-	addComponents,
-	addAdapters,
-	addModels,
-	addRequests,
-	addAccounts,
-	addPolicies,
-	addOptionalAPIs,
-	addInventory,
-	addTenancy,
+// setups are all controllers that the operator runs. Optional APIs are followed
+// for those before them.
+var setups = []func(context.Context, *controller.Deps) error{
+	graphdeployment.Setup,
+	componentdeployment.Setup,
+	scalingadapter.Setup,
+	model.Setup,
+	request.Setup,
+	account.Setup,
+	controller.SetupPolicies,
+	controller.SetupOptionalAPIs,
+	setupInventory,
+	setupScope,
 }
 
-// deps are what controllers are made from.
-type deps struct {
-	manager.Manager
-	scope   *scope
-	config  config.Config
-	metrics *metric.Metrics
-	tracer  *tracing.Tracer
-	queues  *queue.Queues
-	// watchdog knows whether controllers still work.
-	watchdog *controller.Watchdog
-	causes   map[string]*queue.Causes
-	applier  *apply.Applier
-	facts    observe.Facts
-	// pods is made for the first controller that needs it.
-	pods *observe.Inspector
-	// watched are the controllers that take on kinds of optional APIs when those
-	// appear.
-	watched []*watched
-	indexed map[reflect.Type]bool
-	// enforced is made for the first who asks for policies.
-	enforced *policies
-	// registered is true once graphs and components are indexed by where in etcd
-	// they register.
-	registered bool
-}
-
-// GetEventRecorder is the manager's, for notes that may quote a tenant.
-func (p *deps) GetEventRecorder(name string) recorder.EventRecorder {
-	return event.Sanitised(p.Manager.GetEventRecorder(name))
-}
-
-func (p *deps) addControllers(ctx context.Context) (err error) {
-	if p.applier, err = apply.New(apply.ApplyWithoutResponse(p.GetClient()), p.GetAPIReader(), partiallyCached()...); err != nil {
-		return err
-	}
-	p.facts = observe.Facts{Cached: p.GetClient(), Direct: p.GetAPIReader(), Served: &atomic.Pointer[snapshot.Capabilities]{}}
-	p.indexed, p.causes = map[reflect.Type]bool{}, map[string]*queue.Causes{}
-	for _, add := range controllers {
-		if err := add(ctx, p); err != nil {
+func setUpControllers(ctx context.Context, d *controller.Deps) error {
+	for _, setup := range setups {
+		if err := setup(ctx, d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// index prepares the informers for a controller's children. Several controllers
-// may have children of one kind.
-func (p *deps) index(ctx context.Context, children ...observe.Child) error {
-	for _, c := range children {
-		kind := reflect.TypeOf(c.Object)
-		if c.List == nil || p.indexed[kind] {
-			continue // watched but not listed, or of two controllers
-		}
-		if err := observe.Index(ctx, p.GetFieldIndexer(), c); err != nil {
-			return err
-		}
-		p.indexed[kind] = true
+// setupScope holds the operator's Leases.
+func setupScope(_ context.Context, d *controller.Deps) error {
+	if !d.Scope.Claims() {
+		return nil
 	}
-	return nil
+	err := d.AddReadyzCheck("scope", func(*http.Request) error { return d.Scope.Idle() })
+	return errors.Join(err, d.Add(d.Scope))
 }

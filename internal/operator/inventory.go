@@ -13,24 +13,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/metric"
 )
 
-// addInventory exports how many objects there are in which state, and how long
+// setupInventory exports how many objects there are in which state, and how long
 // graphs take to become ready.
-func addInventory(ctx context.Context, p *deps) error {
-	inventory := &metric.Inventory{Metrics: p.metrics, List: func() ([]metric.Object, bool) { return inventoryOf(p) }}
+func setupInventory(ctx context.Context, d *controller.Deps) error {
+	inventory := &metric.Inventory{Metrics: d.Metrics, List: func() ([]metric.Object, bool) { return inventoryOf(d) }}
 	if err := metrics.Registry.Register(inventory); err != nil {
 		return err
 	}
-	informer, err := p.GetCache().GetInformer(ctx, &v1alpha1.DynamoGraphDeployment{})
+	informer, err := d.GetCache().GetInformer(ctx, &v1alpha1.DynamoGraphDeployment{})
 	if err != nil {
 		return err
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: func(before, after any) {
 		was, is := before.(*v1alpha1.DynamoGraphDeployment), after.(*v1alpha1.DynamoGraphDeployment)
-		if took, became := becameReady(was, is, time.Now()); became && leads(p) {
-			p.metrics.GraphReady(is.Namespace, took)
+		if took, became := becameReady(was, is, time.Now()); became && leads(d) {
+			d.Metrics.GraphReady(is.Namespace, took)
 		}
 	}})
 	return err
@@ -60,8 +61,8 @@ func leads(mgr manager.Manager) bool {
 }
 
 // inventoryOf lists all objects of our kinds, if this replica leads.
-func inventoryOf(p *deps) (objects []metric.Object, ok bool) {
-	if !leads(p) {
+func inventoryOf(d *controller.Deps) (objects []metric.Object, ok bool) {
+	if !leads(d) {
 		return nil, false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -70,12 +71,12 @@ func inventoryOf(p *deps) (objects []metric.Object, ok bool) {
 		&v1alpha1.DynamoGraphDeploymentList{}, &v1alpha1.DynamoComponentDeploymentList{},
 		&v1alpha1.DynamoGraphDeploymentScalingAdapterList{}, &v1alpha1.DynamoModelList{}, &v1alpha1.DynamoGraphDeploymentRequestList{},
 	} {
-		if err := p.GetCache().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		if err := d.GetCache().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, false
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error {
 			object := item.(client.Object)
-			if p.config.Covers(object.GetNamespace()) {
+			if d.Config.Covers(object.GetNamespace()) {
 				objects = append(objects, countable(object))
 			}
 			return nil
@@ -91,7 +92,7 @@ func inventoryOf(p *deps) (objects []metric.Object, ok bool) {
 // spec changed is not ready until a status has been written for that spec: what is
 // told of the one before says nothing about it.
 func countable(object client.Object) metric.Object {
-	o := metric.Object{Kind: nameOf(object), Namespace: object.GetNamespace(), Name: object.GetName(), Status: "unknown"}
+	o := metric.Object{Kind: controller.KindName(object), Namespace: object.GetNamespace(), Name: object.GetName(), Status: "unknown"}
 	switch object := object.(type) {
 	case *v1alpha1.DynamoGraphDeployment:
 		current := object.Status.ObservedGeneration == object.Generation

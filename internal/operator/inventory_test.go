@@ -49,3 +49,39 @@ func TestAnObjectIsCountedAsReadyInItsOwnGenerationAlone(t *testing.T) {
 		})
 	}
 }
+
+func conditions(kind string, status metav1.ConditionStatus, since time.Time) []metav1.Condition {
+	return []metav1.Condition{{Type: kind, Status: status, LastTransitionTime: metav1.NewTime(since)}}
+}
+
+func TestBecameReady(t *testing.T) {
+	born := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	graph := func(state v1alpha1.GraphState, ready metav1.ConditionStatus, since time.Duration) *v1alpha1.DynamoGraphDeployment {
+		dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born)}}
+		dgd.Status.State = state
+		if ready != "" {
+			dgd.Status.Conditions = conditions(v1alpha1.ConditionReady, ready, born.Add(since))
+		}
+		return dgd
+	}
+	cases := map[string]struct {
+		was    *v1alpha1.DynamoGraphDeployment
+		is     metav1.ConditionStatus
+		want   time.Duration
+		became bool
+	}{
+		"a new graph counts from its creation":               {was: graph("", "", 0), is: "True", want: time.Minute, became: true},
+		"one that failed meanwhile counts from then":         {was: graph("pending", "False", 40*time.Second), is: "True", want: 20 * time.Second, became: true},
+		"a condition of the first moment is the creation":    {was: graph("pending", "False", time.Second), is: "True", want: time.Minute, became: true},
+		"a graph that stays ready has not become it":         {was: graph("successful", "True", 0), is: "True"},
+		"a graph that is not ready has not become it either": {was: graph("pending", "False", 0), is: "False"},
+	}
+	for rule, c := range cases {
+		t.Run(rule, func(t *testing.T) {
+			got, became := becameReady(c.was, graph("", c.is, time.Minute), born.Add(time.Minute))
+			if got != c.want || became != c.became {
+				t.Errorf("becameReady = %s, %v, want %s, %v", got, became, c.want, c.became)
+			}
+		})
+	}
+}

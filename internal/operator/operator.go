@@ -6,19 +6,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/certificate"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/metric"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/namespacescope"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/queue"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/tracing"
 )
@@ -40,7 +46,7 @@ func Run(ctx context.Context, cfg config.Config, cluster *rest.Config) error {
 	defer flush(tracer)
 	keeper := newKeeper(cfg)
 	cluster = connection(cfg, cluster, counted.Transport, tracing.Transport)
-	scope, err := newScope(cfg, cluster)
+	scope, err := namespacescope.NewScope(cfg, cluster)
 	if err != nil {
 		return err
 	}
@@ -48,11 +54,19 @@ func Run(ctx context.Context, cfg config.Config, cluster *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	p := &deps{Manager: mgr, config: cfg, metrics: counted, tracer: tracer, queues: &queue.Queues{}, scope: scope, watchdog: newWatchdog(cfg.Controller)}
-	if err := p.addControllers(ctx); err != nil {
+	applier, err := apply.New(apply.ApplyWithoutResponse(mgr.GetClient()), mgr.GetAPIReader(), partiallyCached()...)
+	if err != nil {
 		return err
 	}
-	if err := addProbes(ctx, mgr, p.watchdog); err != nil {
+	d := &controller.Deps{
+		Manager: mgr, Config: cfg, Metrics: counted, Tracer: tracer, Queues: &queue.Queues{}, Scope: scope, Watchdog: newWatchdog(cfg.Controller),
+		Applier: applier, CacheOptions: func() cache.Options { return stores(cfg) },
+		Facts: observe.Facts{Cached: mgr.GetClient(), Direct: mgr.GetAPIReader(), Served: &atomic.Pointer[snapshot.Capabilities]{}},
+	}
+	if err := setUpControllers(ctx, d); err != nil {
+		return err
+	}
+	if err := addProbes(ctx, mgr, d.Watchdog); err != nil {
 		return err
 	}
 	finish, err := addAdmission(ctx, mgr, cluster, cfg, keeper, counted)
@@ -60,10 +74,10 @@ func Run(ctx context.Context, cfg config.Config, cluster *rest.Config) error {
 		return err
 	}
 	defer finish()
-	work, end := drained(ctx, mgr, p.queues, cfg.Shutdown.Drain.Duration)
+	work, end := drained(ctx, mgr, d.Queues, cfg.Shutdown.Drain.Duration)
 	defer end()
-	scope.bound(work, cfg.Shutdown.Grace.Duration)
-	return errors.Join(mgr.Start(work), scope.release(ctx))
+	scope.Bound(work, cfg.Shutdown.Grace.Duration)
+	return errors.Join(mgr.Start(work), scope.Release(ctx))
 }
 
 func newTracer(ctx context.Context, cfg config.Tracing) (*tracing.Tracer, error) {
@@ -96,9 +110,9 @@ func connection(cfg config.Config, cluster *rest.Config, around ...transport.Wra
 
 // newManager makes what runs the controllers. What they write goes through the
 // scope's writer.
-func newManager(cfg config.Config, cluster *rest.Config, scope *scope, keeper *certificate.Keeper) (manager.Manager, error) {
+func newManager(cfg config.Config, cluster *rest.Config, scope *namespacescope.Scope, keeper *certificate.Keeper) (manager.Manager, error) {
 	guarded := rest.CopyConfig(cluster)
-	guarded.Wrap(scope.writer.Transport)
+	guarded.Wrap(scope.Writer.Transport)
 	options := manager.Options{
 		Scheme:                        scheme.New(),
 		Cache:                         stores(cfg),
@@ -113,15 +127,15 @@ func newManager(cfg config.Config, cluster *rest.Config, scope *scope, keeper *c
 		LeaseDuration:           &cfg.Leader.LeaseDuration.Duration,
 		RenewDeadline:           &cfg.Leader.RenewDeadline.Duration,
 		RetryPeriod:             &cfg.Leader.RetryPeriod.Duration,
-		Controller:              controllerDefaults(cfg),
+		Controller:              controller.ControllerDefaults(cfg),
 	}
-	if scope.election != nil {
-		options.LeaderElectionResourceLockInterface = scope.election
+	if scope.Election != nil {
+		options.LeaderElectionResourceLockInterface = scope.Election
 	}
 	mgr, err := ctrl.NewManager(guarded, options)
 	if err != nil {
 		return nil, fmt.Errorf("set up the manager: %w", err)
 	}
-	scope.report(mgr)
+	scope.Report(mgr)
 	return mgr, nil
 }

@@ -75,10 +75,10 @@ type Queue struct {
 func defaultController() Controller {
 	return Controller{
 		Workers: 8, QPS: 1000, Burst: 2000,
-		Timeout: metav1.Duration{Duration: time.Minute},
-		BatchPeriod:  metav1.Duration{Duration: 100 * time.Millisecond},
-		Resync:  metav1.Duration{Duration: 10 * time.Hour},
-		Queue:   Queue{BaseDelay: metav1.Duration{Duration: 50 * time.Millisecond}, MaxDelay: metav1.Duration{Duration: 5 * time.Minute}},
+		Timeout:     metav1.Duration{Duration: time.Minute},
+		BatchPeriod: metav1.Duration{Duration: 100 * time.Millisecond},
+		Resync:      metav1.Duration{Duration: 10 * time.Hour},
+		Queue:       Queue{BaseDelay: metav1.Duration{Duration: 50 * time.Millisecond}, MaxDelay: metav1.Duration{Duration: 5 * time.Minute}},
 		Watchdog: Watchdog{
 			Stuck: metav1.Duration{Duration: 2 * time.Minute}, Idle: metav1.Duration{Duration: 10 * time.Minute},
 		},

@@ -25,7 +25,7 @@ import (
 
 var request = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "a", Name: "g"}}
 
-func guard(t *testing.T, limit int, do reconcile.Func) (*Guard, *events.FakeRecorder) {
+func newGuard(t *testing.T, limit int, do reconcile.Func) (*Guard, *events.FakeRecorder) {
 	t.Helper()
 	kinds := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(kinds); err != nil {
@@ -52,7 +52,7 @@ func guard(t *testing.T, limit int, do reconcile.Func) (*Guard, *events.FakeReco
 }
 
 func TestAPanicIsAnErrorOfOnePass(t *testing.T) {
-	g, _ := guard(t, 0, func(context.Context, reconcile.Request) (reconcile.Result, error) { panic("nil map") })
+	g, _ := newGuard(t, 0, func(context.Context, reconcile.Request) (reconcile.Result, error) { panic("nil map") })
 	if _, err := g.Reconcile(t.Context(), request); err == nil || !strings.Contains(err.Error(), "nil map") {
 		t.Errorf("error %v", err)
 	}
@@ -61,7 +61,7 @@ func TestAPanicIsAnErrorOfOnePass(t *testing.T) {
 func TestAPassThatHasBegunOutlivesTheOperator(t *testing.T) {
 	operator, stop := context.WithCancel(t.Context())
 	passes := 0
-	g, _ := guard(t, 0, func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	g, _ := newGuard(t, 0, func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 		passes++
 		stop()
 		return reconcile.Result{}, ctx.Err()
@@ -76,7 +76,7 @@ func TestAPassThatHasBegunOutlivesTheOperator(t *testing.T) {
 
 func TestAPassEndsAtOnceWhenSomebodyElseIsToWrite(t *testing.T) {
 	lost := errors.New("lease lost")
-	g, _ := guard(t, 0, func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	g, _ := newGuard(t, 0, func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 		<-ctx.Done()
 		return reconcile.Result{}, ctx.Err()
 	})
@@ -97,7 +97,7 @@ func TestAPassEndsWithItsTime(t *testing.T) {
 	late := errors.New("took too long")
 	limited, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, late)
 	defer cancel()
-	g, _ := guard(t, 0, func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	g, _ := newGuard(t, 0, func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 		<-ctx.Done()
 		return reconcile.Result{}, ctx.Err()
 	})
@@ -107,7 +107,7 @@ func TestAPassEndsWithItsTime(t *testing.T) {
 }
 
 func TestNamespacesOfOthersAreLeftAlone(t *testing.T) {
-	g, _ := guard(t, 0, func(context.Context, reconcile.Request) (reconcile.Result, error) {
+	g, _ := newGuard(t, 0, func(context.Context, reconcile.Request) (reconcile.Result, error) {
 		t.Error("a pass was made")
 		return reconcile.Result{}, nil
 	})
@@ -119,7 +119,7 @@ func TestNamespacesOfOthersAreLeftAlone(t *testing.T) {
 
 func TestWhatFailsTooOftenIsLeftAloneAndSaysSo(t *testing.T) {
 	refused := errors.New("connection refused")
-	g, recorder := guard(t, 2, func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, refused })
+	g, recorder := newGuard(t, 2, func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, refused })
 	if _, err := g.Reconcile(t.Context(), request); !errors.Is(err, refused) || errors.Is(err, reconcile.TerminalError(nil)) {
 		t.Errorf("first failure: %v, want one that is retried", err)
 	}

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,7 +27,7 @@ type Retries struct {
 	Max int
 	// Object is an empty object of the kind, Condition the one that tells
 	// whether it is well.
-	Object    client.Object
+	Object    Object
 	Condition string
 	Client    client.Client
 	Events    events.EventRecorder
@@ -63,7 +62,7 @@ func (r *Retries) GiveUp(ctx context.Context, request reconcile.Request, why err
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	message := fmt.Sprintf("gave up after %d failures, until something changes: %s", r.Max, why)
-	object := r.Object.DeepCopyObject().(client.Object)
+	object := r.Object.DeepCopyObject().(Object)
 	err := r.Client.Get(ctx, request.NamespacedName, object)
 	if err == nil {
 		r.Events.Eventf(object, nil, corev1.EventTypeWarning, v1alpha1.ReasonRetriesExhausted, "Reconcile", "%s", message)
@@ -75,11 +74,8 @@ func (r *Retries) GiveUp(ctx context.Context, request reconcile.Request, why err
 	return reconcile.TerminalError(why)
 }
 
-func (r *Retries) say(ctx context.Context, object client.Object, message string) error {
-	conditions, err := conditionsOf(object)
-	if err != nil {
-		return err
-	}
+func (r *Retries) say(ctx context.Context, object Object, message string) error {
+	conditions := object.GetConditions()
 	changed := meta.SetStatusCondition(&conditions, metav1.Condition{
 		Type: r.Condition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRetriesExhausted,
 		Message: sanitise.Text(message), ObservedGeneration: object.GetGeneration(),
@@ -92,19 +88,4 @@ func (r *Retries) say(ctx context.Context, object client.Object, message string)
 		return err
 	}
 	return r.Client.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
-}
-
-// conditionsOf reads the conditions of an object of any of our kinds.
-func conditionsOf(object client.Object) ([]metav1.Condition, error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return nil, err
-	}
-	var shape struct {
-		Status struct {
-			Conditions []metav1.Condition `json:"conditions"`
-		} `json:"status"`
-	}
-	err = runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &shape)
-	return shape.Status.Conditions, err
 }

@@ -12,7 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/namespacescope"
 )
+
+// Object is an object of one of our kinds.
+type Object = namespacescope.Object
 
 // PatchStatus ends a pass: it writes the object's status if that changed, by one
 // patch of the difference, and turns the error of the pass into what the queue

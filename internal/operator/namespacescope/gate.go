@@ -17,6 +17,13 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 )
 
+// Object is an object of one of our kinds.
+type Object interface {
+	client.Object
+	GetConditions() []metav1.Condition
+	SetConditions(conditions []metav1.Condition)
+}
+
 // Gate asks before every pass whether the operator is the one to make it; what is
 // queued when it no longer is stops there, and what waits is woken when it is.
 type Gate struct {
@@ -29,9 +36,8 @@ type Gate struct {
 	// Covers reports whether the operator was told to look after a namespace.
 	Covers func(namespace string) bool
 	Clock  clock.PassiveClock
-	// Kind makes an empty object of the kind that passes are over, and where its
-	// conditions are.
-	Kind func() (client.Object, *[]metav1.Condition)
+	// Kind is an empty object of the kind that is reconciled.
+	Kind Object
 	Next reconcile.Reconciler
 }
 
@@ -101,22 +107,23 @@ func (g *Gate) ours(ctx context.Context, request reconcile.Request) (bool, recon
 // note writes a condition onto an object, or takes it off. Nothing is written if
 // it says so already.
 func (g *Gate) note(ctx context.Context, key types.NamespacedName, say *metav1.Condition) error {
-	object, conditions := g.Kind()
+	object := g.Kind.DeepCopyObject().(Object)
 	if err := g.Client.Get(ctx, key, object); err != nil || object.GetDeletionTimestamp() != nil {
 		return client.IgnoreNotFound(err)
 	}
 	before := object.DeepCopyObject().(client.Object)
-	changed := false
+	conditions, changed := object.GetConditions(), false
 	if say == nil {
-		changed = meta.RemoveStatusCondition(conditions, v1alpha1.ConditionManaged)
+		changed = meta.RemoveStatusCondition(&conditions, v1alpha1.ConditionManaged)
 	} else {
 		say.ObservedGeneration = object.GetGeneration()
 		say.LastTransitionTime = metav1.NewTime(g.Clock.Now())
-		changed = meta.SetStatusCondition(conditions, *say)
+		changed = meta.SetStatusCondition(&conditions, *say)
 	}
 	if !changed {
 		return nil
 	}
+	object.SetConditions(conditions)
 	// The other operator may write the same status: never over what was not seen.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := g.Client.Status().Patch(ctx, object, patch, client.FieldOwner(noter)); err != nil {

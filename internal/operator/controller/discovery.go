@@ -1,4 +1,4 @@
-package operator
+package controller
 
 import (
 	"context"
@@ -27,21 +27,21 @@ type discoveryPoller struct {
 // Served is what was found last.
 func (s *discoveryPoller) Served() snapshot.Capabilities { return *s.known.Load() }
 
-// addDiscoveryPoller takes the place of the watch on definitions. What there is is known
+// setupDiscoveryPoller takes the place of the watch on definitions. What there is is known
 // before the first pass.
-func addDiscoveryPoller(p *deps, g *optionalAPIs) error {
-	server, err := discovery.NewDiscoveryClientForConfigAndClient(p.GetConfig(), p.GetHTTPClient())
+func setupDiscoveryPoller(d *Deps, g *optionalAPIs) error {
+	server, err := discovery.NewDiscoveryClientForConfigAndClient(d.GetConfig(), d.GetHTTPClient())
 	if err != nil {
 		return err
 	}
-	s := &discoveryPoller{optionalAPIs: g, server: server, interval: p.config.Tenancy.Discovery.Duration, clock: clock.RealClock{}}
+	s := &discoveryPoller{optionalAPIs: g, server: server, interval: d.Config.Tenancy.Discovery.Duration, clock: clock.RealClock{}}
 	have, err := observe.Served(server)
 	if err != nil {
 		return err
 	}
 	s.known.Store(&snapshot.Capabilities{})
-	p.facts.Served.Store(&have)
-	return p.Add(s)
+	d.Facts.Served.Store(&have)
+	return d.Add(s)
 }
 
 // Start looks until ctx ends.
@@ -63,7 +63,7 @@ func (s *discoveryPoller) poll(ctx context.Context) error {
 	if err != nil || maps.Equal(have, s.Served()) {
 		return err
 	}
-	s.facts.Served.Store(&have)
+	s.Facts.Served.Store(&have)
 	for _, api := range snapshot.APIs {
 		if have[api] && !s.Served()[api] {
 			if err := s.startWatch(ctx, api); err != nil {

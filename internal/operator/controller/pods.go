@@ -1,4 +1,4 @@
-package operator
+package controller
 
 import (
 	"cmp"
@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -24,44 +23,34 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
-// podStore and warningStore are what the informers hold of pods and of what is
-// said about them: those of graphs, trimmed to what tells how they are.
-func podStore() cache.ByObject {
-	return cache.ByObject{Label: ofGraphs(), Transform: observe.TrimPod}
-}
-
-func warningStore() cache.ByObject {
-	return cache.ByObject{Field: observe.Warnings(), Transform: observe.TrimWarning}
-}
-
-// inspector reads pods for every controller that asks.
-func inspector(ctx context.Context, p *deps) (*observe.Inspector, error) {
-	if p.pods != nil {
-		return p.pods, nil
+// Inspector reads pods for every controller that asks.
+func (d *Deps) Inspector(ctx context.Context) (*observe.Inspector, error) {
+	if d.pods != nil {
+		return d.pods, nil
 	}
-	if err := observe.IndexPods(ctx, p.GetFieldIndexer()); err != nil {
+	if err := observe.IndexPods(ctx, d.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
 	var logs *observe.Logs
-	if p.config.Diagnosis.ReadLogs {
-		reader, err := typedcorev1.NewForConfig(p.GetConfig())
+	if d.Config.Diagnosis.ReadLogs {
+		reader, err := typedcorev1.NewForConfig(d.GetConfig())
 		if err != nil {
 			return nil, fmt.Errorf("set up the reader of logs: %w", err)
 		}
 		logs = observe.NewLogs(reader)
 	}
-	p.pods = observe.NewInspector(p.GetClient(), p.GetAPIReader(), logs)
-	return p.pods, nil
+	d.pods = observe.NewInspector(d.GetClient(), d.GetAPIReader(), logs)
+	return d.pods, nil
 }
 
 // owner names what a pod is to be reported by.
 type owner func(pod client.Object) []reconcile.Request
 
-// watchPods wakes a controller for changes of pods, and for warnings that a
+// WatchPods wakes a controller for changes of pods, and for warnings that a
 // pod's own status does not hold.
-func watchPods(p *deps, w *watched, of owner) error {
+func (d *Deps) WatchPods(w *Watched, of owner) error {
 	toOwner := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, pod client.Object) []reconcile.Request { return of(pod) })
-	if err := w.controller.Watch(source.Kind[client.Object](p.GetCache(), &corev1.Pod{}, p.batchedLonger(w.kind, toOwner), contentChanged())); err != nil {
+	if err := w.controller.Watch(source.Kind[client.Object](d.GetCache(), &corev1.Pod{}, d.batchedLonger(w.kind, toOwner), ContentChanged())); err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	aboutPods := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, warning client.Object) []reconcile.Request {
@@ -70,7 +59,7 @@ func watchPods(p *deps, w *watched, of owner) error {
 		switch about.Kind {
 		case "Pod":
 			pod := &corev1.Pod{}
-			if p.GetClient().Get(ctx, key, pod) != nil {
+			if d.GetClient().Get(ctx, key, pod) != nil {
 				return nil // not of a graph, or gone
 			}
 			return of(pod)
@@ -82,7 +71,7 @@ func watchPods(p *deps, w *watched, of owner) error {
 			return nil
 		}
 	})
-	if err := w.controller.Watch(source.Kind[client.Object](p.GetCache(), &corev1.Event{}, p.batchedLonger(w.kind, aboutPods), contentChanged())); err != nil {
+	if err := w.controller.Watch(source.Kind[client.Object](d.GetCache(), &corev1.Event{}, d.batchedLonger(w.kind, aboutPods), ContentChanged())); err != nil {
 		return fmt.Errorf("watch warnings: %w", err)
 	}
 	return nil
@@ -92,9 +81,9 @@ func watchPods(p *deps, w *watched, of owner) error {
 // name of a component.
 var groupSuffix = regexp.MustCompile(`-\d+(-\d+)?$`)
 
-// contentChanged lets through changes of what is kept of an object: a pause that grew or a
+// ContentChanged lets through changes of what is kept of an object: a pause that grew or a
 // count that rose was trimmed away.
-func contentChanged() predicate.Predicate {
+func ContentChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.DeepCopyObject().(client.Object), e.ObjectNew.DeepCopyObject().(client.Object)
 		was.SetResourceVersion("")
@@ -103,10 +92,10 @@ func contentChanged() predicate.Predicate {
 	}}
 }
 
-// componentOfPod leads from a pod to its DynamoComponentDeployment. A pod of a
+// ComponentOfPod leads from a pod to its DynamoComponentDeployment. A pod of a
 // Deployment carries the component's name; one of a LeaderWorkerSet carries the
 // set's, which is the component's and a number.
-func componentOfPod(pod client.Object) []reconcile.Request {
+func ComponentOfPod(pod client.Object) []reconcile.Request {
 	labels := pod.GetLabels()
 	if onGrove(labels) {
 		return nil
@@ -119,9 +108,9 @@ func componentOfPod(pod client.Object) []reconcile.Request {
 // setNumber is what a LeaderWorkerSet adds to the name of its component.
 var setNumber = regexp.MustCompile(`-\d+$`)
 
-// graphOfPod leads from a pod that Grove made to its graph. Other graphs hear of
+// GraphOfPod leads from a pod that Grove made to its graph. Other graphs hear of
 // their pods from their components.
-func graphOfPod(pod client.Object) []reconcile.Request {
+func GraphOfPod(pod client.Object) []reconcile.Request {
 	if !onGrove(pod.GetLabels()) {
 		return nil
 	}

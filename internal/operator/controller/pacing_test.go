@@ -1,4 +1,4 @@
-package operator
+package controller
 
 import (
 	"testing"
@@ -85,38 +85,6 @@ func TestFell(t *testing.T) {
 	}
 }
 
-func TestBecameReady(t *testing.T) {
-	born := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	graph := func(state v1alpha1.GraphState, ready metav1.ConditionStatus, since time.Duration) *v1alpha1.DynamoGraphDeployment {
-		dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born)}}
-		dgd.Status.State = state
-		if ready != "" {
-			dgd.Status.Conditions = conditions(v1alpha1.ConditionReady, ready, born.Add(since))
-		}
-		return dgd
-	}
-	cases := map[string]struct {
-		was    *v1alpha1.DynamoGraphDeployment
-		is     metav1.ConditionStatus
-		want   time.Duration
-		became bool
-	}{
-		"a new graph counts from its creation":               {was: graph("", "", 0), is: "True", want: time.Minute, became: true},
-		"one that failed meanwhile counts from then":         {was: graph("pending", "False", 40*time.Second), is: "True", want: 20 * time.Second, became: true},
-		"a condition of the first moment is the creation":    {was: graph("pending", "False", time.Second), is: "True", want: time.Minute, became: true},
-		"a graph that stays ready has not become it":         {was: graph("successful", "True", 0), is: "True"},
-		"a graph that is not ready has not become it either": {was: graph("pending", "False", 0), is: "False"},
-	}
-	for rule, c := range cases {
-		t.Run(rule, func(t *testing.T) {
-			got, became := becameReady(c.was, graph("", c.is, time.Minute), born.Add(time.Minute))
-			if got != c.want || became != c.became {
-				t.Errorf("becameReady = %s, %v, want %s, %v", got, became, c.want, c.became)
-			}
-		})
-	}
-}
-
 func TestIntent(t *testing.T) {
 	graph := func(change func(*v1alpha1.DynamoGraphDeployment)) *v1alpha1.DynamoGraphDeployment {
 		dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Generation: 1, ResourceVersion: "2"}}
@@ -142,7 +110,7 @@ func TestIntent(t *testing.T) {
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
 			before := graph(func(d *v1alpha1.DynamoGraphDeployment) { d.ResourceVersion = "1" })
-			if got := intent().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: graph(c.change)}); got != c.want {
+			if got := IntentChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: graph(c.change)}); got != c.want {
 				t.Errorf("let through = %v, want %v", got, c.want)
 			}
 		})

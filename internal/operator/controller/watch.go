@@ -1,4 +1,4 @@
-package operator
+package controller
 
 import (
 	"context"
@@ -20,48 +20,65 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
-// watched is a controller that can be given more to watch while it runs.
-type watched struct {
+// Watched is a controller that can be given more to watch while it runs.
+type Watched struct {
 	controller controller.Controller
 	kind       client.Object
 	kindList   client.ObjectList
 	children   []observe.Child
 	// beneath are kinds that others make from children.
-	beneath []observe.Child
+	Beneath []observe.Child
 	// around are kinds that graphs depend on without owning them: a change
 	// concerns all.
-	around []observe.Child
+	Around []observe.Child
 	// wake takes objects of the controller's kind that are worth another look.
 	wake chan event.GenericEvent
 }
 
-// watch starts a reconciler for a kind and wakes it for changes of its children,
+// Watch starts a reconciler for a kind and wakes it for changes of its children,
 // as far as every cluster serves their kinds.
-func watch(p *deps, kind observe.Child, children []observe.Child, recorder events.EventRecorder, r reconcile.Reconciler) (*watched, error) {
-	w := &watched{kind: kind.Object, kindList: kind.List, children: children, wake: make(chan event.GenericEvent)}
-	b := p.controllerOf(kind.Object).
-		WatchesRawSource(source.Channel(w.wake, p.batchedLonger(kind.Object, &handler.EnqueueRequestForObject{})))
+func (d *Deps) Watch(kind Object, list client.ObjectList, children []observe.Child, recorder events.EventRecorder, r reconcile.Reconciler) (*Watched, error) {
+	w := &Watched{kind: kind, kindList: list, children: children, wake: make(chan event.GenericEvent)}
+	b := d.NewController(kind).
+		WatchesRawSource(source.Channel(w.wake, d.batchedLonger(kind, &handler.EnqueueRequestForObject{})))
 	// A pull secret that comes or goes, or is for other registries than before,
 	// concerns every pod of its namespace.
-	b = b.Watches(&corev1.Secret{}, p.batched(kind.Object, w.sameNamespace(p.GetClient())), builder.WithPredicates(contentChanged()))
-	for _, c := range required(children) {
-		b = b.Watches(c.Object, p.batchedByUrgency(kind.Object, ownerHandler(p, kind.Object)), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
+	b = b.Watches(&corev1.Secret{}, d.Batched(kind, w.SameNamespace(d.GetClient())), builder.WithPredicates(ContentChanged()))
+	for _, c := range Required(children) {
+		b = b.Watches(c.Object, d.batchedByUrgency(kind, EnqueueOwner(d, kind)), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
 	}
 	var err error
-	if w.controller, err = b.Build(p.guarded(kind.Object, recorder, r)); err != nil {
-		return nil, fmt.Errorf("watch %T: %w", kind.Object, err)
+	if w.controller, err = b.Build(d.Guarded(kind, recorder, r)); err != nil {
+		return nil, fmt.Errorf("watch %T: %w", kind, err)
 	}
-	p.watched = append(p.watched, w)
+	d.watched = append(d.watched, w)
 	return w, nil
 }
 
-// sameNamespace wakes every object of the controller's kind in the namespace of
+// WatchForGraphs wakes the graphs of a namespace in which an object of some kinds
+// passes a predicate.
+func (d *Deps) WatchForGraphs(when predicate.Predicate, kinds ...client.Object) error {
+	for _, w := range d.watched {
+		if _, graphs := w.kind.(*v1alpha1.DynamoGraphDeployment); !graphs {
+			continue
+		}
+		for _, kind := range kinds {
+			if err := w.controller.Watch(source.Kind(d.GetCache(), kind, w.SameNamespace(d.GetClient()), when)); err != nil {
+				return fmt.Errorf("watch %T: %w", kind, err)
+			}
+		}
+	}
+	return nil
+}
+
+// SameNamespace wakes every object of the controller's kind in the namespace of
 // what changed; all of them if that has none.
-func (w *watched) sameNamespace(reader client.Reader) handler.EventHandler {
+func (w *Watched) SameNamespace(reader client.Reader) handler.EventHandler {
 	return sameNamespace(reader, w.kindList)
 }
 
@@ -81,7 +98,7 @@ func sameNamespace(reader client.Reader, kind client.ObjectList) handler.EventHa
 }
 
 // list reads the objects of the controller's kind.
-func (w *watched) list(ctx context.Context, reader client.Reader, options ...client.ListOption) ([]client.Object, error) {
+func (w *Watched) list(ctx context.Context, reader client.Reader, options ...client.ListOption) ([]client.Object, error) {
 	return objectsOf(ctx, reader, w.kindList, options...)
 }
 
@@ -99,8 +116,8 @@ func objectsOf(ctx context.Context, reader client.Reader, kind client.ObjectList
 	return objects, err
 }
 
-// required are the kinds that every cluster serves.
-func required(children []observe.Child) []observe.Child {
+// Required are the kinds that every cluster serves.
+func Required(children []observe.Child) []observe.Child {
 	var always []observe.Child
 	for _, c := range children {
 		if c.API == "" {
@@ -110,16 +127,16 @@ func required(children []observe.Child) []observe.Child {
 	return always
 }
 
-// ownerHandler wakes every owner of a kind, the only one or one of several.
-func ownerHandler(mgr manager.Manager, kind client.Object) handler.EventHandler {
+// EnqueueOwner wakes every owner of a kind, the only one or one of several.
+func EnqueueOwner(mgr manager.Manager, kind client.Object) handler.EventHandler {
 	return handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), kind)
 }
 
-// intent lets through what a user can change: spec, labels, annotations and
+// IntentChanged lets through what a user can change: spec, labels, annotations and
 // deletion, and the periodic look at an object that did not change at all, which
 // catches what events missed. What we write ourselves, in the status or as a note
 // of a decision, wakes nobody.
-func intent() predicate.Predicate {
+func IntentChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld, e.ObjectNew
 		return was.GetResourceVersion() == is.GetResourceVersion() ||

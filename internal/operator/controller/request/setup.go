@@ -1,4 +1,4 @@
-package operator
+package request
 
 import (
 	"context"
@@ -20,37 +20,37 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/request"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 )
 
-func addRequests(ctx context.Context, p *deps) error {
-	children := request.Children()
-	if err := p.index(ctx, children...); err != nil {
+func Setup(ctx context.Context, d *controller.Deps) error {
+	children := Children()
+	if err := d.Index(ctx, children...); err != nil {
 		return err
 	}
-	kept, err := keptByRequests(p)
+	kept, err := keptByRequests(d)
 	if err != nil {
 		return err
 	}
-	kind := client.Object(&v1alpha1.DynamoGraphDeploymentRequest{})
-	recorder := p.GetEventRecorder("dynamographdeploymentrequest")
-	b := p.controllerOf(kind).
-		Watches(&v1alpha1.DynamoGraphDeployment{}, handler.EnqueueRequestsFromMapFunc(request.OfGraph(p.GetClient()))).
-		WatchesRawSource(source.Kind(kept, client.Object(&corev1.ConfigMap{}), ownerHandler(p, kind), predicate.ResourceVersionChangedPredicate{}))
+	kind := &v1alpha1.DynamoGraphDeploymentRequest{}
+	recorder := d.GetEventRecorder("dynamographdeploymentrequest")
+	b := d.NewController(kind).
+		Watches(&v1alpha1.DynamoGraphDeployment{}, handler.EnqueueRequestsFromMapFunc(OfGraph(d.GetClient()))).
+		WatchesRawSource(source.Kind(kept, client.Object(&corev1.ConfigMap{}), controller.EnqueueOwner(d, kind), predicate.ResourceVersionChangedPredicate{}))
 	for _, c := range children {
-		b = b.Watches(c.Object, ownerHandler(p, kind), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
+		b = b.Watches(c.Object, controller.EnqueueOwner(d, kind), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
 	}
-	err = b.Complete(p.guarded(kind, recorder, reconcile.AsReconciler(p.GetClient(), &request.Reconciler{
-		Client: p.GetClient(),
+	err = b.Complete(d.Guarded(kind, recorder, reconcile.AsReconciler(d.GetClient(), &Reconciler{
+		Client: d.GetClient(),
 		World: observe.Requests{
-			Facts: p.facts, Kept: observe.Outlined{Reader: kept, Direct: p.GetAPIReader()}, ClusterWide: p.config.ClusterWide(), Children: observe.New(p.GetClient(), children...),
-			Reviews: p.GetClient(), Policy: p.config.Tenancy.PolicyName(config.PolicyRequestNamespace),
+			Facts: d.Facts, Kept: observe.Outlined{Reader: kept, Direct: d.GetAPIReader()}, ClusterWide: d.Config.ClusterWide(), Children: observe.New(d.GetClient(), children...),
+			Reviews: d.GetClient(), Policy: d.Config.Tenancy.PolicyName(config.PolicyRequestNamespace),
 		},
-		Applier:   p.applier,
+		Applier:   d.Applier,
 		Events:    recorder,
 		Clock:     clock.RealClock{},
-		Policy:    p.config.Requests(),
-		Profiling: p.config.Profiling(),
+		Policy:    d.Config.Requests(),
+		Profiling: d.Config.Profiling(),
 	})))
 	if err != nil {
 		return fmt.Errorf("watch requests: %w", err)
@@ -61,21 +61,21 @@ func addRequests(ctx context.Context, p *deps) error {
 // keptByRequests tells of the ConfigMaps of requests; what is in them is read
 // when a pass needs it. Those of graphs are selected
 // by another label, and one informer knows one selector.
-func keptByRequests(p *deps) (cache.Cache, error) {
+func keptByRequests(d *controller.Deps) (cache.Cache, error) {
 	named, err := labels.NewRequirement(v1alpha1.LabelRequestName, selection.Exists, nil)
 	if err != nil {
 		return nil, err
 	}
-	options := stores(p.config)
-	options.Scheme, options.Mapper, options.HTTPClient = p.GetScheme(), p.GetRESTMapper(), p.GetHTTPClient()
+	options := d.CacheOptions()
+	options.Scheme, options.Mapper, options.HTTPClient = d.GetScheme(), d.GetRESTMapper(), d.GetHTTPClient()
 	options.ByObject = map[client.Object]cache.ByObject{
 		&corev1.ConfigMap{}: {Label: labels.NewSelector().Add(*named), Transform: apply.TrimConfigMap},
 	}
-	kept, err := cache.New(p.GetConfig(), options)
+	kept, err := cache.New(d.GetConfig(), options)
 	if err != nil {
 		return nil, fmt.Errorf("hold the ConfigMaps of requests: %w", err)
 	}
-	return kept, p.Add(everywhere{kept})
+	return kept, d.Add(everywhere{kept})
 }
 
 // everywhere runs on replicas that do not lead, too: their controllers wait for

@@ -1,4 +1,4 @@
-package operator
+package controller
 
 import (
 	"context"
@@ -26,20 +26,22 @@ import (
 // optionalAPIs follows the optional APIs: when one appears, its kinds are watched from
 // then on and everybody who may have waited for it is woken. No restart.
 type optionalAPIs struct {
-	*deps
+	*Deps
 	// watchedKinds are the kinds that are watched already.
 	watchedKinds map[client.Object]bool
 }
 
-func addOptionalAPIs(_ context.Context, p *deps) error {
-	g := &optionalAPIs{deps: p, watchedKinds: map[client.Object]bool{}}
-	if !p.config.ClusterWide() {
-		return addDiscoveryPoller(p, g)
+// SetupOptionalAPIs watches the definitions of optional APIs, or polls discovery
+// where the operator may not watch them.
+func SetupOptionalAPIs(_ context.Context, d *Deps) error {
+	g := &optionalAPIs{Deps: d, watchedKinds: map[client.Object]bool{}}
+	if !d.Config.ClusterWide() {
+		return setupDiscoveryPoller(d, g)
 	}
 	ours := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		return slices.Contains(snapshot.APIs, snapshot.API(o.GetName()))
 	})
-	err := ctrl.NewControllerManagedBy(p).Named("guests").
+	err := ctrl.NewControllerManagedBy(d).Named("guests").
 		For(observe.Definition(), builder.OnlyMetadata, builder.WithPredicates(ours)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 1}). // known is not shared
 		Complete(g)
@@ -74,21 +76,21 @@ func (g *optionalAPIs) startWatch(ctx context.Context, api snapshot.API) error {
 	for _, w := range g.watched {
 		for _, c := range w.children {
 			if c.API == api {
-				if err := g.watch(ctx, w, c, ownerHandler(g, w.kind)); err != nil {
+				if err := g.watch(ctx, w, c, EnqueueOwner(g, w.kind)); err != nil {
 					return err
 				}
 			}
 		}
-		for _, c := range w.beneath {
+		for _, c := range w.Beneath {
 			if c.API == api {
 				if err := g.watch(ctx, w, c, handler.EnqueueRequestsFromMapFunc(graphOfClique)); err != nil {
 					return err
 				}
 			}
 		}
-		for _, c := range w.around {
+		for _, c := range w.Around {
 			if c.API == api {
-				if err := g.watch(ctx, w, c, w.sameNamespace(g.GetClient())); err != nil {
+				if err := g.watch(ctx, w, c, w.SameNamespace(g.GetClient())); err != nil {
 					return err
 				}
 			}
@@ -108,7 +110,7 @@ func graphOfClique(_ context.Context, object client.Object) []reconcile.Request 
 	return nil
 }
 
-func (g *optionalAPIs) watch(ctx context.Context, w *watched, c observe.Child, to handler.EventHandler) error {
+func (g *optionalAPIs) watch(ctx context.Context, w *Watched, c observe.Child, to handler.EventHandler) error {
 	if g.watchedKinds[c.Object] {
 		return nil
 	}
@@ -119,10 +121,10 @@ func (g *optionalAPIs) watch(ctx context.Context, w *watched, c observe.Child, t
 	if _, err := g.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
 		return fmt.Errorf("%s is defined but not served yet: %w", kind.Kind, err)
 	}
-	if err := g.index(ctx, c); err != nil {
+	if err := g.Index(ctx, c); err != nil {
 		return err
 	}
-	if err := w.controller.Watch(source.Kind(g.GetCache(), c.Object, g.batched(w.kind, to), predicate.ResourceVersionChangedPredicate{})); err != nil {
+	if err := w.controller.Watch(source.Kind(g.GetCache(), c.Object, g.Batched(w.kind, to), predicate.ResourceVersionChangedPredicate{})); err != nil {
 		return fmt.Errorf("watch %s: %w", kind.Kind, err)
 	}
 	g.watchedKinds[c.Object] = true
@@ -130,7 +132,7 @@ func (g *optionalAPIs) watch(ctx context.Context, w *watched, c observe.Child, t
 }
 
 // wakeAll has every object of a kind looked at again.
-func (g *optionalAPIs) wakeAll(ctx context.Context, w *watched) error {
+func (g *optionalAPIs) wakeAll(ctx context.Context, w *Watched) error {
 	objects, err := w.list(ctx, g.GetClient())
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package operator
+package controller
 
 import (
 	"reflect"
@@ -18,23 +18,22 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/queue"
 )
 
-// controllerOf begins the controller of one of our kinds: how its objects stand
+// NewController begins the controller of one of our kinds: how its objects stand
 // in line is the same for all.
-func (p *deps) controllerOf(kind client.Object) *ctrl.Builder {
-	backoff, workers, fairness := p.config.Controller.Queue, p.config.Controller.WorkersOf(nameOf(kind)), p.config.Controller.Fairness
-	b := ctrl.NewControllerManagedBy(p).
-		For(kind, builder.WithPredicates(intent())).
+func (d *Deps) NewController(kind client.Object) *ctrl.Builder {
+	backoff, workers, fairness := d.Config.Controller.Queue, d.Config.Controller.WorkersOf(KindName(kind)), d.Config.Controller.Fairness
+	b := ctrl.NewControllerManagedBy(d).
+		For(kind, builder.WithPredicates(IntentChanged())).
 		WithOptions(ctrlcontroller.Options{
 			// One more than a namespace may have, so that a namespace whose passes hang
 			// does not have them all.
 			MaxConcurrentReconciles: workers + 1,
 			RateLimiter:             queue.Backoff(backoff.BaseDelay.Duration, backoff.MaxDelay.Duration),
-			NewQueue: p.watchdog.Queue(nameOf(kind), p.queues.New(queue.Options{
-				Depth: depth[nameOf(kind)],
+			NewQueue: d.Watchdog.Queue(KindName(kind), d.Queues.New(queue.Options{
+				Depth: depth[KindName(kind)],
 				Fairness: queue.Fairness{
 					Workers:            workers,
 					LowerPriorityEvery: fairness.LowerPriorityEvery,
@@ -42,42 +41,42 @@ func (p *deps) controllerOf(kind client.Object) *ctrl.Builder {
 					ObjectBudget:       fairness.ObjectBudget,
 					DegradedBudget:     fairness.DegradedBudget,
 				},
-				Demoted: func(namespace string) { p.metrics.Demoted(nameOf(kind), namespace) },
+				Demoted: func(namespace string) { d.Metrics.Demoted(KindName(kind), namespace) },
 			})),
 		})
-	return p.followScope(kind, b)
+	return d.followScope(kind, b)
 }
 
-// guarded puts what all passes have in common around a reconciler.
-func (p *deps) guarded(kind client.Object, recorder events.EventRecorder, r reconcile.Reconciler) reconcile.Reconciler {
-	return p.watchdog.Watch(nameOf(kind), p.config.Controller.WorkersOf(nameOf(kind))+1, p.gate(kind, &controller.Guard{
-		Kind: nameOf(kind), Do: r,
-		Covers: p.config.Covers, While: p.scope.writer.While,
-		Metrics: p.metrics, Tracer: p.tracer, Causes: p.causesOf(kind),
-		Retries: &controller.Retries{
-			Max: p.config.Controller.Queue.MaxRetries, Object: kind, Condition: readyCondition[nameOf(kind)],
-			Client: p.GetClient(), Events: recorder,
+// Guarded puts what all passes have in common around a reconciler.
+func (d *Deps) Guarded(kind Object, recorder events.EventRecorder, r reconcile.Reconciler) reconcile.Reconciler {
+	return d.Watchdog.Watch(KindName(kind), d.Config.Controller.WorkersOf(KindName(kind))+1, d.gate(kind, &Guard{
+		Kind: KindName(kind), Do: r,
+		Covers: d.Config.Covers, While: d.Scope.Writer.While,
+		Metrics: d.Metrics, Tracer: d.Tracer, Causes: d.causesOf(kind),
+		Retries: &Retries{
+			Max: d.Config.Controller.Queue.MaxRetries, Object: kind, Condition: readyCondition[KindName(kind)],
+			Client: d.GetClient(), Events: recorder,
 		},
 	}))
 }
 
-// batched has objects of a kind wait a moment when something around them
+// Batched has objects of a kind wait a moment when something around them
 // changed, so that changes which come together cost one pass.
-func (p *deps) batched(kind client.Object, h handler.EventHandler) handler.EventHandler {
-	return queue.Batch(h, p.config.Controller.BatchPeriod.Duration, queue.PriorityChild, p.causesOf(kind))
+func (d *Deps) Batched(kind client.Object, h handler.EventHandler) handler.EventHandler {
+	return queue.Batch(h, d.Config.Controller.BatchPeriod.Duration, queue.PriorityChild, d.causesOf(kind))
 }
 
 // batchedLonger has objects wait longer for changes that only tell more about what
 // they already say.
-func (p *deps) batchedLonger(kind client.Object, h handler.EventHandler) handler.EventHandler {
-	return queue.Batch(h, 10*p.config.Controller.BatchPeriod.Duration, queue.PriorityChild, p.causesOf(kind))
+func (d *Deps) batchedLonger(kind client.Object, h handler.EventHandler) handler.EventHandler {
+	return queue.Batch(h, 10*d.Config.Controller.BatchPeriod.Duration, queue.PriorityChild, d.causesOf(kind))
 }
 
 // batchedByUrgency wakes objects of a kind for changes of their children, the sooner the
 // more there is to it.
-func (p *deps) batchedByUrgency(kind client.Object, h handler.EventHandler) handler.EventHandler {
-	soon, late := p.batched(kind, h), p.batchedLonger(kind, h)
-	first := queue.Batch(h, p.config.Controller.BatchPeriod.Duration, queue.PriorityDegraded, p.causesOf(kind))
+func (d *Deps) batchedByUrgency(kind client.Object, h handler.EventHandler) handler.EventHandler {
+	soon, late := d.Batched(kind, h), d.batchedLonger(kind, h)
+	first := queue.Batch(h, d.Config.Controller.BatchPeriod.Duration, queue.PriorityDegraded, d.causesOf(kind))
 	return queue.ByUpdate(soon, func(e event.UpdateEvent) handler.EventHandler {
 		switch {
 		case degraded(e):
@@ -98,7 +97,7 @@ func degraded(e event.UpdateEvent) bool {
 	switch was := e.ObjectOld.(type) {
 	case *v1alpha1.DynamoComponentDeployment:
 		is := e.ObjectNew.(*v1alpha1.DynamoComponentDeployment)
-		return controller.BecameFalse(was.Status.Conditions, is.Status.Conditions, v1alpha1.ConditionAvailable)
+		return BecameFalse(was.Status.Conditions, is.Status.Conditions, v1alpha1.ConditionAvailable)
 	case *appsv1.Deployment:
 		return e.ObjectNew.(*appsv1.Deployment).Status.AvailableReplicas < was.Status.AvailableReplicas
 	case *lwsv1.LeaderWorkerSet:
@@ -127,26 +126,27 @@ func readinessChanged(e event.UpdateEvent) bool {
 }
 
 // causesOf remembers what wakes the objects of a kind, if traces tell of it.
-func (p *deps) causesOf(kind client.Object) *queue.Causes {
-	if p.config.Tracing.Endpoint == "" {
+func (d *Deps) causesOf(kind client.Object) *queue.Causes {
+	if d.Config.Tracing.Endpoint == "" {
 		return nil
 	}
-	name := nameOf(kind)
-	if p.causes[name] == nil {
-		p.causes[name] = &queue.Causes{}
+	name := KindName(kind)
+	if d.causes[name] == nil {
+		d.causes[name] = &queue.Causes{}
 	}
-	return p.causes[name]
+	return d.causes[name]
 }
 
-// statusThrottle waits for children as long as for what only tells more about them.
-func (p *deps) statusThrottle() *controller.StatusThrottle {
-	return &controller.StatusThrottle{Period: 10 * p.config.Controller.BatchPeriod.Duration, UserWorkPending: p.queues.UserWorkPending}
+// NewStatusThrottle waits for children as long as for what only tells more about them.
+func (d *Deps) NewStatusThrottle() *StatusThrottle {
+	return &StatusThrottle{Period: 10 * d.Config.Controller.BatchPeriod.Duration, UserWorkPending: d.Queues.UserWorkPending}
 }
 
-// nameOf is the name of one of our kinds.
-func nameOf(kind client.Object) string { return reflect.TypeOf(kind).Elem().Name() }
+// KindName is the name of one of our kinds.
+func KindName(kind client.Object) string { return reflect.TypeOf(kind).Elem().Name() }
 
-func controllerDefaults(cfg config.Config) ctrlconfig.Controller {
+// ControllerDefaults are what the controllers of all kinds have in common.
+func ControllerDefaults(cfg config.Config) ctrlconfig.Controller {
 	return ctrlconfig.Controller{
 		MaxConcurrentReconciles: cfg.Controller.Workers,
 		ReconciliationTimeout:   cfg.Controller.Timeout.Duration,

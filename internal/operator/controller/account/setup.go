@@ -1,4 +1,4 @@
-package operator
+package account
 
 import (
 	"context"
@@ -14,17 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
-	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/account"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 )
 
 // addAccounts removes the accounts that graphs share when the last one goes. A
 // graph that lost its account to that, or to somebody, makes it again.
-func addAccounts(_ context.Context, p *deps) error {
-	roles := p.config.Platform().Roles
+func Setup(_ context.Context, d *controller.Deps) error {
+	roles := d.Config.Platform().Roles
 	shared := render.SharedAccounts(roles)
 	if len(shared) == 0 {
 		return nil // the installation's own
@@ -49,24 +48,14 @@ func addAccounts(_ context.Context, p *deps) error {
 		CreateFunc: func(e event.CreateEvent) bool { return ours(e.Object) }, UpdateFunc: func(event.UpdateEvent) bool { return false },
 		DeleteFunc: func(event.DeleteEvent) bool { return false }, GenericFunc: func(event.GenericEvent) bool { return false },
 	}
-	err := ctrl.NewControllerManagedBy(p).Named("accounts").
+	err := ctrl.NewControllerManagedBy(d).Named("accounts").
 		Watches(&v1alpha1.DynamoGraphDeployment{}, namespace, builder.WithPredicates(gone)).
 		Watches(&v1alpha1.DynamoComponentDeployment{}, namespace, builder.WithPredicates(gone)).
 		Watches(&corev1.ServiceAccount{}, namespace, builder.WithPredicates(there)).
-		Complete(&account.Reconciler{Cached: p.GetClient(), Direct: p.GetAPIReader(), Applier: p.applier, Roles: roles, Covers: p.config.Covers})
+		Complete(&Reconciler{Cached: d.GetClient(), Direct: d.GetAPIReader(), Applier: d.Applier, Roles: roles, Covers: d.Config.Covers})
 	if err != nil {
 		return fmt.Errorf("watch accounts: %w", err)
 	}
-	for _, w := range p.watched {
-		if _, graphs := w.kind.(*v1alpha1.DynamoGraphDeployment); !graphs {
-			continue
-		}
-		lost := predicate.And[client.Object](gone, predicate.NewPredicateFuncs(ours))
-		for _, kind := range []client.Object{&corev1.ServiceAccount{}, &rbacv1.RoleBinding{}} {
-			if err := w.controller.Watch(source.Kind(p.GetCache(), kind, w.sameNamespace(p.GetClient()), lost)); err != nil {
-				return fmt.Errorf("watch %T: %w", kind, err)
-			}
-		}
-	}
-	return nil
+	lost := predicate.And[client.Object](gone, predicate.NewPredicateFuncs(ours))
+	return d.WatchForGraphs(lost, &corev1.ServiceAccount{}, &rbacv1.RoleBinding{})
 }

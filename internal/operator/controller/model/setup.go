@@ -1,4 +1,4 @@
-package operator
+package model
 
 import (
 	"context"
@@ -8,8 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -26,40 +24,40 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/lora"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/model"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 )
 
-func addModels(ctx context.Context, p *deps) error {
-	if err := observe.IndexModels(ctx, p.GetFieldIndexer()); err != nil {
+func Setup(ctx context.Context, d *controller.Deps) error {
+	if err := observe.IndexModels(ctx, d.GetFieldIndexer()); err != nil {
 		return err
 	}
-	proxy, err := forwardProxy(p.config.Network.ForwardProxy)
+	proxy, err := forwardProxy(d.Config.Network.ForwardProxy)
 	if err != nil {
 		return err
 	}
-	models := observe.Models{Reader: p.GetClient()}
+	models := observe.Models{Reader: d.GetClient()}
 	alarm := &alarm{}
-	settings := p.config.LoRA
-	reconciler := &model.Reconciler{
-		Client:         p.GetClient(),
+	settings := d.Config.LoRA
+	reconciler := &Reconciler{
+		Client:         d.GetClient(),
 		Models:         models,
-		Applier:        p.applier,
+		Applier:        d.Applier,
 		Caller:         lora.NewCaller(ctx, lora.NewClient(proxy), settings.Limits()),
 		Backoff:        settings.Backoff(),
 		UnloadDeadline: settings.UnloadDeadline.Duration,
-		Events:         p.GetEventRecorder("dynamomodel"),
+		Events:         d.GetEventRecorder("dynamomodel"),
 		Clock:          clock.RealClock{},
 		Wake:           alarm.wake,
 	}
 	byLabel := func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelBaseModelHash] }
 	bySpec := func(o client.Object) string { return graph.ModelHash(o.(*v1alpha1.DynamoModel).Spec.BaseModelName) }
-	err = p.controllerOf(&v1alpha1.DynamoModel{}).
+	err = d.NewController(&v1alpha1.DynamoModel{}).
 		// What one model gives up another may have waited for.
-		Watches(&v1alpha1.DynamoModel{}, ofBase(models, bySpec), builder.WithPredicates(intent())).
+		Watches(&v1alpha1.DynamoModel{}, ofBase(models, bySpec), builder.WithPredicates(controller.IntentChanged())).
 		Watches(&discoveryv1.EndpointSlice{}, ofBase(models, byLabel), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&corev1.Pod{}, ofBase(models, byLabel), builder.WithPredicates(anotherRun())).
 		WatchesRawSource(source.Func(alarm.arm)).
-		Complete(p.guarded(&v1alpha1.DynamoModel{}, reconciler.Events, reconcile.AsReconciler(p.GetClient(), reconciler)))
+		Complete(d.Guarded(&v1alpha1.DynamoModel{}, reconciler.Events, reconcile.AsReconciler(d.GetClient(), reconciler)))
 	if err != nil {
 		return fmt.Errorf("watch models: %w", err)
 	}
@@ -99,15 +97,6 @@ func anotherRun() predicate.Predicate {
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false }, // its slice tells
 	})
-}
-
-// servesModel selects what carries the hash of a base model.
-func servesModel() labels.Selector {
-	hashed, err := labels.NewRequirement(v1alpha1.LabelBaseModelHash, selection.Exists, nil)
-	if err != nil {
-		panic(err) // the label's name is a constant
-	}
-	return labels.NewSelector().Add(*hashed)
 }
 
 // alarm wakes models from outside their controller, once that runs.

@@ -87,10 +87,7 @@ func newWorld() *world {
 	w.gate = &Gate{
 		Client: w.WithWatch, Clock: w.clock, Covers: func(string) bool { return w.covers },
 		View: view, Writer: &Writer{Permits: []Permit{view.Left}},
-		Kind: func() (client.Object, *[]metav1.Condition) {
-			o := &v1alpha1.DynamoGraphDeployment{}
-			return o, &o.Status.Conditions
-		},
+		Kind: &v1alpha1.DynamoGraphDeployment{},
 		Next: reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
 			w.passes++
 			return reconcile.Result{}, nil

@@ -1,4 +1,4 @@
-package operator
+package controller
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/metric"
 )
 
@@ -45,31 +44,32 @@ type policyAnswer struct {
 	at       time.Time
 }
 
-func addPolicies(_ context.Context, p *deps) error {
-	if !p.config.ClusterWide() {
+// SetupPolicies looks at the policies of a cluster-wide installation.
+func SetupPolicies(_ context.Context, d *Deps) error {
+	if !d.Config.ClusterWide() {
 		return nil // it may not read what is of the cluster
 	}
-	return p.Add(p.policies())
+	return d.Add(d.policies())
 }
 
 // policies are the same for all who ask.
-func (p *deps) policies() *policies {
-	if p.enforced == nil {
-		p.enforced = &policies{reader: p.GetAPIReader(), names: p.config.Tenancy, metrics: p.metrics, clock: clock.RealClock{}, asked: map[config.Policy]policyAnswer{}}
+func (d *Deps) policies() *policies {
+	if d.enforced == nil {
+		d.enforced = &policies{reader: d.GetAPIReader(), names: d.Config.Tenancy, metrics: d.Metrics, clock: clock.RealClock{}, asked: map[config.Policy]policyAnswer{}}
 	}
-	return p.enforced
+	return d.enforced
 }
 
-// routes judges Ingresses and VirtualServices by the configuration, and by whether
+// NewRoutes judges Ingresses and VirtualServices by the configuration, and by whether
 // their authors are authorized.
-func (p *deps) routes() controller.Routes {
-	r := controller.Routes{Rules: p.config.Rules().Ingress}
+func (d *Deps) NewRoutes() Routes {
+	r := Routes{Rules: d.Config.Rules().Ingress}
 	switch {
-	case p.config.ClusterWide():
+	case d.Config.ClusterWide():
 		r.Authorized = func(ctx context.Context) (bool, error) {
-			return p.policies().Enforced(ctx, config.PolicyGraphIngress, config.PolicyComponentIngress)
+			return d.policies().Enforced(ctx, config.PolicyGraphIngress, config.PolicyComponentIngress)
 		}
-	case p.config.Tenancy.AssumePolicies:
+	case d.Config.Tenancy.AssumePolicies:
 		r.Authorized = func(context.Context) (bool, error) { return true, nil }
 	}
 	return r

@@ -1,4 +1,4 @@
-package operator
+package controller
 
 import (
 	"testing"
@@ -26,7 +26,7 @@ func TestAPodWakesItsComponent(t *testing.T) {
 	} {
 		t.Run(rule, func(t *testing.T) {
 			got := ""
-			for _, request := range componentOfPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: c.labels}}) {
+			for _, request := range ComponentOfPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: c.labels}}) {
 				got = request.Name
 			}
 			if got != c.want {

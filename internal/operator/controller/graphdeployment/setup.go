@@ -1,0 +1,51 @@
+package graphdeployment
+
+import (
+	"context"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
+)
+
+func Setup(ctx context.Context, d *controller.Deps) error {
+	children, beneath := Children(), Beneath()
+	if err := d.Index(ctx, controller.Required(children)...); err != nil {
+		return err
+	}
+	pods, err := d.Inspector(ctx)
+	if err != nil {
+		return err
+	}
+	recorder := d.GetEventRecorder("dynamographdeployment")
+	cleanup, err := d.NewCleanup(ctx, recorder)
+	if err != nil {
+		return err
+	}
+	w, err := d.Watch(&v1alpha1.DynamoGraphDeployment{}, &v1alpha1.DynamoGraphDeploymentList{}, children, recorder, reconcile.AsReconciler(d.GetClient(), &Reconciler{
+		Client: d.GetClient(),
+		Observer: Observer{
+			Children: observe.New(d.GetClient(), children...),
+			Beneath:  observe.New(d.GetClient(), beneath...),
+			Facts:    d.Facts,
+			Pods:     pods,
+		},
+		Applier:        d.Applier,
+		Cleanup:        cleanup,
+		Events:         recorder,
+		Clock:          clock.RealClock{},
+		StatusThrottle: d.NewStatusThrottle(),
+		Platform:       d.Config.Platform(),
+		Routes:         d.NewRoutes(),
+	}))
+	if err != nil {
+		return err
+	}
+	w.Beneath = beneath
+	w.Around = []observe.Child{{Object: observe.Queue(), API: snapshot.APIKAI}}
+	return d.WatchPods(w, controller.GraphOfPod)
+}
