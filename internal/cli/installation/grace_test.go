@@ -32,7 +32,7 @@ func TestTheOperatorEndsBeforeItIsKilled(t *testing.T) {
 			given["Kustomize"] = *d.Spec.Template.Spec.TerminationGracePeriodSeconds
 		}
 	}
-	values, err := os.ReadFile("../../charts/platform/values.yaml")
+	values, err := os.ReadFile("../../../charts/platform/values.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

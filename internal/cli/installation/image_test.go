@@ -76,7 +76,7 @@ func TestEveryImageOfAnInstallation(t *testing.T) {
 // install the same images, and nothing else says which.
 func TestOneVersionEverywhere(t *testing.T) {
 	var chart struct{ AppVersion string }
-	text, err := os.ReadFile("../../charts/platform/Chart.yaml")
+	text, err := os.ReadFile("../../../charts/platform/Chart.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestOneVersionEverywhere(t *testing.T) {
 		t.Errorf("appVersion is %s, a program that nobody gave a version says %s", chart.AppVersion, version.Short())
 	}
 	for _, path := range []string{"manager/manager.yaml", "cert-manager/configuration.yaml", "namespaced/configuration.yaml"} {
-		text, err := os.ReadFile("../../config/" + path)
+		text, err := os.ReadFile("../../../config/" + path)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -335,7 +335,7 @@ func TestLastLine(t *testing.T) {
 }
 
 func TestEveryReasonIsInTheGuide(t *testing.T) {
-	guide, err := os.ReadFile("../../docs/guide/troubleshooting.md")
+	guide, err := os.ReadFile("../../../docs/guide/troubleshooting.md")
 	if err != nil {
 		t.Fatal(err)
 	}

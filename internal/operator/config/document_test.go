@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const page = "../../docs/spec/configuration.md"
+const page = "../../../docs/spec/configuration.md"
 
 // rows are the keys of the configuration with their defaults, as the page has
 // them in its tables.

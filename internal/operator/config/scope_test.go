@@ -61,7 +61,7 @@ func TestOneListOfNamespacesIsLeftAlone(t *testing.T) {
 // TestThePolicyRefusesWhatTheOperatorDoes compares the list in the manifest, which
 // cannot read the configuration, with that of an operator installed from it.
 func TestThePolicyRefusesWhatTheOperatorDoes(t *testing.T) {
-	text, err := os.ReadFile("../../config/tenancy/policy.yaml")
+	text, err := os.ReadFile("../../../config/tenancy/policy.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -198,7 +198,7 @@ func counters(t *testing.T, registry *prometheus.Registry) []string {
 }
 
 func TestThePageTellsEveryMetric(t *testing.T) {
-	page, err := os.ReadFile("../../docs/spec/metrics.md")
+	page, err := os.ReadFile("../../../docs/spec/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
