@@ -11,7 +11,7 @@ import (
 	"os"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel/fit"
+	"github.com/dynamo-operator/dynamo-operator/hack/perfmodel/fit"
 )
 
 func main() {

@@ -8,7 +8,7 @@ import (
 )
 
 // table is where measurements lie beside the repository; they are no part of it.
-const table = "../../../../../shared/data/measured-latency.csv"
+const table = "../../../../shared/data/measured-latency.csv"
 
 func TestShippedConstantsAreAccurateOnGroupsTheyWereNotFittedOn(t *testing.T) {
 	source, err := os.Open(table)
