@@ -133,7 +133,7 @@ func TestEveryObjectIsCompleteAndOwned(t *testing.T) {
 // Go gives maps of each process another order, so several processes are asked.
 func TestTheSameInputGivesTheSameBytes(t *testing.T) {
 	if os.Getenv("RENDER_TO_STDOUT") != "" {
-		out, _, err := execute(t, "", "-f", quickstart, "-f", "../../render/testdata/overrides/graph.yaml")
+		out, _, err := execute(t, "", "-f", quickstart, "-f", "../../core/render/testdata/overrides/graph.yaml")
 		if err != nil {
 			t.Fatal(err)
 		}
