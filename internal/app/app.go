@@ -102,6 +102,7 @@ func newManager(cfg config.Config, cluster *rest.Config, scope *scope, keeper *c
 	options := manager.Options{
 		Scheme:                        scheme.New(),
 		Cache:                         stores(cfg),
+		NewCache:                      newCache,
 		Metrics:                       metricsServer(cfg, keeper),
 		HealthProbeBindAddress:        orOff(cfg.Server.HealthAddress),
 		PprofBindAddress:              cfg.Server.ProfileAddress,

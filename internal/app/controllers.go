@@ -2,9 +2,13 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
@@ -69,7 +73,10 @@ func (p *parts) addControllers(ctx context.Context) (err error) {
 	if p.applier, err = apply.New(apply.Lean(p.GetClient()), p.GetAPIReader(), partly()...); err != nil {
 		return err
 	}
-	p.facts = observe.Facts{Cached: p.GetClient(), Direct: p.GetAPIReader(), Served: &atomic.Pointer[snapshot.Capabilities]{}}
+	p.facts = observe.Facts{Cached: p.GetClient(), Direct: p.GetAPIReader(), Registries: observe.NewRegistries(), Served: &atomic.Pointer[snapshot.Capabilities]{}}
+	if err := p.forgetSecrets(ctx); err != nil {
+		return err
+	}
 	p.indexed, p.causes = map[reflect.Type]bool{}, map[string]*queue.Causes{}
 	for _, add := range controllers {
 		if err := add(ctx, p); err != nil {
@@ -77,6 +84,23 @@ func (p *parts) addControllers(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// forgetSecrets drops what is remembered of pull secrets that are deleted.
+func (p *parts) forgetSecrets(ctx context.Context) error {
+	informer, err := p.GetCache().GetInformer(ctx, &corev1.Secret{})
+	if err != nil {
+		return fmt.Errorf("follow pull secrets: %w", err)
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(gone any) {
+		if last, missed := gone.(toolscache.DeletedFinalStateUnknown); missed {
+			gone = last.Obj
+		}
+		if secret, ok := gone.(metav1.Object); ok {
+			p.facts.Registries.Forget(secret.GetUID())
+		}
+	}})
+	return err
 }
 
 // index prepares the informers for a controller's children. Several controllers

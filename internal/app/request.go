@@ -71,7 +71,7 @@ func keptByRequests(p *parts) (cache.Cache, error) {
 	options.ByObject = map[client.Object]cache.ByObject{
 		&corev1.ConfigMap{}: {Label: labels.NewSelector().Add(*named), Transform: apply.TrimConfigMap},
 	}
-	kept, err := cache.New(p.GetConfig(), options)
+	kept, err := newCache(p.GetConfig(), options)
 	if err != nil {
 		return nil, fmt.Errorf("hold the ConfigMaps of requests: %w", err)
 	}

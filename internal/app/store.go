@@ -21,9 +21,9 @@ import (
 )
 
 // stores says what the informers hold. Everything in it was written by tenants,
-// so nothing is held that is not used: of pull secrets the registries, of
-// ConfigMaps no data, of others' objects an outline. Secrets, ConfigMaps and Jobs
-// that do not concern us are not asked for.
+// so nothing is held that is not used: of pull secrets that they are there, of
+// ConfigMaps no data (see newCache), of others' objects an outline. Secrets,
+// ConfigMaps and Jobs that do not concern us are not asked for.
 func stores(cfg config.Config) cache.Options {
 	options := cache.Options{
 		SyncPeriod:       &cfg.Controller.Resync.Duration,

@@ -45,9 +45,10 @@ func watch(p *parts, kind observe.Child, children []observe.Child, recorder even
 	w := &watched{kind: kind.Object, kindList: kind.List, children: children, wake: make(chan event.GenericEvent)}
 	b := p.controllerOf(kind.Object).
 		WatchesRawSource(source.Channel(w.wake, p.leisurely(kind.Object, &handler.EnqueueRequestForObject{})))
-	// A pull secret that comes or goes, or is for other registries than before,
-	// concerns every pod of its namespace.
-	b = b.Watches(&corev1.Secret{}, p.gathered(kind.Object, w.neighbours(p.GetClient())), builder.WithPredicates(told()))
+	// A pull secret that comes, goes or changes concerns every pod of its
+	// namespace: whether it is for other registries than before is found out by
+	// the first pass.
+	b = b.Watches(&corev1.Secret{}, p.gathered(kind.Object, w.neighbours(p.GetClient())), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
 	for _, c := range required(children) {
 		b = b.Watches(c.Object, p.paced(kind.Object, ownerHandler(p, kind.Object)), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
 	}
