@@ -14,7 +14,8 @@ import (
 
 func addGraphs(ctx context.Context, p *parts) error {
 	children, beneath := graphdeployment.Children(), graphdeployment.Beneath()
-	if err := p.index(ctx, required(children)...); err != nil {
+	claims := graphdeployment.Claims()
+	if err := p.index(ctx, append(required(children), claims)...); err != nil {
 		return err
 	}
 	pods, err := inspector(ctx, p)
@@ -31,6 +32,7 @@ func addGraphs(ctx context.Context, p *parts) error {
 		Client: p.GetClient(),
 		World: graphdeployment.World{
 			Children: observe.New(p.GetClient(), children...),
+			Claims:   observe.New(p.GetClient(), claims),
 			Beneath:  observe.New(p.GetClient(), beneath...),
 			Facts:    p.facts,
 			Pods:     pods,
