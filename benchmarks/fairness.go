@@ -34,8 +34,10 @@ const (
 	flappingGraphs  = 4
 	flapsPerSecond  = 50
 	// loadParallel is how many requests each of the two has under way at most. They
-	// do not wait for answers; what is due while so many are missing is not sent.
-	loadParallel = 32
+	// do not wait for answers; what is due while so many are missing is not sent. It
+	// is one for each graph that is edited: more would fight over the same object,
+	// which the API server then judges again and again, and lets less through.
+	loadParallel = editedGraphs
 	// limitFor is how long the same load goes on without an operator, as fast as the
 	// API server takes it.
 	limitFor = 15 * time.Second

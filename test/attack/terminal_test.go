@@ -12,10 +12,10 @@ import (
 )
 
 // clipboard is OSC 52, by which a text writes the clipboard of whose terminal shows
-// it; it is what printf makes of clipboardWritten.
+// it, and how YAML spells it.
 const (
-	clipboard        = "\x1b]52;c;ZXZpbA==\x07"
-	clipboardWritten = `\\033]52;c;ZXZpbA==\\007`
+	clipboard       = "\x1b]52;c;ZXZpbA==\x07"
+	clipboardInYAML = `\x1b]52;c;ZXZpbA==\x07`
 )
 
 var _ = add(attack{
@@ -23,7 +23,7 @@ var _ = add(attack{
 	heldBy: []barrier{code(sanitise.Terminal)},
 	try: func(s *scene) outcome {
 		ns := s.namespace(nil)
-		spec := `{services: {a: {extraPodSpec: {mainContainer: {image: "dynamo-mocker:dev", args: ["printf 'no model ` + clipboardWritten + ` there\\n' >&2; exit 1"]}}}}}`
+		spec := `{services: {a: {extraPodSpec: {mainContainer: {image: "dynamo-mocker:dev", args: ["echo 'no model ` + clipboardInYAML + ` there' >&2; exit 1"]}}}}}`
 		if err := s.tenant(ns, "edit").Create(s.ctx, graphOf(ns, "g", spec)); err != nil {
 			s.Fatal(err)
 		}
