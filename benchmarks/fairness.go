@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"runtime"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -71,6 +73,9 @@ func measureFairness(ctx context.Context, o options) error {
 		return err
 	}
 	defer s.tearDown()
+	if s.tenants, err = apart(s.cluster.Config); err != nil {
+		return err
+	}
 	if s.operator, err = startOperator(ctx, s); err != nil {
 		return err
 	}
@@ -104,6 +109,14 @@ func measureFairness(ctx context.Context, o options) error {
 	}
 	fmt.Printf("\nOffered: %d edits and %d flaps a second. With the operator %s.\nThe same requests as fast as the API server answers, without an operator: %s.\n", editsPerSecond, flapsPerSecond, under, most)
 	return reportFairness(quiet, loaded)
+}
+
+// apart is a client with connections of its own: what others wait for on theirs is
+// not what it waits for.
+func apart(config *rest.Config) (client.WithWatch, error) {
+	config = rest.CopyConfig(config)
+	config.Dial = (&net.Dialer{}).DialContext // transports of one dialer are shared
+	return unbound(config)
 }
 
 // unlimited is more requests a second than any API server answers.
@@ -272,7 +285,7 @@ func (s *stage) becomeAvailable(ctx context.Context, namespace string) {
 		stop := context.AfterFunc(ctx, follow.Stop)
 		for e := range follow.ResultChan() {
 			if d, ok := e.Object.(*appsv1.Deployment); ok && d.Status.ObservedGeneration != d.Generation {
-				_ = s.available(ctx, d, 1) // the next event brings it again
+				_ = available(ctx, s.client, d, 1) // the next event brings it again
 			}
 		}
 		stop()
@@ -280,12 +293,12 @@ func (s *stage) becomeAvailable(ctx context.Context, namespace string) {
 }
 
 // available writes the status that a Deployment's controller would.
-func (s *stage) available(ctx context.Context, d *appsv1.Deployment, replicas int32) error {
+func available(ctx context.Context, as client.Client, d *appsv1.Deployment, replicas int32) error {
 	status := fmt.Sprintf(`{"status":{"observedGeneration":%d,"replicas":1,"updatedReplicas":1,"readyReplicas":%d,"availableReplicas":%d}}`,
 		d.Generation, replicas, replicas)
 	named := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}}
 	named.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
-	return s.client.Status().Patch(ctx, named, client.RawPatch(types.MergePatchType, []byte(status)))
+	return as.Status().Patch(ctx, named, client.RawPatch(types.MergePatchType, []byte(status)))
 }
 
 // prepareLoad makes the graphs of the two tenants, and has them run.
@@ -334,12 +347,12 @@ func (s *stage) startLoad(ctx context.Context, edits, flaps int) func() load {
 	})
 	all.Go(func() {
 		var list appsv1.DeploymentList
-		if err := s.client.List(ctx, &list, client.InNamespace(flapper)); err != nil || len(list.Items) == 0 {
+		if err := s.tenants.List(ctx, &list, client.InNamespace(flapper)); err != nil || len(list.Items) == 0 {
 			return // it is told that nothing flapped
 		}
 		flapped = steadily(ctx, flaps, func(i int) error {
 			n := len(list.Items)
-			return s.available(ctx, &list.Items[i%n], int32(i/n%2))
+			return available(ctx, s.tenants, &list.Items[i%n], int32(i/n%2))
 		})
 	})
 	return func() load {
@@ -360,7 +373,7 @@ func (s *stage) edit(ctx context.Context, i int) error {
 	graph := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: editor, Name: newGraph(i%editedGraphs, "1").Name}}
 	graph.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeployment))
 	change := fmt.Sprintf(`{"spec":{"services":{"decode%d":{"envs":[{"name":"EDIT","value":"%d"}]}}}}`, editedServices-1-i%editedInTurn, i)
-	return s.client.Patch(ctx, graph, client.RawPatch(types.MergePatchType, []byte(change)), &client.PatchOptions{FieldValidation: metav1.FieldValidationIgnore})
+	return s.tenants.Patch(ctx, graph, client.RawPatch(types.MergePatchType, []byte(change)), &client.PatchOptions{FieldValidation: metav1.FieldValidationIgnore})
 }
 
 // busy is how many seconds of a core were used so far: by the operator, by this
