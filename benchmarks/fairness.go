@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -24,14 +29,20 @@ import (
 // The load of two tenants that a third must not suffer from.
 const (
 	editor, flapper = "editor", "flapper"
-	editedGraphs    = 4
+	editedGraphs    = 8
 	editedServices  = 25
+	editedInTurn    = 10
 	editsPerSecond  = 50
 	flappingGraphs  = 4
 	flapsPerSecond  = 50
-	// loadParallel is how many requests each of the two has under way at most: what
-	// the API server does not answer in time is not sent.
-	loadParallel = 4
+	// loadParallel is how many requests each of the two has under way at most. They
+	// do not wait for answers; what is due while so many are missing is not sent. It
+	// is one for each graph that is edited: more would fight over the same object,
+	// which the API server then judges again and again, and lets less through.
+	loadParallel = editedGraphs
+	// limitFor is how long the same load goes on without an operator, as fast as the
+	// API server takes it.
+	limitFor = 15 * time.Second
 	// loadFor is how long the load goes on before the first graph is made under it.
 	loadFor = 15 * time.Second
 	// sampleLimit is how long a graph is waited for.
@@ -62,6 +73,9 @@ func measureFairness(ctx context.Context, o options) error {
 		return err
 	}
 	defer s.tearDown()
+	if s.tenants, err = apart(s.cluster.Config); err != nil {
+		return err
+	}
 	if s.operator, err = startOperator(ctx, s); err != nil {
 		return err
 	}
@@ -75,20 +89,53 @@ func measureFairness(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	stop := s.startLoad(ctx)
+	stop := s.startLoad(ctx, editsPerSecond, flapsPerSecond)
 	err = pass(ctx, loadFor)
 	var loaded []times
 	if err == nil {
 		loaded, err = s.samples(ctx, "loaded", o.fairness)
 	}
-	edits, flaps := stop()
+	under := stop()
 	if err != nil {
 		return err
 	}
-	return reportFairness(quiet, loaded, edits, flaps)
+	s.operator.stop()
+	s.operator = nil
+	stop = s.startLoad(ctx, unlimited, unlimited)
+	err = pass(ctx, limitFor)
+	most := stop()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\nOffered: %d edits and %d flaps a second. With the operator %s.\nThe same requests as fast as the API server answers, without an operator: %s.\n", editsPerSecond, flapsPerSecond, under, most)
+	return reportFairness(quiet, loaded)
 }
 
-func reportFairness(quiet, loaded []times, edits, flaps float64) error {
+// apart is a client with connections of its own: what others wait for on theirs is
+// not what it waits for.
+func apart(config *rest.Config) (client.WithWatch, error) {
+	config = rest.CopyConfig(config)
+	config.Dial = (&net.Dialer{}).DialContext // transports of one dialer are shared
+	return unbound(config)
+}
+
+// unlimited is more requests a second than any API server answers.
+const unlimited = 10_000
+
+// load is what two tenants brought about.
+type load struct {
+	// edits and flaps came through, in a second.
+	edits, flaps float64
+	// operator, generator and machine are how many cores were busy.
+	operator, generator, machine float64
+}
+
+func (l load) String() string {
+	return fmt.Sprintf("%.0f edits and %.0f flaps a second came through; busy were %.1f cores of %d: %.1f with the operator, %.1f with this benchmark, %.1f with the rest, which is the API server and etcd",
+		l.edits, l.flaps, l.machine, runtime.NumCPU(), l.operator, l.generator, max(0, l.machine-l.operator-l.generator))
+}
+
+func reportFairness(quiet, loaded []times) error {
 	median := func(all []times, of func(times) time.Duration) float64 {
 		var taken []time.Duration
 		for _, one := range all {
@@ -102,7 +149,7 @@ func reportFairness(quiet, loaded []times, edits, flaps float64) error {
 		fmt.Printf("| %s | %.2f s | %.2f s | %.2f |\n", what, q, l, l/q)
 		return l / q
 	}
-	fmt.Printf("\n%d edits and %d flaps a second, medians of %d graphs\n\n| | quiet | loaded | ratio |\n|---|---|---|---|\n", int(edits), int(flaps), len(quiet))
+	fmt.Printf("\nMedians of %d graphs\n\n| | quiet | loaded | ratio |\n|---|---|---|---|\n", len(quiet))
 	bare := row("a bare client writes the same objects", func(t times) time.Duration { return t.bare })
 	children := row("all children are there", func(t times) time.Duration { return t.children })
 	status := row("the status is true", func(t times) time.Duration { return t.status })
@@ -238,7 +285,7 @@ func (s *stage) becomeAvailable(ctx context.Context, namespace string) {
 		stop := context.AfterFunc(ctx, follow.Stop)
 		for e := range follow.ResultChan() {
 			if d, ok := e.Object.(*appsv1.Deployment); ok && d.Status.ObservedGeneration != d.Generation {
-				_ = s.available(ctx, d, 1) // the next event brings it again
+				_ = available(ctx, s.client, d, 1) // the next event brings it again
 			}
 		}
 		stop()
@@ -246,10 +293,12 @@ func (s *stage) becomeAvailable(ctx context.Context, namespace string) {
 }
 
 // available writes the status that a Deployment's controller would.
-func (s *stage) available(ctx context.Context, d *appsv1.Deployment, replicas int32) error {
+func available(ctx context.Context, as client.Client, d *appsv1.Deployment, replicas int32) error {
 	status := fmt.Sprintf(`{"status":{"observedGeneration":%d,"replicas":1,"updatedReplicas":1,"readyReplicas":%d,"availableReplicas":%d}}`,
 		d.Generation, replicas, replicas)
-	return s.client.Status().Patch(ctx, d.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(status)))
+	named := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}}
+	named.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	return as.Status().Patch(ctx, named, client.RawPatch(types.MergePatchType, []byte(status)))
 }
 
 // prepareLoad makes the graphs of the two tenants, and has them run.
@@ -287,62 +336,100 @@ func (s *stage) prepareLoad(ctx context.Context) error {
 }
 
 // startLoad has one tenant edit and the pods of another flap, until the function
-// that it returns is called, which says how many of each came through a second.
-func (s *stage) startLoad(ctx context.Context) func() (edits, flaps float64) {
+// that it returns is called, which says what came of it.
+func (s *stage) startLoad(ctx context.Context, edits, flaps int) func() load {
 	ctx, cancel := context.WithCancel(ctx)
-	begin := time.Now()
-	var load sync.WaitGroup
+	begin, before := time.Now(), s.busy()
+	var all sync.WaitGroup
 	var edited, flapped int
-	load.Go(func() {
-		edited = steadily(ctx, editsPerSecond, func(i int) error {
-			graph := newGraph(i%editedGraphs, "1")
-			graph.Namespace = editor
-			change := fmt.Sprintf(`{"spec":{"envs":[{"name":"EDIT","value":"%d"}]}}`, i)
-			return s.client.Patch(ctx, graph, client.RawPatch(types.MergePatchType, []byte(change)))
-		})
+	all.Go(func() {
+		edited = steadily(ctx, edits, func(i int) error { return s.edit(ctx, i) })
 	})
-	load.Go(func() {
+	all.Go(func() {
 		var list appsv1.DeploymentList
-		if err := s.client.List(ctx, &list, client.InNamespace(flapper)); err != nil || len(list.Items) == 0 {
+		if err := s.tenants.List(ctx, &list, client.InNamespace(flapper)); err != nil || len(list.Items) == 0 {
 			return // it is told that nothing flapped
 		}
-		flapped = steadily(ctx, flapsPerSecond, func(i int) error {
+		flapped = steadily(ctx, flaps, func(i int) error {
 			n := len(list.Items)
-			return s.available(ctx, &list.Items[i%n], int32(i/n%2))
+			return available(ctx, s.tenants, &list.Items[i%n], int32(i/n%2))
 		})
 	})
-	return func() (float64, float64) {
+	return func() load {
 		cancel()
-		load.Wait()
-		took := time.Since(begin).Seconds()
-		return float64(edited) / took, float64(flapped) / took
+		all.Wait()
+		took, after := time.Since(begin).Seconds(), s.busy()
+		return load{
+			edits: float64(edited) / took, flaps: float64(flapped) / took, operator: (after.operator - before.operator) / took,
+			generator: (after.generator - before.generator) / took, machine: (after.machine - before.machine) / took,
+		}
 	}
 }
 
-// steadily does something so many times a second, as far as what it asks answers in
-// time, and returns how often that went well.
+// edit changes one variable of one service of a graph, as little as an edit can be:
+// the API server reads, judges and stores the whole graph, and answers with its
+// metadata.
+func (s *stage) edit(ctx context.Context, i int) error {
+	graph := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: editor, Name: newGraph(i%editedGraphs, "1").Name}}
+	graph.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeployment))
+	change := fmt.Sprintf(`{"spec":{"services":{"decode%d":{"envs":[{"name":"EDIT","value":"%d"}]}}}}`, editedServices-1-i%editedInTurn, i)
+	return s.tenants.Patch(ctx, graph, client.RawPatch(types.MergePatchType, []byte(change)), &client.PatchOptions{FieldValidation: metav1.FieldValidationIgnore})
+}
+
+// busy is how many seconds of a core were used so far: by the operator, by this
+// process, and by all there are.
+func (s *stage) busy() (used load) {
+	if s.operator != nil {
+		if u, err := s.operator.usage(); err == nil { // one that has ended uses none
+			used.operator = u.cpu.Seconds()
+		}
+	}
+	var own syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &own) == nil {
+		used.generator = time.Duration(own.Utime.Nano() + own.Stime.Nano()).Seconds()
+	}
+	used.machine = machineBusy()
+	return used
+}
+
+// machineBusy reads how long all cores were neither idle nor waiting for a disk.
+func machineBusy() float64 {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0 // told as no core
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	var hundredths float64
+	for i, field := range strings.Fields(line) {
+		if n, err := strconv.ParseFloat(field, 64); err == nil && i != 4 && i != 5 && i < 9 { // idle, iowait, and guests, who are counted before
+			hundredths += n
+		}
+	}
+	return hundredths / 100
+}
+
+// steadily does something so many times a second, whether or not what it asked
+// before was answered, and returns how often that went well.
 func steadily(ctx context.Context, perSecond int, do func(i int) error) int {
-	tick := time.NewTicker(time.Second / time.Duration(perSecond))
-	defer tick.Stop()
+	begin := time.Now()
 	var mu sync.Mutex
 	var under sync.WaitGroup
-	defer under.Wait()
-	places, fine, failed := make(chan struct{}, loadParallel), 0, 0
+	places, sent, fine, failed := make(chan struct{}, loadParallel), 0, 0, 0
 	for i := 0; ; i++ {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			under.Wait()
-			return fine
+		due := begin.Add(time.Duration(i) * time.Second / time.Duration(perSecond))
+		if err := pass(ctx, time.Until(due)); err != nil {
+			break
 		}
 		select {
 		case places <- struct{}{}:
-		case <-ctx.Done():
-			continue
+		default:
+			continue // as many as there may be are under way
 		}
+		n := sent
+		sent++
 		under.Go(func() {
 			defer func() { <-places }()
-			err := do(i)
+			err := do(n)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -354,4 +441,6 @@ func steadily(ctx context.Context, perSecond int, do func(i int) error) int {
 			}
 		})
 	}
+	under.Wait()
+	return fine
 }

@@ -39,9 +39,11 @@ type stage struct {
 	client   client.WithWatch
 	http     *http.Client
 	operator *process
-	audit    auditlog.Log
-	dir      string
-	bin      string
+	// tenants is a client for the load of others.
+	tenants client.WithWatch
+	audit   auditlog.Log
+	dir     string
+	bin     string
 }
 
 // measure runs all phases for a number of graphs.

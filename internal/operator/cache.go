@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
@@ -23,9 +24,9 @@ import (
 )
 
 // stores says what the informers hold. Everything in it was written by tenants,
-// so nothing is held that is not used: of pull secrets the registries, of
-// ConfigMaps no data, of others' objects an outline. Secrets, ConfigMaps and Jobs
-// that do not concern us are not asked for.
+// so nothing is held that is not used: of pull secrets that they are there, of
+// ConfigMaps no data (see newCache), of others' objects an outline. Secrets,
+// ConfigMaps and Jobs that do not concern us are not asked for.
 func stores(cfg config.Config) cache.Options {
 	options := cache.Options{
 		SyncPeriod:       &cfg.Controller.Resync.Duration,
@@ -99,4 +100,13 @@ func servesModel() labels.Selector {
 		panic(err) // the label's name is a constant
 	}
 	return labels.NewSelector().Add(*hashed)
+}
+
+// cacheLike is another cache like the manager's, with other selectors: one informer
+// knows one.
+func cacheLike(mgr manager.Manager, cfg config.Config, selectors map[client.Object]cache.ByObject) (cache.Cache, error) {
+	options := stores(cfg)
+	options.Scheme, options.Mapper, options.HTTPClient = mgr.GetScheme(), mgr.GetRESTMapper(), mgr.GetHTTPClient()
+	options.ByObject = selectors
+	return newCache(mgr.GetConfig(), options)
 }

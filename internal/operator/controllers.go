@@ -3,7 +3,12 @@ package operator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/account"
@@ -17,6 +22,7 @@ import (
 // setups are all controllers that the operator runs. Optional APIs are followed
 // for those before them.
 var setups = []func(context.Context, *controller.Deps) error{
+	setupPullSecrets,
 	graphdeployment.Setup,
 	componentdeployment.Setup,
 	scalingadapter.Setup,
@@ -45,4 +51,21 @@ func setupScope(_ context.Context, d *controller.Deps) error {
 	}
 	err := d.AddReadyzCheck("scope", func(*http.Request) error { return d.Scope.Idle() })
 	return errors.Join(err, d.Add(d.Scope))
+}
+
+// setupPullSecrets drops what is remembered of pull secrets that are deleted.
+func setupPullSecrets(ctx context.Context, d *controller.Deps) error {
+	informer, err := d.GetCache().GetInformer(ctx, &corev1.Secret{})
+	if err != nil {
+		return fmt.Errorf("follow pull secrets: %w", err)
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(gone any) {
+		if last, missed := gone.(toolscache.DeletedFinalStateUnknown); missed {
+			gone = last.Obj
+		}
+		if secret, ok := gone.(metav1.Object); ok {
+			d.Facts.Registries.Forget(secret.GetUID())
+		}
+	}})
+	return err
 }

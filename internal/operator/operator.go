@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/transport"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -60,8 +61,10 @@ func Run(ctx context.Context, cfg config.Config, cluster *rest.Config) error {
 	}
 	d := &controller.Deps{
 		Manager: mgr, Config: cfg, Metrics: counted, Tracer: tracer, Queues: &queue.Queues{}, Scope: scope, Watchdog: newWatchdog(cfg.Controller),
-		Applier: applier, CacheOptions: func() cache.Options { return stores(cfg) },
-		Facts: observe.Facts{Cached: mgr.GetClient(), Direct: mgr.GetAPIReader(), Served: &atomic.Pointer[snapshot.Capabilities]{}},
+		Applier: applier, NewCache: func(selectors map[client.Object]cache.ByObject) (cache.Cache, error) {
+			return cacheLike(mgr, cfg, selectors)
+		},
+		Facts: observe.Facts{Cached: mgr.GetClient(), Direct: mgr.GetAPIReader(), Registries: observe.NewRegistries(), Served: &atomic.Pointer[snapshot.Capabilities]{}},
 	}
 	if err := setUpControllers(ctx, d); err != nil {
 		return err
@@ -116,6 +119,7 @@ func newManager(cfg config.Config, cluster *rest.Config, scope *namespacescope.S
 	options := manager.Options{
 		Scheme:                        scheme.New(),
 		Cache:                         stores(cfg),
+		NewCache:                      newCache,
 		Metrics:                       metricsServer(cfg, keeper),
 		HealthProbeBindAddress:        orOff(cfg.Server.HealthAddress),
 		PprofBindAddress:              cfg.Server.ProfileAddress,

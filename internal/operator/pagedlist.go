@@ -15,13 +15,14 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
 )
 
-// trimmedEarly are the kinds whose objects are large on their way in and small in
-// the cache.
+// trimmedEarly are the kinds whose objects may be larger on their way in than in
+// the cache: metadata has room for 256 KiB of annotations, and for a record of who
+// wrote each of a thousand fields.
 func trimmedEarly(kind runtime.Object) toolscache.TransformFunc {
-	switch kind.(type) {
-	case *corev1.Secret:
+	switch kind.GetObjectKind().GroupVersionKind() {
+	case corev1.SchemeGroupVersion.WithKind("Secret"):
 		return observe.TrimPullSecret
-	case *corev1.ConfigMap:
+	case corev1.SchemeGroupVersion.WithKind("ConfigMap"):
 		return apply.TrimConfigMap
 	default:
 		return nil

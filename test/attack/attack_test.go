@@ -41,6 +41,9 @@ type attack struct {
 	heldBy []barrier
 	// webhooksDown makes it while no webhook answers.
 	webhooksDown bool
+	// unbound makes it while nothing binds the policy of requests: somebody has
+	// removed the binding, or has installed without it.
+	unbound bool
 	// try makes it and says what came of it. What must work for the attack to be
 	// one, such as the tenant's own rights, ends the test if it does not.
 	try func(*scene) outcome
@@ -114,7 +117,7 @@ func TestAttacks(t *testing.T) {
 	worlds(t)
 	t.Run("while the operator is up", func(t *testing.T) {
 		for _, a := range attacks {
-			if !a.webhooksDown {
+			if !a.webhooksDown && !a.unbound {
 				t.Run(a.name, func(t *testing.T) { t.Parallel(); a.both(t) })
 			}
 		}
@@ -128,6 +131,16 @@ func TestAttacks(t *testing.T) {
 					}
 				}
 			})
+		})
+	})
+	t.Run("while the policy of requests is not bound", func(t *testing.T) {
+		shipped.withoutBinding(t, requestPolicy)
+		t.Run("all", func(t *testing.T) {
+			for _, a := range attacks {
+				if a.unbound {
+					t.Run(a.name, func(t *testing.T) { t.Parallel(); a.both(t) })
+				}
+			}
 		})
 	})
 	slices.Sort(tally.lines)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	conditions "k8s.io/apimachinery/pkg/api/meta"
@@ -157,20 +156,7 @@ func TestWithoutItsPolicyNoRouteIsMade(t *testing.T) {
 	worlds(t)
 	s := newScene(t, shipped, attack{})
 	ns := s.namespace(nil)
-	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: graphIngressPolicy}}
-	if err := s.Client.Get(s.ctx, client.ObjectKeyFromObject(binding), binding); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Client.Delete(s.ctx, binding); err != nil {
-		t.Fatal(err)
-	}
-	restore := func() {
-		again := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: binding.Name, Labels: binding.Labels}, Spec: binding.Spec}
-		if err := client.IgnoreAlreadyExists(s.Client.Create(context.Background(), again)); err != nil {
-			t.Error(err)
-		}
-	}
-	t.Cleanup(restore)
+	restore := shipped.withoutBinding(t, graphIngressPolicy)
 	mallory := s.tenant(ns, "edit")
 	s.eventually("the policy to be gone", func(ctx context.Context) error {
 		return mallory.Create(ctx, graphOf(ns, "probe", routed(viaPublic)), dryRun)

@@ -231,8 +231,8 @@ func forgetRules(part any) {
 	}
 }
 
-// unguarded builds an operator whose guards can be switched off, and is a folder
-// that has it among the programs in place of the shipped one.
+// unguarded builds an operator and a plugin for kubectl whose guards can be switched
+// off, and is a folder that has them among the programs in place of the shipped ones.
 func unguarded(ctx context.Context) (string, error) {
 	binDir := filepath.Join(folder, "bin")
 	if err := os.Mkdir(binDir, 0o755); err != nil {
@@ -242,9 +242,9 @@ func unguarded(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	const operator = "dynamo-operator"
+	ours := []string{"dynamo-operator", "kubectl-dynamo"}
 	for _, program := range all {
-		if program.Name() == operator {
+		if slices.Contains(ours, program.Name()) {
 			continue
 		}
 		original, err := filepath.Abs(filepath.Join(programs, program.Name()))
@@ -255,11 +255,11 @@ func unguarded(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-tags", "unguarded", "-o", filepath.Join(binDir, operator), "./cmd/"+operator)
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "unguarded", "-o", binDir+string(filepath.Separator), "./cmd/"+ours[0], "./cmd/"+ours[1])
 	build.Dir = filepath.Join("..", "..")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if said, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the operator without guards: %w: %s", err, said)
+		return "", fmt.Errorf("build our programs without guards: %w: %s", err, said)
 	}
 	return binDir, nil
 }
@@ -334,6 +334,27 @@ func (w *world) withoutWebhooks(t *testing.T, try func()) {
 		t.Fatal(err)
 	}
 	try()
+}
+
+// withoutBinding takes the binding of a policy away until it is put back, at the
+// latest when the test ends. It must not run beside attacks that the policy holds.
+func (w *world) withoutBinding(t *testing.T, policy string) (restore func()) {
+	t.Helper()
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
+	if err := w.Client.Get(t.Context(), types.NamespacedName{Name: policy}, binding); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Client.Delete(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	restore = func() {
+		again := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: binding.Name, Labels: binding.Labels}, Spec: binding.Spec}
+		if err := client.IgnoreAlreadyExists(w.Client.Create(context.Background(), again)); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(restore)
+	return restore
 }
 
 // dryRun has the API server judge an object and forget it.

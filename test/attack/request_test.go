@@ -1,8 +1,11 @@
 package attack
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/requestplan"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 )
@@ -35,6 +38,19 @@ var _ = add(
 			}
 			s.eventually("the graph", s.graphIn(victim, "r"))
 			return gotThrough("there is a graph in %s", victim)
+		},
+	},
+	attack{
+		name: "a request has a graph made where its author may not while nobody judges who asks", finding: "S1", unbound: true,
+		heldBy: []barrier{code(requestplan.GuardPolicy)},
+		try: func(s *scene) outcome {
+			victim, ns := s.namespace(nil), s.namespace(nil)
+			s.grants(victim, ns, "edit") // the target agrees to requests, and trusts the policy to judge whose
+			mallory := s.tenant(ns, "edit")
+			s.eventually("the request to be accepted", func(ctx context.Context) error {
+				return mallory.Create(ctx, requestFor(ns, victim))
+			})
+			return s.goesTo(ns, victim, "r", s.says(ns, "r", v1alpha1.ConditionValidation, v1alpha1.ReasonPolicyNotInForce))
 		},
 	},
 	attack{

@@ -96,7 +96,7 @@ func (m *machine) start() {
 	graphs, components := graphdeployment.Children(), componentdeployment.Children()
 	m.kinds = map[string]reconcile.Reconciler{
 		v1alpha1.KindDynamoGraphDeployment: reconcile.AsReconciler(d, &graphdeployment.Reconciler{
-			Client: d, Observer: graphdeployment.Observer{Children: observe.New(d, graphs...), Beneath: observe.New(d, graphdeployment.Beneath()...), Facts: facts},
+			Client: d, Observer: graphdeployment.Observer{Children: observe.New(d, graphs...), Claims: observe.New(d, graphdeployment.Claims()), Beneath: observe.New(d, graphdeployment.Beneath()...), Facts: facts},
 			Applier: applier, Cleanup: farewell, Events: recorder, Clock: now, Platform: cfg.Platform(),
 		}),
 		v1alpha1.KindDynamoComponentDeployment: reconcile.AsReconciler(d, &componentdeployment.Reconciler{

@@ -44,7 +44,7 @@ func lean() *runtime.Scheme {
 		appsv1.SchemeGroupVersion: {&appsv1.Deployment{}, &appsv1.DeploymentList{}},
 		corev1.SchemeGroupVersion: {
 			&corev1.Service{}, &corev1.ServiceList{}, &corev1.ServiceAccount{}, &corev1.ServiceAccountList{},
-			&corev1.ConfigMap{}, &corev1.ConfigMapList{}, &corev1.Secret{}, &corev1.SecretList{}, &corev1.PersistentVolumeClaim{},
+			&corev1.ConfigMap{}, &corev1.ConfigMapList{}, &corev1.Secret{}, &corev1.SecretList{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaimList{},
 		},
 		networkingv1.SchemeGroupVersion: {&networkingv1.Ingress{}, &networkingv1.IngressList{}, &networkingv1.NetworkPolicy{}, &networkingv1.NetworkPolicyList{}},
 		rbacv1.SchemeGroupVersion:       {&rbacv1.Role{}, &rbacv1.RoleList{}, &rbacv1.RoleBinding{}, &rbacv1.RoleBindingList{}},

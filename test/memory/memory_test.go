@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,15 @@ func count() int {
 	return 80
 }
 
+// starts is how often an operator is started into the same: one start says little
+// about how long they take.
+func starts() int {
+	if *measure {
+		return 3
+	}
+	return 1
+}
+
 // TestATenantCannotFillTheOperatorsMemory: pull secrets and labelled ConfigMaps of
 // 1 MiB each, made while the operator runs and there when it starts, cost it less
 // than 50 MiB at its peak, with a graph in their namespace; and without the guard
@@ -49,60 +59,107 @@ func count() int {
 func TestATenantCannotFillTheOperatorsMemory(t *testing.T) {
 	program := filepath.Join(binDir, "dynamo-operator")
 	namespace(t, flooded)
-	calm := 0
+	var calm cost
 	for _, c := range []struct {
 		name, when  string
 		environment []string
+		// flood makes the objects when the operator has started, full says that
+		// they are there then, and graph that one of the tenant's is beside them.
+		flood, full, graph bool
 	}{
 		{name: "calm", when: "without them"},
-		{name: "running", when: "made while it runs"},
-		{name: "starting", when: "there when it starts"},
-		{name: "listing", when: "there when it starts, and listed instead of streamed", environment: []string{"KUBE_FEATURE_WatchListClient=false"}},
+		{name: "running", when: "made while it runs", flood: true},
+		{name: "starting", when: "there when it starts", full: true},
+		{name: "beside", when: "there when it starts, with a graph in their namespace", full: true, graph: true},
+		{name: "listing", when: "there when it starts, with a graph, and listed instead of streamed", full: true, graph: true, environment: []string{"KUBE_FEATURE_WatchListClient=false"}},
 	} {
-		o := start(t, program, c.environment...)
-		if c.name == "running" {
-			flood(t)
+		var all []cost
+		for i := range starts() {
+			if c.flood && i > 0 {
+				break // they are made once
+			}
+			if c.graph {
+				create(t, flooded)
+			}
+			o := launch(t, program, c.environment...)
+			all = append(all, o.round(fmt.Sprintf("quiet-%s-%d", c.name, i), c.flood, c.full))
+			o.stop()
 		}
-		here, elsewhere := round(t, c.name, c.name != "calm")
-		peak := o.peak()
-		o.stop()
-		summary.Line(t, "memory: %d Secrets and %d ConfigMaps of 1 MiB in a namespace, %s: peak %d MiB; a graph elsewhere is ready after %s, one in that namespace after %s",
-			count(), count(), c.when, peak, elsewhere, here)
+		got := median(all)
+		summary.Line(t, "memory: %d Secrets and %d ConfigMaps of 1 MiB in a namespace, %s: peak %d MiB; a graph elsewhere is ready %s after the operator's start, one in that namespace after %s",
+			count(), count(), c.when, got.peak, got.elsewhere, got.here)
 		switch {
 		case c.name == "calm":
-			calm = peak
-		case peak-calm >= most:
-			t.Errorf("objects %s: %d MiB became %d", c.when, calm, peak)
+			calm = got
+		case got.peak-calm.peak >= most:
+			t.Errorf("objects %s: %d MiB became %d", c.when, calm.peak, got.peak)
+		}
+		if c.full {
+			summary.Line(t, "memory: %s: the graph elsewhere takes %.2f times as long as without them", c.when, got.elsewhere.Seconds()/calm.elsewhere.Seconds())
 		}
 	}
 
 	// The attack, seen to succeed.
-	o := start(t, unguarded(t), "DYNAMO_GUARDS_OFF="+string(guard.Outlines))
+	o := launch(t, unguarded(t), "DYNAMO_GUARDS_OFF="+string(guard.Outlines))
 	create(t, flooded)
 	eventually(t, "memory to be filled without the guard", func(context.Context) error {
-		if peak := o.peak(); peak-calm < count() {
-			return fmt.Errorf("%d MiB became %d", calm, peak)
+		if peak := o.peak(); peak-calm.peak < count() {
+			return fmt.Errorf("%d MiB became %d", calm.peak, peak)
 		}
 		return nil
 	})
 	summary.Line(t, "memory: without the guard: peak %d MiB", o.peak())
 }
 
-// round makes a graph in the tenant's namespace and one in another, and tells how
-// long each took to be ready.
-func round(t *testing.T, name string, attacked bool) (here, elsewhere time.Duration) {
-	t.Helper()
-	other := "quiet-" + name
-	namespace(t, other)
-	elsewhere = ready(t, other)
-	here = ready(t, flooded)
-	if attacked {
-		canary(t)
+// cost is what a start of an operator came to.
+type cost struct {
+	// elsewhere and here are from its start until a graph is ready, in another
+	// namespace and in the tenant's.
+	elsewhere, here time.Duration
+	peak            int
+}
+
+// median is the middle of several costs by their times, with the largest peak.
+func median(all []cost) cost {
+	slices.SortFunc(all, func(a, b cost) int { return cmp.Compare(a.elsewhere, b.elsewhere) })
+	middle := all[len(all)/2]
+	for _, one := range all {
+		middle.peak = max(middle.peak, one.peak)
+	}
+	return middle
+}
+
+// round makes a graph in a namespace of its own as soon as the operator is started
+// and one in the tenant's, and tells how long each took to be ready.
+func (o *operator) round(other string, fill, full bool) (c cost) {
+	o.Helper()
+	namespace(o.T, other)
+	create(o.T, other)
+	ready(o.T, other)
+	c.elsewhere = time.Since(o.began).Round(100 * time.Millisecond)
+	if fill {
+		flood(o.T)
+	}
+	create(o.T, flooded)
+	ready(o.T, flooded)
+	c.here = time.Since(o.began).Round(100 * time.Millisecond)
+	if fill || full {
+		canary(o.T)
+	}
+	if fill {
+		// Another graph is made while all that is there.
+		namespace(o.T, other+"-then")
+		begin := time.Now()
+		create(o.T, other+"-then")
+		ready(o.T, other+"-then")
+		summary.Line(o.T, "memory: a graph elsewhere that is made then is ready after %s", time.Since(begin).Round(100*time.Millisecond))
+		remove(o.T, other+"-then")
 	}
 	for _, in := range []string{other, flooded} {
-		remove(t, in)
+		remove(o.T, in)
 	}
-	return here, elsewhere
+	c.peak = o.peak()
+	return c
 }
 
 // canary waits until the operator has seen the tenant's last Secret.
@@ -199,11 +256,9 @@ func create(t *testing.T, in string) {
 	}
 }
 
-// ready makes the quickstart's graph and tells how long it took to be ready.
-func ready(t *testing.T, in string) time.Duration {
+// ready waits until the quickstart's graph is.
+func ready(t *testing.T, in string) {
 	t.Helper()
-	began := time.Now()
-	create(t, in)
 	eventually(t, "the graph in "+in+" to be ready", func(ctx context.Context) error {
 		dgd := &v1alpha1.DynamoGraphDeployment{}
 		if err := cluster.Client.Get(ctx, types.NamespacedName{Namespace: in, Name: "quickstart"}, dgd); err != nil {
@@ -215,7 +270,6 @@ func ready(t *testing.T, in string) time.Duration {
 		}
 		return nil
 	})
-	return time.Since(began).Round(100 * time.Millisecond)
 }
 
 // remove deletes the graph and waits for its pods to go, so that the next has

@@ -2,16 +2,15 @@ package memory
 
 import (
 	"bufio"
-	"context"
-	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // operator is one beside the cluster, with an administrator's rights: what it may
@@ -19,22 +18,22 @@ import (
 type operator struct {
 	*testing.T
 	process *exec.Cmd
+	began   time.Time
 	ended   chan struct{}
 	log     string
 }
 
-// start runs a program as the operator of the whole cluster and waits until it is
-// ready.
-func start(t *testing.T, program string, environment ...string) *operator {
+// launch runs a program as the operator of the whole cluster, and does not wait for
+// it.
+func launch(t *testing.T, program string, environment ...string) *operator {
 	t.Helper()
-	health := freeAddress(t)
 	log, err := os.Create(filepath.Join(t.TempDir(), "operator.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	o := &operator{T: t, ended: make(chan struct{}), log: log.Name()}
-	o.process = exec.Command(program, "--metrics-bind-address", freeAddress(t), "--health-probe-bind-address", health)
+	o := &operator{T: t, began: time.Now(), ended: make(chan struct{}), log: log.Name()}
+	o.process = exec.Command(program, "--metrics-bind-address", freeAddress(t), "--health-probe-bind-address", freeAddress(t))
 	o.process.Env = append(os.Environ(), append(environment, "KUBECONFIG="+cluster.Kubeconfig)...)
 	o.process.Stdout, o.process.Stderr = log, log
 	if err := o.process.Start(); err != nil {
@@ -50,26 +49,19 @@ func start(t *testing.T, program string, environment ...string) *operator {
 			t.Logf("the operator said:\n%s", said[max(0, len(said)-1000):])
 		}
 	})
-	err = cluster.Eventually(t.Context(), "the operator to be ready", func(context.Context) error {
-		response, err := http.Get("http://" + health + "/readyz")
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return errors.New(response.Status)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return o
 }
 
+// stop ends the operator, which gives its Leases back: the next does not wait for
+// them.
 func (o *operator) stop() {
-	_ = o.process.Process.Kill() // it may have ended
-	<-o.ended
+	_ = o.process.Process.Signal(syscall.SIGTERM) // it may have ended
+	select {
+	case <-o.ended:
+	case <-time.After(time.Minute):
+		_ = o.process.Process.Kill()
+		<-o.ended
+	}
 }
 
 // peak is the largest resident size that the operator had, by the kernel's own

@@ -196,15 +196,14 @@ func TestClocksThatAreMinutesWrongWithoutGuard(t *testing.T) {
 	w.fights(ns)
 }
 
-// TestANamespaceThatIsDeletedIsTheOnlyOneLost: of three, the others go on, in the same
-// process.
-func TestANamespaceThatIsDeletedIsTheOnlyOneLost(t *testing.T) {
-	w := newWorld(t)
+// deleted has one of three namespaces of an operator deleted while it works on all.
+func deleted(t *testing.T, off ...guard.Guard) (w *world, o *operator, gone string, left []string) {
+	w = newWorld(t)
 	var three []string
 	for _, name := range []string{"one", "two", "three"} {
 		three = append(three, w.namespace(name))
 	}
-	o := w.operate("team", settings{namespaces: three})
+	o = w.operate("team", settings{namespaces: three, off: off})
 	for _, ns := range three {
 		w.made(ns, w.make(ns))
 	}
@@ -217,7 +216,14 @@ func TestANamespaceThatIsDeletedIsTheOnlyOneLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.says(o, "namespace is being deleted", three[1])
-	for _, ns := range []string{three[0], three[2]} {
+	return w, o, three[1], []string{three[0], three[2]}
+}
+
+// TestANamespaceThatIsDeletedIsTheOnlyOneLost: of three, the others go on, in the same
+// process.
+func TestANamespaceThatIsDeletedIsTheOnlyOneLost(t *testing.T) {
+	w, o, _, left := deleted(t)
+	for _, ns := range left {
 		before := w.renewed(ns)
 		w.eventually("the Lease of "+ns+" to be renewed", func(context.Context) error {
 			if at := w.renewed(ns); !at.After(before) {
@@ -233,6 +239,14 @@ func TestANamespaceThatIsDeletedIsTheOnlyOneLost(t *testing.T) {
 		t.Error("the operator has ended")
 	default:
 	}
+}
+
+// TestANamespaceThatIsDeletedIsTheOnlyOneLostWithoutGuard: who may delete a namespace
+// ends the operator of others.
+func TestANamespaceThatIsDeletedIsTheOnlyOneLostWithoutGuard(t *testing.T) {
+	w, o, gone, _ := deleted(t, namespacescope.GuardSeparate)
+	w.gone(o)
+	t.Logf("without the guard the operator of three namespaces ended with %s", gone)
 }
 
 // renewed is when a namespace's Lease was, by its holder's clock.

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -21,14 +20,15 @@ const (
 )
 
 // TrimConfigMap is Trim for a kind whose content may be large and is rarely
-// needed: the cache holds an outline. What is in a ConfigMap is read from the API
-// server when an apply has to be decided.
+// needed: the informer asks for metadata, and the cache holds an outline of that.
+// What is in a ConfigMap is read from the API server when an apply has to be
+// decided.
 func TrimConfigMap(object any) (any, error) {
-	c, ok := object.(*corev1.ConfigMap)
+	c, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok || guard.Outlines.Off() {
 		return Trim(object)
 	}
-	return &corev1.ConfigMap{TypeMeta: c.TypeMeta, ObjectMeta: outline(c)}, nil
+	return &metav1.PartialObjectMetadata{TypeMeta: c.TypeMeta, ObjectMeta: outline(c)}, nil
 }
 
 // TrimJob is Trim for Jobs, of which how they end is of interest and not what they

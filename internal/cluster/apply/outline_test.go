@@ -20,14 +20,14 @@ import (
 // large is.
 func TestAnOutlineIsSmallWhateverATenantWrites(t *testing.T) {
 	large := strings.Repeat("x", 1<<18)
-	c := &corev1.ConfigMap{
+	c := &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "n", Name: "c", UID: "u", ResourceVersion: "7", Finalizers: []string{large},
 			Labels:        map[string]string{v1alpha1.LabelGraphName: "g", large: "x"},
 			Annotations:   map[string]string{"mine": large, v1alpha1.AnnotationProfilingAttempt: "3", "x": large},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:` + large + `":{}}`)}},
 		},
-		Data: map[string]string{"x": large}, BinaryData: map[string][]byte{"y": []byte(large)},
 	}
 	for i := range 1000 {
 		c.OwnerReferences = append(c.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "p", UID: types.UID(fmt.Sprint(i))})
@@ -39,14 +39,14 @@ func TestAnOutlineIsSmallWhateverATenantWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trimmed := once.(*corev1.ConfigMap)
+	trimmed := once.(*metav1.PartialObjectMetadata)
 	if size := trimmed.Size(); size > 4<<10 {
 		t.Errorf("%d bytes are held", size)
 	}
 	if len(trimmed.OwnerReferences) != mostOwners || trimmed.OwnerReferences[0].UID != "graph" {
 		t.Errorf("%d owners, the first is %v", len(trimmed.OwnerReferences), trimmed.OwnerReferences[0])
 	}
-	if trimmed.ResourceVersion != "7" || trimmed.UID != "u" || trimmed.Labels[v1alpha1.LabelGraphName] != "g" || trimmed.Annotations[v1alpha1.AnnotationProfilingAttempt] != "3" {
+	if trimmed.Kind != "ConfigMap" || trimmed.ResourceVersion != "7" || trimmed.UID != "u" || trimmed.Labels[v1alpha1.LabelGraphName] != "g" || trimmed.Annotations[v1alpha1.AnnotationProfilingAttempt] != "3" {
 		t.Errorf("what is used is lost: %v", trimmed.ObjectMeta)
 	}
 	twice, err := TrimConfigMap(trimmed)
@@ -85,7 +85,7 @@ func TestOnlyObjectsThatConcernUsAreHeldWhole(t *testing.T) {
 	}
 }
 
-// outlines is a cache that holds outlines of ConfigMaps.
+// outlines is a cache that holds ConfigMaps without their data.
 type outlines struct{ client.Client }
 
 func (o outlines) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
@@ -93,11 +93,7 @@ func (o outlines) Get(ctx context.Context, key client.ObjectKey, into client.Obj
 		return err
 	}
 	if c, ok := into.(*corev1.ConfigMap); ok {
-		trimmed, err := TrimConfigMap(c)
-		if err != nil {
-			return err
-		}
-		*c = *trimmed.(*corev1.ConfigMap)
+		*c = corev1.ConfigMap{ObjectMeta: outline(c)}
 	}
 	return nil
 }

@@ -70,6 +70,25 @@ func (p *run) claim(ctx context.Context, live graph.Object, how graph.Ownership,
 		"%s exists and is controlled by %s %s; rename the service or remove that object", id, ref.Kind, ref.Name)
 }
 
+// Disown lets objects of an owner that is about to go outlive it.
+func (a *Applier) Disown(ctx context.Context, owner graph.Object, objects []graph.Object) error {
+	p := &run{Applier: a, owner: owner}
+	for _, object := range objects {
+		id, err := a.identify(object)
+		if err != nil {
+			return err
+		}
+		action, err := p.disown(ctx, object, id)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if action != "" {
+			p.changed(action, id)
+		}
+	}
+	return nil
+}
+
 // disown takes the owner's reference off an object that is to outlive it from now
 // on, so that the garbage collector leaves it when the owner goes.
 func (p *run) disown(ctx context.Context, live graph.Object, id identity) (Action, error) {

@@ -23,6 +23,9 @@ type Facts struct {
 	Cached client.Reader
 	// Direct asks the API server, for what is too rare to be watched.
 	Direct client.Reader
+	// Registries remembers what pull secrets are for; without it each is read
+	// whenever it is looked for.
+	Registries *Registries
 	// Served, if it holds something, tells which optional APIs there are, to an
 	// operator that may not read their definitions.
 	Served *atomic.Pointer[snapshot.Capabilities]

@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Outlined reads objects of which an informer holds an outline: that one exists
+// Outlined reads objects of which an informer holds the metadata: that one exists
 // is learned from the informer, what is in it from the API server.
 type Outlined struct {
 	client.Reader

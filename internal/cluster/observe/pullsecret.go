@@ -1,15 +1,21 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/sync/singleflight"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
@@ -17,69 +23,137 @@ import (
 )
 
 const (
-	// registriesKey is where TrimPullSecret leaves the registries' hosts.
-	registriesKey = "registries"
 	// mostRegistries and longestRegistry bound what one Secret takes in memory: a
 	// DNS name and a port have room, and nobody has accounts with more registries.
 	mostRegistries  = 64
 	longestRegistry = 253 + len(":65535")
+	// mostPullSecrets bounds how many Secrets of a namespace are read, the first by
+	// name: each may have 1 MiB, and how many there are is a tenant's to say.
+	mostPullSecrets = 128
+	// parallelReads bounds how many Secrets are whole in memory at a time.
+	parallelReads = 2
 )
 
-// TrimPullSecret keeps of a Secret of type kubernetes.io/dockerconfigjson the
-// hosts that it has credentials for, and of its metadata what names it: no
-// password, no annotation. Informers transform an object more than once, so a
-// trimmed Secret stays as it is.
+// TrimPullSecret keeps of the metadata of a pull secret what names it and its
+// version.
 func TrimPullSecret(object any) (any, error) {
-	secret, ok := object.(*corev1.Secret)
+	secret, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok || guard.Outlines.Off() {
 		return object, nil
 	}
-	trimmed := &corev1.Secret{
+	return &metav1.PartialObjectMetadata{
 		TypeMeta: secret.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: secret.Namespace, Name: secret.Name, UID: secret.UID, ResourceVersion: secret.ResourceVersion,
 			DeletionTimestamp: secret.DeletionTimestamp,
 		},
-		Type: secret.Type,
-	}
-	if hosts := hostsOf(secret); len(hosts) > 0 {
-		trimmed.Data = map[string][]byte{registriesKey: []byte(strings.Join(hosts, "\n"))}
-	}
-	return trimmed, nil
+	}, nil
 }
 
 // PullSecrets reads which Secrets of a namespace hold credentials for which
-// registry. A Secret that cannot be read serves nobody and harms nobody.
+// registry. A Secret that cannot be read serves nobody and harms nobody. That one
+// is there is learned from the informer, which holds no content; what it is for
+// is read from the API server, once for each version.
 func (f Facts) PullSecrets(ctx context.Context, namespace string) (snapshot.PullSecrets, error) {
 	var secrets corev1.SecretList
 	if err := f.Cached.List(ctx, &secrets, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list pull secrets of %s: %w", namespace, err)
 	}
-	known := snapshot.PullSecrets{}
-	for i := range secrets.Items {
-		s := &secrets.Items[i] // shared with the informer, and only read
-		if s.Type != corev1.SecretTypeDockerConfigJson {
-			continue
-		}
-		for _, host := range hostsOf(s) {
-			known[host] = append(known[host], s.Name)
-		}
+	all := secrets.Items // shared with the informer, and only read
+	slices.SortFunc(all, func(a, b corev1.Secret) int { return cmp.Compare(a.Name, b.Name) })
+	read := min(len(all), mostPullSecrets)
+	remembered := cmp.Or(f.Registries, NewRegistries())
+	for i := range all[read:] {
+		remembered.Forget(all[read+i].UID)
 	}
-	for _, names := range known {
-		slices.Sort(names)
+	known := snapshot.PullSecrets{}
+	for i := range all[:read] {
+		hosts, err := remembered.of(ctx, f.Direct, &all[i])
+		if err != nil {
+			return nil, fmt.Errorf("read pull secret %s/%s: %w", namespace, all[i].Name, err)
+		}
+		for _, host := range hosts {
+			known[host] = append(known[host], all[i].Name)
+		}
 	}
 	return known, nil
 }
 
-// hostsOf reads the registries of a Secret, whole or trimmed, sorted.
-func hostsOf(secret *corev1.Secret) []string {
-	if config, whole := secret.Data[corev1.DockerConfigJsonKey]; whole {
-		return registries(config)
+// Registries remembers which registries pull secrets have credentials for, and
+// nothing else of them. A Secret is read when a pass over something in its
+// namespace asks, once for each version.
+type Registries struct {
+	mu    sync.Mutex
+	known map[types.UID]reading
+	// reads is shared by passes that ask for the same, and reading has a place for
+	// each read that may be under way. Who waits for one comes next, so that a
+	// namespace with many Secrets does not keep another waiting for more than one.
+	reads   singleflight.Group
+	reading *semaphore.Weighted
+}
+
+// reading is what was read of one version of a Secret.
+type reading struct {
+	version string
+	hosts   []string
+}
+
+// NewRegistries remembers nothing yet.
+func NewRegistries() *Registries {
+	return &Registries{known: map[types.UID]reading{}, reading: semaphore.NewWeighted(parallelReads)}
+}
+
+// Forget drops what is remembered of a Secret that is gone, or not asked for any
+// more.
+func (r *Registries) Forget(secret types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.known, secret)
+}
+
+// of returns the registries of a Secret of which the informer has told.
+func (r *Registries) of(ctx context.Context, server client.Reader, held *corev1.Secret) ([]string, error) {
+	r.mu.Lock()
+	known, found := r.known[held.UID]
+	r.mu.Unlock()
+	if found && known.version == held.ResourceVersion {
+		return known.hosts, nil
 	}
-	if hosts := secret.Data[registriesKey]; len(hosts) > 0 {
-		return bounded(strings.Split(string(hosts), "\n"))
+	shared, err, _ := r.reads.Do(string(held.UID)+" "+held.ResourceVersion, func() (any, error) {
+		now, err := r.read(ctx, server, held)
+		if err == nil {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.known[held.UID] = now
+		}
+		return now.hosts, err
+	})
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	return shared.([]string), nil
+}
+
+// read asks for a Secret as it was seen, or as it is since. One that is gone is
+// for nothing.
+func (r *Registries) read(ctx context.Context, server client.Reader, held *corev1.Secret) (reading, error) {
+	if err := r.reading.Acquire(ctx, 1); err != nil {
+		return reading{}, err
+	}
+	defer r.reading.Release(1)
+	secret := &corev1.Secret{}
+	// From a version on, the API server answers from memory.
+	since := &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: held.ResourceVersion}}
+	err := server.Get(ctx, client.ObjectKeyFromObject(held), secret, since)
+	switch {
+	case apierrors.IsNotFound(err):
+		return reading{version: held.ResourceVersion}, nil
+	case err != nil:
+		return reading{}, err
+	case secret.Type != corev1.SecretTypeDockerConfigJson:
+		return reading{version: secret.ResourceVersion}, nil
+	}
+	return reading{secret.ResourceVersion, registries(secret.Data[corev1.DockerConfigJsonKey])}, nil
 }
 
 // registries lists the hosts that a docker configuration has credentials for.
@@ -109,7 +183,11 @@ func bounded(hosts []string) []string {
 	})
 	slices.Sort(hosts)
 	hosts = slices.Compact(hosts)
-	return hosts[:min(len(hosts), mostRegistries)]
+	few := slices.Clone(hosts[:min(len(hosts), mostRegistries)])
+	for i := range few {
+		few[i] = strings.Clone(few[i]) // it may be a part of a text of 1 MiB
+	}
+	return few
 }
 
 // unread is a credential, which is not copied from the text that it stands in.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
 )
 
 // sequence is a complete escape sequence, as ECMA-48 has them: CSI with its
@@ -21,12 +23,15 @@ var sequence = regexp.MustCompile(
 		`|(?:\x1b[PX\]^_]|[\x{90}\x{98}\x{9d}\x{9e}\x{9f}])[^\x07\x1b\x{9c}\n]*(?:\x07|\x1b\\|\x{9c})` +
 		`|\x1b[\x20-\x2f]*[0-OQ-WYZ\\\x60-\x7e]`)
 
+// Terminal keeps what tenants write from commanding a terminal.
+const Terminal guard.Guard = "terminal"
+
 // Text is the text without terminal escape sequences. A control character that is
 // part of none, and each character that is not to be seen but changes how others
 // are, becomes U+FFFD; line breaks and tabs stay. What it returns it returns
 // again unchanged.
 func Text(text string) string {
-	if clean(text) {
+	if clean(text) || Terminal.Off() {
 		return text
 	}
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))

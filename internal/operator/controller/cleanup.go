@@ -38,7 +38,8 @@ type Others interface {
 }
 
 // Cleanup takes what an object has left in a store away before the object
-// goes. Only objects that use the store are held, and none for ever.
+// goes. Only objects that use the store are held, or that have volume claims, and
+// none for ever.
 //
 //	uses the store --> held --deleted--> keys removed, or the limit is over --> released
 type Cleanup struct {
@@ -57,10 +58,11 @@ type Cleanup struct {
 	Began *FirstSeen
 }
 
-// EnsureFinalizer holds an object whose instances register in the store and releases any other:
-// earlier operators held them all.
-func (f Cleanup) EnsureFinalizer(ctx context.Context, object client.Object, at []graph.Registration) error {
-	if f.Store == nil || len(at) == 0 {
+// EnsureFinalizer holds an object whose instances register in the store, or that has more
+// to be done before it goes, and releases any other: earlier operators held them
+// all.
+func (f Cleanup) EnsureFinalizer(ctx context.Context, object client.Object, at []graph.Registration, more bool) error {
+	if !more && (f.Store == nil || len(at) == 0) {
 		return f.Applier.RemoveFinalizer(ctx, object, v1alpha1.Finalizer)
 	}
 	return f.Applier.AddFinalizer(ctx, object, v1alpha1.Finalizer)

@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
@@ -34,9 +35,8 @@ type Deps struct {
 	Scope   *namespacescope.Scope
 	Applier *apply.Applier
 	Facts   observe.Facts
-	// CacheOptions are those of the manager's cache, for a controller that needs a
-	// cache with another selector.
-	CacheOptions func() cache.Options
+	// NewCache makes a cache like the manager's, with other selectors.
+	NewCache func(selectors map[client.Object]cache.ByObject) (cache.Cache, error)
 
 	causes map[string]*queue.Causes
 	// pods is made for the first controller that needs it.

@@ -46,9 +46,10 @@ func (d *Deps) Watch(kind Object, list client.ObjectList, children []observe.Chi
 	w := &Watched{kind: kind, kindList: list, children: children, wake: make(chan event.GenericEvent)}
 	b := d.NewController(kind).
 		WatchesRawSource(source.Channel(w.wake, d.batchedLonger(kind, &handler.EnqueueRequestForObject{})))
-	// A pull secret that comes or goes, or is for other registries than before,
-	// concerns every pod of its namespace.
-	b = b.Watches(&corev1.Secret{}, d.Batched(kind, w.SameNamespace(d.GetClient())), builder.WithPredicates(ContentChanged()))
+	// A pull secret that comes, goes or changes concerns every pod of its
+	// namespace: whether it is for other registries than before is found out by
+	// the first reconcile.
+	b = b.Watches(&corev1.Secret{}, d.Batched(kind, w.SameNamespace(d.GetClient())), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
 	for _, c := range Required(children) {
 		b = b.Watches(c.Object, d.batchedByUrgency(kind, EnqueueOwner(d, kind)), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{}))
 	}

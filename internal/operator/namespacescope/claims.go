@@ -29,14 +29,29 @@ func (c *Claims) NeedLeaderElection() bool { return true }
 // Start asks for the Leases. It goes on when ctx ends, until Release: a claim
 // outlives the work that is done under it.
 func (c *Claims) Start(ctx context.Context) error {
+	ended := c.start(ctx)
+	if !GuardSeparate.Off() {
+		return nil
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// start runs the holders. It hears from one that has ended.
+func (c *Claims) start(ctx context.Context) <-chan error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
+	ended := make(chan error, len(c.Holders))
 	for _, namespace := range slices.Sorted(maps.Keys(c.Holders)) {
-		c.done.Go(func() { c.Holders[namespace].Run(run) })
+		c.done.Go(func() { ended <- c.Holders[namespace].Run(run) })
 	}
-	return nil
+	return ended
 }
 
 // Release gives all Leases back, after the last write.

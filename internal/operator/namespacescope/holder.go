@@ -68,13 +68,17 @@ func (h *Holder) init() {
 	})
 }
 
-// Run holds the Lease until ctx ends. It does not give it back: see Release.
-func (h *Holder) Run(ctx context.Context) {
+// Run holds the Lease until ctx ends, whatever becomes of it meanwhile. It does not
+// give it back: see Release.
+func (h *Holder) Run(ctx context.Context) error {
 	h.init()
 	began := false
 	for {
 		err := h.attempt(ctx)
 		h.tell(ctx, err)
+		if GuardSeparate.Off() && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			return err
+		}
 		_, not := h.Left()
 		if may := not == nil; may != began {
 			if began = may; may && h.Begin != nil {
@@ -84,7 +88,7 @@ func (h *Holder) Run(ctx context.Context) {
 		select {
 		case <-h.Clock.After(h.wait(err)):
 		case <-ctx.Done():
-			return
+			return nil
 		}
 	}
 }

@@ -47,6 +47,7 @@ const (
 	GuardClock    guard.Guard = "local-clock"
 	GuardHandOver guard.Guard = "hand-over"
 	GuardCluster  guard.Guard = "cluster-scope"
+	GuardSeparate guard.Guard = "separate-claims"
 )
 
 // Identity is who holds a Lease.

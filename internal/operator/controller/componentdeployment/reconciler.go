@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 	if err != nil {
 		return r.report(ctx, dcd, workload.Progress{}, err)
 	}
-	if err := r.Cleanup.EnsureFinalizer(ctx, dcd, g.Registrations()); err != nil {
+	if err := r.Cleanup.EnsureFinalizer(ctx, dcd, g.Registrations(), false); err != nil {
 		return r.report(ctx, dcd, workload.Progress{}, err)
 	}
 	refused := r.Routes.OfComponent(ctx, dcd)

@@ -69,6 +69,12 @@ func Children() []observe.Child {
 	}
 }
 
+// Claims are the children that hold data. They are no others' business: what a
+// graph no longer wants of these stays.
+func Claims() observe.Child {
+	return observe.Child{Object: &corev1.PersistentVolumeClaim{}, List: &corev1.PersistentVolumeClaimList{}}
+}
+
 // Beneath are the kinds that Grove makes from a graph's PodCliqueSet.
 func Beneath() []observe.Child {
 	return []observe.Child{
@@ -80,6 +86,7 @@ func Beneath() []observe.Child {
 // Observer reads what a pass over a graph needs to know.
 type Observer struct {
 	Children *observe.Observer
+	Claims   *observe.Observer
 	Beneath  *observe.Observer
 	Facts    observe.Facts
 	Pods     *observe.Inspector
@@ -88,6 +95,8 @@ type Observer struct {
 // observation is what was seen for one pass, and what follows from it.
 type observation struct {
 	snapshot.Snapshot
+	// claims are those that would go with the graph.
+	claims   []graph.Object
 	platform render.Platform
 	provider workload.Provider
 	restart  rollout.Step
@@ -113,6 +122,12 @@ func (w observation) urgency(dgd *v1alpha1.DynamoGraphDeployment, now v1alpha1.D
 	}
 }
 
+// keepsData reports whether the graph has claims that go with it, or is about to: it
+// is held until it is known whether they are to.
+func (w observation) keepsData(g *graph.Graph) bool {
+	return len(w.claims) > 0 || slices.ContainsFunc(g.Claims, func(c graph.Claim) bool { return c.Create })
+}
+
 // orchestration is what runs the graph, for those who say how far it is.
 func (w observation) orchestration() status.Orchestration {
 	return status.Orchestration{Provider: w.provider, Deadline: w.platform.ProgressDeadline}
@@ -128,6 +143,11 @@ func (w Observer) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployme
 	if seen.Snapshot, err = w.Children.Children(ctx, dgd, p.Capabilities); err != nil {
 		return seen, err
 	}
+	claims, err := w.Claims.Children(ctx, dgd, nil)
+	if err != nil {
+		return seen, err
+	}
+	seen.claims = claims.Owned
 	for _, object := range seen.Owned {
 		set, ok := object.(*grovev1alpha1.PodCliqueSet)
 		if !ok {

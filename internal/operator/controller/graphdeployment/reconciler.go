@@ -5,6 +5,7 @@ package graphdeployment
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,7 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	if err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
-	if err := errors.Join(r.Cleanup.EnsureFinalizer(ctx, dgd, registrations(g, seen.provider)), r.record(ctx, dgd, seen.provider)); err != nil {
+	if err := errors.Join(r.Cleanup.EnsureFinalizer(ctx, dgd, registrations(g, seen.provider), seen.keepsData(g)), r.record(ctx, dgd, seen.provider)); err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
 	tracing.Decided(ctx, "provider", seen.provider, "wanted", len(wanted), "owned", len(seen.Owned), "restart", seen.restart.Marks)
@@ -133,12 +134,28 @@ func (r *Reconciler) rescale(ctx context.Context, dgd *v1alpha1.DynamoGraphDeplo
 	return errors.Join(errs...)
 }
 
-// finalize removes what a graph has outside the cluster; the garbage collector does
-// the rest. Nothing is validated: what cannot be read has left nothing.
+// retain lets the claims of a graph that is to leave them outlive it. That may have
+// been said a moment before the graph was deleted, and nobody has looked since.
+func (r *Reconciler) retain(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment) error {
+	if dgd.Annotations[v1alpha1.AnnotationRetainPVCs] != "true" || !slices.Contains(dgd.Finalizers, v1alpha1.Finalizer) {
+		return nil
+	}
+	claims, err := r.Observer.Facts.Claims(ctx, dgd)
+	if err != nil {
+		return err
+	}
+	return r.Applier.Disown(ctx, dgd, claims)
+}
+
+// finalize removes what a graph has outside the cluster, and what is to stay from its
+// reach; the garbage collector does the rest. Nothing is validated: what cannot be read has left nothing.
 func (r *Reconciler) finalize(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment) (reconcile.Result, error) {
 	var keys []graph.Registration
 	if g, err := graph.FromGraphDeployment(dgd, r.Platform.Defaults); err == nil {
 		keys = registrations(g, workload.Provider(dgd.Annotations[v1alpha1.AnnotationWorkloadProvider]))
+	}
+	if err := r.retain(ctx, dgd); err != nil {
+		return reconcile.Result{}, err
 	}
 	wait, err := r.Cleanup.Finalize(ctx, dgd, keys)
 	if wait == 0 {

@@ -60,7 +60,7 @@ func newStage(t *testing.T, dgd *v1alpha1.DynamoGraphDeployment, have ...snapsho
 		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 	}})
 	children, beneath := Children(), Beneath()
-	for _, c := range append(slices.Clone(children), beneath...) {
+	for _, c := range append(slices.Concat(children, beneath), Claims()) {
 		if c.List == nil {
 			continue
 		}
@@ -82,7 +82,7 @@ func newStage(t *testing.T, dgd *v1alpha1.DynamoGraphDeployment, have ...snapsho
 	s.reconciler = &Reconciler{
 		Client: s.client,
 		Observer: Observer{
-			Children: observe.New(s.client, children...), Beneath: observe.New(s.client, beneath...),
+			Children: observe.New(s.client, children...), Claims: observe.New(s.client, Claims()), Beneath: observe.New(s.client, beneath...),
 			Facts: observe.Facts{Cached: s.client, Direct: s.client}, Pods: observe.NewInspector(s.client, s.client, nil),
 		},
 		Applier: applier, Events: recorder, Clock: clock,

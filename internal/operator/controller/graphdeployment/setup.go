@@ -13,8 +13,8 @@ import (
 )
 
 func Setup(ctx context.Context, d *controller.Deps) error {
-	children, beneath := Children(), Beneath()
-	if err := d.Index(ctx, controller.Required(children)...); err != nil {
+	children, claims, beneath := Children(), Claims(), Beneath()
+	if err := d.Index(ctx, append(controller.Required(children), claims)...); err != nil {
 		return err
 	}
 	pods, err := d.Inspector(ctx)
@@ -30,6 +30,7 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 		Client: d.GetClient(),
 		Observer: Observer{
 			Children: observe.New(d.GetClient(), children...),
+			Claims:   observe.New(d.GetClient(), claims),
 			Beneath:  observe.New(d.GetClient(), beneath...),
 			Facts:    d.Facts,
 			Pods:     pods,

@@ -66,12 +66,9 @@ func keptByRequests(d *controller.Deps) (cache.Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := d.CacheOptions()
-	options.Scheme, options.Mapper, options.HTTPClient = d.GetScheme(), d.GetRESTMapper(), d.GetHTTPClient()
-	options.ByObject = map[client.Object]cache.ByObject{
+	kept, err := d.NewCache(map[client.Object]cache.ByObject{
 		&corev1.ConfigMap{}: {Label: labels.NewSelector().Add(*named), Transform: apply.TrimConfigMap},
-	}
-	kept, err := cache.New(d.GetConfig(), options)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("hold the ConfigMaps of requests: %w", err)
 	}
