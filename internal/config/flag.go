@@ -98,6 +98,7 @@ var textFlags = []textFlag{
 		return nil
 	}},
 	text("metrics-bind-address", "`address` of the metrics server", func(c *Config) *string { return &c.Server.MetricsAddress }),
+	text("metrics-token-file", "`file` with the token of those who may read secure metrics, where the API server may not be asked", func(c *Config) *string { return &c.Server.MetricsTokenFile }),
 	text("health-probe-bind-address", "`address` of the health server", func(c *Config) *string { return &c.Server.HealthAddress }),
 	text("profile-bind-address", "`address` of Go's profiles; off by default", func(c *Config) *string { return &c.Server.ProfileAddress }),
 	text("leader-election-id", "`name` of the lease", func(c *Config) *string { return &c.Leader.ID }),
