@@ -37,9 +37,10 @@ func TestKustomizePromisesWhatHelmDoes(t *testing.T) {
 		},
 		"namespace": {
 			overlay: "namespaced",
-			values:  []string{"--set", "dynamo-operator.namespaceRestriction.enabled=true", "--set", "dynamo-operator.namespaceRestriction.targetNamespace=dynamo-graphs", "--set", "dynamo-operator.webhook.enabled=false"},
+			values: []string{"--set", "dynamo-operator.namespaceRestriction.enabled=true", "--set", "dynamo-operator.namespaceRestriction.targetNamespace=dynamo-graphs", "--set", "dynamo-operator.webhook.enabled=false",
+				"--set", "dynamo-operator.controllerManager.leaderElection.id=dynamo.nvidia.com"}, // each release elects under a name of its own
 			helmAlone: []string{
-				"Lease dynamo-operator", "Secret webhook-server-cert", "Secret dynamo-operator-metrics-token", // the last is made by whoever installs
+				"Lease dynamo.nvidia.com", "Secret webhook-server-cert", "Secret dynamo-operator-metrics-token", // the last is made by whoever installs
 				"ServiceAccount dynamo-operator-component",
 				"Role dynamo-operator-uninstall", "RoleBinding dynamo-operator-uninstall", "Job dynamo-operator-uninstall",
 			},
@@ -104,12 +105,13 @@ func promises(t *testing.T, text string) map[string]any {
 	return all
 }
 
-// strip takes out what has no other meaning than to name, and the init container and image
-// that the chart keeps definitions with.
+// strip takes out what has no other meaning than to name, the init container that the
+// chart keeps definitions with, and that a Secret need not be there, which the chart makes.
+// Lists of what has names are in their order.
 func strip(part any) {
 	switch part := part.(type) {
 	case map[string]any:
-		for _, key := range []string{"labels", "matchLabels", "selector", "podSelector", "annotations", "initContainers"} {
+		for _, key := range []string{"labels", "matchLabels", "selector", "podSelector", "annotations", "initContainers", "optional"} {
 			delete(part, key)
 		}
 		if verbs, ok := part["rules"].([]any); ok {
@@ -119,10 +121,17 @@ func strip(part any) {
 			strip(inner)
 		}
 	case []any:
+		slices.SortStableFunc(part, func(a, b any) int { return strings.Compare(nameOf(a), nameOf(b)) })
 		for _, inner := range part {
 			strip(inner)
 		}
 	}
+}
+
+func nameOf(item any) string {
+	fields, _ := item.(map[string]any)
+	name, _ := fields["name"].(string)
+	return name
 }
 
 // rules are in an order of their own, without the right to write definitions, which is for
@@ -163,9 +172,5 @@ func loaded(t *testing.T, object *unstructured.Unstructured) config.Config {
 	c.Profiler.Image = ""
 	// How long certificates live is the original chart's default there.
 	c.Certificate.Validity, c.Certificate.AuthorityValidity = config.Default().Certificate.Validity, config.Default().Certificate.AuthorityValidity
-	// Each namespaced release elects under its own name.
-	if !c.ClusterWide() {
-		c.Leader.ID = ""
-	}
 	return c
 }

@@ -353,7 +353,8 @@ func (w *world) left() string {
 		w.Errorf("of the installation there are %s", out)
 	}
 	for _, name := range []string{w.target, w.home} {
-		if err := w.Client.Delete(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); client.IgnoreNotFound(err) != nil {
+		err := w.Client.Delete(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		if client.IgnoreNotFound(err) != nil {
 			w.Fatal(err)
 		}
 	}
