@@ -140,8 +140,11 @@ func (i Installer) Apply(ctx context.Context, objects []*unstructured.Unstructur
 // Delete removes objects against their order and waits until they are gone.
 func (i Installer) Delete(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range slices.Backward(objects) {
-		// What an object owns goes before it: a pod that is left may still write.
-		if err := i.Client.Delete(ctx, object.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+		policy := metav1.DeletePropagationBackground
+		if object.GetKind() == "Deployment" { // its pods go before it: one that is left may still write
+			policy = metav1.DeletePropagationForeground
+		}
+		if err := i.Client.Delete(ctx, object.DeepCopy(), client.PropagationPolicy(policy)); err != nil {
 			if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 				continue
 			}

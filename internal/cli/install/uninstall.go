@@ -50,6 +50,11 @@ func uninstall(ctx context.Context, i installation.Installer, at place, purge bo
 	if err := at.same(ctx, i.Client); err != nil {
 		return err
 	}
+	if at.target == "" {
+		if err := i.NotByHelm(ctx); err != nil {
+			return err
+		}
+	}
 	if purge {
 		for _, kind := range installation.Kinds() {
 			gone, err := i.Purge(ctx, kind, at.target)
