@@ -37,13 +37,21 @@ build: $(PROGRAMS:%=bin/%) bin/localcluster ## Build all programs into bin/
 .PHONY: addons
 addons: bin/lws-controller bin/addons/.collected ## Build what localcluster up --with installs
 
+# What a demo runs; nothing else is built for one.
+DEMO := dynamo-operator dynamo-mocker kubectl-dynamo
+
 # One build for all of them: what they share is compiled once, and one is linked
 # while another is compiled. Meanwhile the modules of the local cluster are fetched.
-$(PROGRAMS:%=bin/%) &: $(SOURCES)
-	@echo "building $(PROGRAMS:%=bin/%)"
+$(DEMO:%=bin/%) &: $(SOURCES)
+	@echo "building $(DEMO:%=bin/%)"
 	@mkdir -p bin
 	@{ test -e bin/localcluster || (cd localcluster && go list -deps ./cmd/localcluster); } >/dev/null 2>&1 & \
-	  hack/build.sh bin/ '$(LDFLAGS)' $(PROGRAMS:%=./cmd/%); wait
+	  hack/build.sh bin/ '$(LDFLAGS)' $(DEMO:%=./cmd/%); wait
+
+bin/dynamo-profiler: $(SOURCES)
+	@echo "building $@"
+	@mkdir -p bin
+	@hack/build.sh $@ '$(LDFLAGS)' ./cmd/dynamo-profiler
 
 # A cold build compiles Kubernetes, once: Go's build cache keeps it by version.
 bin/localcluster: $(CLUSTER)
@@ -64,7 +72,7 @@ bin/addons/.collected: localcluster/collect-manifests.sh localcluster/go.mod loc
 	@touch $@
 
 .PHONY: demo
-demo: build ## A cluster, the operator, a graph, an answer (ONCE=1 ends after it)
+demo: $(DEMO:%=bin/%) bin/localcluster ## A cluster, the operator, a graph, an answer (ONCE=1 ends after it)
 	@bin/kubectl-dynamo demo $(if $(ONCE),--once)
 
 # What the tests start is not in Go's cache of test results, hence -count=1.
@@ -75,7 +83,7 @@ demo: build ## A cluster, the operator, a graph, an answer (ONCE=1 ends after it
 # that needs its second run is a defect to be mended.
 run = "$$($(CURDIR)/hack/tool.sh gotestsum)" --format standard-quiet --hide-summary=skipped --rerun-fails=1 --rerun-fails-max-failures=6 --rerun-fails-run-root-test
 .PHONY: test
-test: build addons ## Unit, golden and integration tests, the core of e2e, and a check of generated files
+test: build addons lint chart-units ## Everything that has to pass: lint, charts, generated files, unit, golden and integration tests, the core of e2e
 	hack/generate.sh --check
 	@rm -f bin/summary.txt
 	TEST_SUMMARY=$(CURDIR)/bin/summary.txt $(run) --packages="$$(go list ./... | grep -v '/test/' | tr '\n' ' ')" -- -count=1 -timeout 20m
@@ -251,11 +259,18 @@ docker-build: ## Build an image with Docker (PROGRAM=dynamo-operator, IMAGE=...)
 docker-push: ## Push it
 	docker push $(IMAGE)
 
-.PHONY: charts
-charts: build ## Lint the charts and test them against the real Helm and a real API server
-	@helm=$$(hack/tool.sh helm); $$helm lint charts/crds charts/platform
+.PHONY: chart-units
+chart-units: ## Lint the charts and run their unit tests, without a cluster
+	@helm=$$(hack/tool.sh helm); $$helm lint --quiet charts/crds charts/platform
 	@unittest=$$(hack/tool.sh helm-unittest); $$unittest charts/platform
+
+.PHONY: charts
+charts: build chart-units ## Test the charts against the real Helm and a real API server, value by value
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/chart/...
+
+.PHONY: installs
+installs: build addons ## Helm, Kustomize and the command line, for a cluster and for a namespace, from installation to the end
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 40m ./test/install -run TestEveryWayToInstall -all
 
 .PHONY: clean
 clean: ## Remove what was built, and the data of the demo's and the local cluster

@@ -9,3 +9,8 @@ import "embed"
 //
 //go:embed rbac/*.yaml manager/*.yaml webhook/*.yaml tenancy/*.yaml
 var Operator embed.FS
+
+// Namespaced holds what Kustomize makes the operator for one namespace from.
+//
+//go:embed rbac/*.yaml manager/*.yaml namespaced/*.yaml
+var Namespaced embed.FS

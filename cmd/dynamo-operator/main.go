@@ -12,10 +12,12 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -77,8 +79,11 @@ func memoryLimit(env func(string) string) (int64, error) {
 }
 
 func run(args []string) error {
-	if slices.Equal(args, []string{"crds", "apply"}) {
+	switch {
+	case slices.Equal(args, []string{"crds", "apply"}):
 		return applyDefinitions()
+	case len(args) > 1 && slices.Equal(args[:2], []string{"finalizers", "remove"}):
+		return retire(args[2:])
 	}
 	flags, err := config.ParseFlags(args, os.Stderr)
 	if err != nil {
@@ -110,16 +115,45 @@ func run(args []string) error {
 // It is an init container of the operator's own image, so that an upgrade needs
 // no other.
 func applyDefinitions() error {
-	ctrl.SetLogger(logr.Discard()) // what goes wrong comes back as an error
-	cluster, err := ctrl.GetConfig()
-	if err != nil {
-		return err
-	}
-	c, err := client.New(cluster, client.Options{Scheme: scheme.New()})
+	i, err := installer()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	return installation.Installer{Client: c, Owner: apply.FieldManager}.Definitions(ctx)
+	return i.Definitions(ctx)
+}
+
+// retire is what runs before an uninstallation: it stops the operator and takes its
+// finalizer off what stays. It is a Job of the operator's own image and account, and is
+// told the operator's Deployment, and then the operator's own flags.
+func retire(args []string) error {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		return errors.New("finalizers remove: want the name of the operator's Deployment, then the operator's flags")
+	}
+	flags, err := config.ParseFlags(args[1:], os.Stderr)
+	if err != nil {
+		return err
+	}
+	cfg, err := flags.Load()
+	if err != nil {
+		return err
+	}
+	i, err := installer()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	defer cancel()
+	return i.Retire(ctx, types.NamespacedName{Namespace: config.OwnNamespace(), Name: args[0]}, cfg.Namespaces, os.Stdout)
+}
+
+func installer() (installation.Installer, error) {
+	ctrl.SetLogger(logr.Discard()) // what goes wrong comes back as an error
+	cluster, err := ctrl.GetConfig()
+	if err != nil {
+		return installation.Installer{}, err
+	}
+	c, err := client.New(cluster, client.Options{Scheme: scheme.New()})
+	return installation.Installer{Client: c, Owner: apply.FieldManager}, err
 }

@@ -22,6 +22,9 @@ func metricsServer(cfg config.Config, keeper *certificate.Keeper) metricsserver.
 	if cfg.Server.SecureMetrics {
 		options.SecureServing = true
 		options.FilterProvider = metricsauth.Filter
+		if file := cfg.Server.MetricsTokenFile; file != "" {
+			options.FilterProvider = metricsauth.TokenFile(file)
+		}
 		if keeper != nil {
 			options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) { c.GetCertificate = keeper.Certificate })
 		}

@@ -188,7 +188,7 @@ func startBare(ctx context.Context) error {
 	if err := c.Apply(ctx, definitions); err != nil {
 		return err
 	}
-	objects, err := installation.Operator()
+	objects, err := installation.Small()
 	if err != nil {
 		return err
 	}

@@ -15,15 +15,14 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // TestAnOperatorOfOneNamespaceIsScraped installs one with the rights of its
-// namespace alone, which serves no metrics, and then gives it the one right that
-// it takes.
+// namespace alone, whose metrics are read by the token of a Secret, and then gives it
+// the one right that it takes to ask who a scraper is.
 func TestAnOperatorOfOneNamespaceIsScraped(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
@@ -40,9 +39,16 @@ func TestAnOperatorOfOneNamespaceIsScraped(t *testing.T) {
 	t.Cleanup(func() {
 		helmDo(context.Background(), t, "uninstall", name, "--namespace", team, "--wait", "--timeout", "5m")
 	})
-	if err := cluster.Client.Get(ctx, service, &corev1.Service{}); !apierrors.IsNotFound(err) {
-		t.Errorf("a Service for metrics that nobody may read: %v", err)
+	secret := &corev1.Secret{}
+	if err := cluster.Client.Get(ctx, types.NamespacedName{Namespace: team, Name: service.Name + "-metrics-token"}, secret); err != nil {
+		t.Fatal(err)
 	}
+	eventually(ctx, t, "a scraper without the token to be refused", func(ctx context.Context) error {
+		return scrape(ctx, service, "made-up", http.StatusUnauthorized)
+	})
+	eventually(ctx, t, "a scraper with the token to be answered", func(ctx context.Context) error {
+		return scrape(ctx, service, string(secret.Data["token"]), http.StatusOK)
+	})
 	helmDo(ctx, t, append([]string{"upgrade", name, platform, "--set", "dynamo-operator.metricsService.bindAuthDelegator=true"}, values...)...)
 	scraped(ctx, t, service, service.Name+"-metrics-reader-"+team)
 }

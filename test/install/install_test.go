@@ -1,5 +1,5 @@
-// Package install installs by the command line where something is wrong, and
-// reads what it says.
+// Package install installs the operator by every tool and for every scope, and where
+// something is wrong reads what is said.
 package install
 
 import (
@@ -25,30 +25,9 @@ import (
 const pullError = "localcluster.dynamo/image-pull-error"
 
 func TestAnImageThatCannotBePulledIsTheCauseThatIsTold(t *testing.T) {
-	programs := os.Getenv("PLAYGROUND_BIN")
-	if programs == "" {
-		t.Skip("PLAYGROUND_BIN is not set: no programs to run a cluster from (make test sets it)")
-	}
-	programs, err := filepath.Abs(programs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster, programs := up(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	dir := t.TempDir()
-	log, err := os.Create(filepath.Join(dir, "localcluster.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster, err := localenv.Up(ctx, localenv.Options{BinDir: programs, Dir: filepath.Join(dir, "cluster"), Nodes: 1, GPUsPerNode: 8, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Down(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
 	plugin := func(args ...string) (string, error) {
 		command := exec.CommandContext(ctx, filepath.Join(programs, "kubectl-dynamo"), args...)
 		command.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig)
@@ -80,6 +59,35 @@ func TestAnImageThatCannotBePulledIsTheCauseThatIsTold(t *testing.T) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	told(ctx, t, cluster)
+}
+
+// up starts a cluster of the test's own, from the programs whose folder it returns.
+func up(t *testing.T, args ...string) (*localenv.Cluster, string) {
+	t.Helper()
+	programs := os.Getenv("PLAYGROUND_BIN")
+	if programs == "" {
+		t.Skip("PLAYGROUND_BIN is not set: no programs to run a cluster from (make test sets it)")
+	}
+	programs, err := filepath.Abs(programs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	log, err := os.Create(filepath.Join(dir, "localcluster.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := localenv.Up(t.Context(), localenv.Options{BinDir: programs, Dir: filepath.Join(dir, "cluster"), Nodes: 2, GPUsPerNode: 8, Log: log, Args: args})
+	if err != nil {
+		said, _ := os.ReadFile(log.Name()) // it goes with the folder
+		t.Fatalf("%v\n%s", err, said)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Down(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return cluster, programs
 }
 
 // annotate changes the template of the operator's Deployment, which it makes if it

@@ -69,12 +69,26 @@ control-plane: controller-manager
 {{- $op.etcdAddr -}}
 {{- end -}}
 
-{{/* Whether somebody can scrape the operator: an operator of one namespace has to
-     ask the cluster who a scraper is, which the rights of a namespace do not
-     suffice for. */}}
+{{/* Whether metrics are served. */}}
 {{- define "dynamo.metrics" -}}
 {{- $op := index .Values "dynamo-operator" -}}
-{{- if and $op.enabled $op.metricsService.enabled (or (not $op.metricsService.secure) (not $op.namespaceRestriction.enabled) $op.metricsService.bindAuthDelegator) -}}true{{- end -}}
+{{- if and $op.enabled $op.metricsService.enabled -}}true{{- end -}}
+{{- end -}}
+
+{{/* The Secret with the token by which metrics are read, if there is one: an operator of
+     one namespace may not ask the cluster who a scraper is. */}}
+{{- define "dynamo.metrics.token" -}}
+{{- $op := index .Values "dynamo-operator" -}}
+{{- if and (include "dynamo.metrics.tls" .) $op.namespaceRestriction.enabled (not $op.metricsService.bindAuthDelegator) -}}
+{{- default (printf "%s-metrics-token" (include "dynamo.fullname" .)) $op.metricsService.tokenSecret.name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What makes an object one of the uninstallation, with its place among those. */}}
+{{- define "dynamo.uninstall.hook" -}}
+helm.sh/hook: pre-delete
+helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}
 
 {{/* Whether metrics are served over TLS. */}}

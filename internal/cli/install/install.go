@@ -23,6 +23,7 @@ const fieldManager = "kubectl-dynamo"
 // Command is the verb that installs.
 func Command() *cobra.Command {
 	var to connect.Flags
+	var at place
 	var registry, image string
 	var wait time.Duration
 	command := &cobra.Command{
@@ -30,6 +31,9 @@ func Command() *cobra.Command {
 		Short: "Install the operator and the definitions of its API, or bring them up to date",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := at.validate(); err != nil {
+				return err
+			}
 			images, err := installation.ImagesFrom(registry, image)
 			if err != nil {
 				return err
@@ -40,26 +44,32 @@ func Command() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), wait)
 			defer cancel()
-			return run(ctx, cluster, images, cmd.OutOrStdout())
+			return run(ctx, cluster, at, images, cmd.OutOrStdout())
 		},
 	}
 	to.AddCluster(command.Flags())
+	at.add(command.Flags())
 	command.Flags().StringVar(&registry, "registry", "", "registry and path of all images, with the version of this program as their tag")
 	command.Flags().StringVar(&image, "image", "", "image of the operator; the profiler's is beside it, with the same tag")
 	command.Flags().DurationVar(&wait, "timeout", 5*time.Minute, "how long to wait for all of it")
 	return command
 }
 
-func run(ctx context.Context, cluster *connect.Cluster, images installation.Images, out io.Writer) error {
-	i := installation.Installer{Client: cluster.WithWatch, Owner: fieldManager, Images: images}
+func run(ctx context.Context, cluster *connect.Cluster, at place, images installation.Images, out io.Writer) error {
+	i := installation.Installer{Client: cluster.WithWatch, Owner: fieldManager, Images: images, Home: at.home}
+	objects, err := at.objects()
+	if err != nil {
+		return err
+	}
 	for _, step := range []struct {
 		what string
 		do   func(context.Context) error
 	}{
-		{"no other operator for all namespaces", i.Alone},
+		{"no other operator is in the way", func(ctx context.Context) error { return at.alone(ctx, i) }},
 		{"definitions of the API", i.Definitions},
-		{"operator and its rights", i.Operator},
-		{"operator is ready", func(ctx context.Context) error { return ready(ctx, cluster, i, out) }},
+		{"operator and its rights", func(ctx context.Context) error { return i.Operator(ctx, objects) }},
+		{"token of scrapers", func(ctx context.Context) error { return at.metricsToken(ctx, i.Client) }},
+		{"operator is ready", func(ctx context.Context) error { return ready(ctx, cluster, i, at, out) }},
 	} {
 		if err := step.do(ctx); err != nil {
 			return err
@@ -74,7 +84,7 @@ const lookEvery = 2 * time.Second
 
 // ready waits for the operator, and tells meanwhile what keeps it from being
 // ready: some of it mends itself, the rest is why the wait ends in an error.
-func ready(ctx context.Context, cluster *connect.Cluster, i installation.Installer, out io.Writer) error {
+func ready(ctx context.Context, cluster *connect.Cluster, i installation.Installer, at place, out io.Writer) error {
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
@@ -89,7 +99,7 @@ func ready(ctx context.Context, cluster *connect.Cluster, i installation.Install
 			}
 			return fmt.Errorf("%w\ncause: %s\nwhat to do: %s", err, last.Cause, last.Todo)
 		case <-tick.C:
-			found, err := diagnose(waiting, cluster)
+			found, err := diagnose(waiting, cluster, at)
 			if err == nil && found != last { // what cannot be read now is asked again
 				last = found
 				if found.Cause != "" {
@@ -101,9 +111,9 @@ func ready(ctx context.Context, cluster *connect.Cluster, i installation.Install
 }
 
 // diagnose says why the operator is not ready; nothing where there is no fault.
-func diagnose(ctx context.Context, cluster *connect.Cluster) (why.Diagnosis, error) {
+func diagnose(ctx context.Context, cluster *connect.Cluster, at place) (why.Diagnosis, error) {
 	d := &appsv1.Deployment{}
-	if err := cluster.Get(ctx, types.NamespacedName{Namespace: installation.Namespace, Name: installation.Deployment}, d); err != nil {
+	if err := cluster.Get(ctx, types.NamespacedName{Namespace: at.home, Name: installation.Deployment}, d); err != nil {
 		return why.Diagnosis{}, err
 	}
 	found, _, err := why.Operator(ctx, cluster, d)

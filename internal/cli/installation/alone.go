@@ -29,8 +29,8 @@ func (i Installer) Alone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if name := lease.Annotations[releaseName]; name != "" {
-		return fmt.Errorf("this cluster already has an operator for all namespaces: release %s in namespace %s; upgrade or uninstall that by Helm", name, lease.Annotations[releaseNamespace])
+	if err := byHelm(lease); err != nil {
+		return err
 	}
 	holder := lease.Spec.HolderIdentity
 	if holder == nil || *holder == "" || lease.Spec.LeaseDurationSeconds == nil || strings.HasPrefix(*holder, Namespace+"/"+Deployment+"-") {
@@ -54,6 +54,24 @@ func (i Installer) Alone(ctx context.Context) error {
 			return fmt.Errorf("this cluster already has an operator for all namespaces: %s; stop or uninstall that one first", *now.Spec.HolderIdentity)
 		}
 	}
+}
+
+// NotByHelm returns an error if the cluster's operator is of a release of Helm's, which is
+// for Helm to uninstall.
+func (i Installer) NotByHelm(ctx context.Context) error {
+	lease, err := i.scope(ctx)
+	if err != nil {
+		return err
+	}
+	return byHelm(lease)
+}
+
+func byHelm(lease *coordinationv1.Lease) error {
+	name := lease.Annotations[releaseName]
+	if name == "" {
+		return nil
+	}
+	return fmt.Errorf("this cluster already has an operator for all namespaces: release %s in namespace %s; upgrade or uninstall that by Helm", name, lease.Annotations[releaseNamespace])
 }
 
 // scope reads the Lease; an empty one if there is none.

@@ -46,6 +46,9 @@ func TestASecondOperatorOfTheClusterIsNotInstalled(t *testing.T) {
 				return in.Update(ctx, object.DeepCopyObject().(client.Object))
 			}})
 			err := Installer{Client: renewing}.Alone(t.Context())
+			if helm := (Installer{Client: renewing}).NotByHelm(t.Context()); (helm != nil) != strings.Contains(c.problem, "release") {
+				t.Errorf("by Helm: %v", helm)
+			}
 			if (err != nil) != (c.problem != "") || err != nil && !strings.Contains(err.Error(), c.problem) {
 				t.Errorf("error %v, want %q", err, c.problem)
 			}

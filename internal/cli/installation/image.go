@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
 )
@@ -69,20 +68,5 @@ func setOperator(object *unstructured.Unstructured, image string) error {
 const configFile = "config.yaml"
 
 func setProfiler(object *unstructured.Unstructured, image string) error {
-	text, found, err := unstructured.NestedString(object.Object, "data", configFile)
-	if err != nil || !found {
-		return err
-	}
-	fields := map[string]any{}
-	if err := yaml.Unmarshal([]byte(text), &fields); err != nil {
-		return fmt.Errorf("%s: %w", configFile, err)
-	}
-	if err := unstructured.SetNestedField(fields, image, "profiler", "image"); err != nil {
-		return fmt.Errorf("%s: %w", configFile, err)
-	}
-	changed, err := yaml.Marshal(fields)
-	if err != nil {
-		return err
-	}
-	return unstructured.SetNestedField(object.Object, string(changed), "data", configFile)
+	return Configure(object, map[string]any{"profiler": map[string]any{"image": image}})
 }

@@ -4,6 +4,7 @@
 package installation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -28,6 +30,13 @@ const (
 	Deployment = "dynamo-operator-controller-manager"
 )
 
+// Configuration is the ConfigMap that the operator is configured by, and MetricsToken the
+// Secret with the token of scrapers of an operator for one namespace.
+const (
+	Configuration = "dynamo-operator-config"
+	MetricsToken  = "dynamo-operator-metrics-token" //nolint:gosec // a name
+)
+
 // Installer writes what is shipped.
 type Installer struct {
 	Client client.Client
@@ -35,6 +44,13 @@ type Installer struct {
 	Owner string
 	// Images are what runs, instead of the images of this build.
 	Images Images
+	// Home is where the operator is; empty: Namespace.
+	Home string
+}
+
+// deployment names the operator's.
+func (i Installer) deployment() types.NamespacedName {
+	return types.NamespacedName{Namespace: cmp.Or(i.Home, Namespace), Name: Deployment}
 }
 
 // Definitions applies the definitions of the API and waits until the server
@@ -76,12 +92,8 @@ func (i Installer) established(ctx context.Context, name string) error {
 	return nil
 }
 
-// Operator applies the operator with the rights that it is shipped with.
-func (i Installer) Operator(ctx context.Context) error {
-	objects, err := Operator()
-	if err != nil {
-		return err
-	}
+// Operator applies the operator with the rights that it comes with.
+func (i Installer) Operator(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		if err := i.Images.set(object); err != nil {
 			return fmt.Errorf("images of %s %s: %w", object.GetKind(), object.GetName(), err)
@@ -94,7 +106,7 @@ func (i Installer) Operator(ctx context.Context) error {
 func (i Installer) Ready(ctx context.Context) error {
 	return until(ctx, "the operator to be ready", func(ctx context.Context) error {
 		d := &appsv1.Deployment{}
-		if err := i.Client.Get(ctx, types.NamespacedName{Namespace: Namespace, Name: Deployment}, d); err != nil {
+		if err := i.Client.Get(ctx, i.deployment(), d); err != nil {
 			return err
 		}
 		wanted := int32(1)
@@ -128,7 +140,11 @@ func (i Installer) Apply(ctx context.Context, objects []*unstructured.Unstructur
 // Delete removes objects against their order and waits until they are gone.
 func (i Installer) Delete(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range slices.Backward(objects) {
-		if err := i.Client.Delete(ctx, object.DeepCopy()); err != nil {
+		policy := metav1.DeletePropagationBackground
+		if object.GetKind() == "Deployment" { // its pods go before it: one that is left may still write
+			policy = metav1.DeletePropagationForeground
+		}
+		if err := i.Client.Delete(ctx, object.DeepCopy(), client.PropagationPolicy(policy)); err != nil {
 			if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 				continue
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,10 +48,10 @@ func (i Installer) Remove(ctx context.Context, objects []*unstructured.Unstructu
 	return i.Delete(ctx, slices.DeleteFunc(slices.Clone(objects), isOperator))
 }
 
-// Purge deletes all objects of a kind with what they own, and waits until they
-// are gone. It returns how many there were.
-func (i Installer) Purge(ctx context.Context, kind schema.GroupVersionKind) (int, error) {
-	objects, err := i.all(ctx, kind)
+// Purge deletes all objects of a kind with what they own, in a namespace or in all, and
+// waits until they are gone. It returns how many there were.
+func (i Installer) Purge(ctx context.Context, kind schema.GroupVersionKind, namespace string) (int, error) {
+	objects, err := i.all(ctx, kind, namespace)
 	if err != nil {
 		return 0, err
 	}
@@ -61,7 +62,7 @@ func (i Installer) Purge(ctx context.Context, kind schema.GroupVersionKind) (int
 		}
 	}
 	return len(objects), until(ctx, "every "+kind.Kind+" to go", func(ctx context.Context) error {
-		rest, err := i.all(ctx, kind)
+		rest, err := i.all(ctx, kind, namespace)
 		if err == nil && len(rest) > 0 {
 			err = fmt.Errorf("%d are left, such as %s/%s", len(rest), rest[0].GetNamespace(), rest[0].GetName())
 		}
@@ -69,38 +70,61 @@ func (i Installer) Purge(ctx context.Context, kind schema.GroupVersionKind) (int
 	})
 }
 
-// Free takes the operator's finalizer off all objects of a kind, since nobody is
-// left to do it. It returns how many objects there are.
-func (i Installer) Free(ctx context.Context, kind schema.GroupVersionKind) (int, error) {
-	objects, err := i.all(ctx, kind)
+// free takes the operator's finalizer off the objects of a kind, since nobody is left to
+// do it. It returns how many objects there are.
+func (i Installer) free(ctx context.Context, kind schema.GroupVersionKind, namespace string, mine func(namespace string) bool) (int, error) {
+	objects, err := i.all(ctx, kind, namespace)
 	if err != nil {
 		return 0, err
 	}
+	stay := 0
 	for _, object := range objects {
-		before := object.DeepCopy()
-		if !controllerutil.RemoveFinalizer(object, v1alpha1.Finalizer) {
+		if !mine(object.GetNamespace()) {
 			continue
 		}
-		err := i.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-		if client.IgnoreNotFound(err) != nil {
+		stay++
+		if err := i.freeOne(ctx, object); err != nil {
 			return 0, fmt.Errorf("free %s %s/%s: %w", kind.Kind, object.GetNamespace(), object.GetName(), err)
 		}
 	}
-	return len(objects), nil
+	return stay, nil
 }
 
-// all lists a kind; one that is not served has no objects.
-func (i Installer) all(ctx context.Context, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
-	var list unstructured.UnstructuredList
+// freeOne tries again if somebody else wrote meanwhile: finalizers are a list, and what
+// others put there stays.
+func (i Installer) freeOne(ctx context.Context, object *metav1.PartialObjectMetadata) error {
+	for {
+		before := object.DeepCopy()
+		if !controllerutil.RemoveFinalizer(object, v1alpha1.Finalizer) {
+			return nil
+		}
+		err := i.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if !apierrors.IsConflict(err) {
+			return client.IgnoreNotFound(err)
+		}
+		// The operator's role lets it list every kind, but not get each.
+		again, err := i.all(ctx, object.GroupVersionKind(), before.Namespace, client.MatchingFields{"metadata.name": before.Name})
+		if err != nil || len(again) == 0 {
+			return err
+		}
+		object = again[0]
+	}
+}
+
+// all lists what a kind's objects are called and held by; one that is not served has no
+// objects.
+func (i Installer) all(ctx context.Context, kind schema.GroupVersionKind, namespace string, options ...client.ListOption) ([]*metav1.PartialObjectMetadata, error) {
+	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := i.Client.List(ctx, &list); err != nil {
-		if meta.IsNoMatchError(err) {
+	if err := i.Client.List(ctx, &list, append(options, client.InNamespace(namespace))...); err != nil {
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			return nil, nil
 		}
 		return nil, fmt.Errorf("list %s: %w", kind.Kind, err)
 	}
-	objects := make([]*unstructured.Unstructured, 0, len(list.Items))
+	objects := make([]*metav1.PartialObjectMetadata, 0, len(list.Items))
 	for n := range list.Items {
+		list.Items[n].SetGroupVersionKind(kind)
 		objects = append(objects, &list.Items[n])
 	}
 	return objects, nil

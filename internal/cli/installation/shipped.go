@@ -29,8 +29,13 @@ func Operator() ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
+	Sort(objects)
 	return objects, nil
+}
+
+// Sort brings objects into an order in which they can be applied.
+func Sort(objects []*unstructured.Unstructured) {
+	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
 }
 
 func rank(object *unstructured.Unstructured) int {

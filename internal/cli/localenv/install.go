@@ -24,9 +24,13 @@ func (c *Cluster) InstallAPI(ctx context.Context) error {
 }
 
 // InstallOperator installs the operator with the rights that it is shipped
-// with, and waits until it is ready.
+// with, in the size of one machine, and waits until it is ready.
 func (c *Cluster) InstallOperator(ctx context.Context) error {
-	if err := c.installer().Operator(ctx); err != nil {
+	objects, err := installation.Small()
+	if err != nil {
+		return err
+	}
+	if err := c.installer().Operator(ctx, objects); err != nil {
 		return err
 	}
 	return c.installer().Ready(ctx)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestDefaultsAreValid(t *testing.T) {
@@ -62,6 +63,7 @@ func TestLoad(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "ops")
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	text := "apiVersion: dynamo-operator/v1alpha1\nkind: OperatorConfiguration\nlog: {level: warn, format: text}\nendpoints: {nats: nats://file}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -72,9 +74,15 @@ func TestFlags(t *testing.T) {
 		want    func(Config) bool
 		problem string
 	}{
-		"a flag wins over the file":                  {args: []string{"--config", file, "--natsAddr=nats://flag"}, want: func(c Config) bool { return c.Endpoints.NATS == "nats://flag" && c.Log.Level == "warn" }},
-		"a switch needs no value":                    {args: []string{"--leader-elect", "--metrics-secure=false"}, want: func(c Config) bool { return c.Leader.Enabled && !c.Server.SecureMetrics }},
-		"one namespace is restricted by flag":        {args: []string{"--restrictedNamespace", "a"}, want: func(c Config) bool { return c.Covers("a") && !c.Covers("b") }},
+		"a flag wins over the file":             {args: []string{"--config", file, "--natsAddr=nats://flag"}, want: func(c Config) bool { return c.Endpoints.NATS == "nats://flag" && c.Log.Level == "warn" }},
+		"a switch needs no value":               {args: []string{"--leader-elect", "--metrics-secure=false"}, want: func(c Config) bool { return c.Leader.Enabled && !c.Server.SecureMetrics }},
+		"one namespace is restricted by flag":   {args: []string{"--restrictedNamespace", "a"}, want: func(c Config) bool { return c.Covers("a") && !c.Covers("b") }},
+		"webhooks are a switch of the original": {args: []string{"--enable-webhooks=true", "--config", file}, want: func(c Config) bool { return c.Webhook.Enabled }},
+		"the Lease of a namespace has its times": {args: []string{"--namespace-scope-lease-duration=60s", "--namespace-scope-lease-renew-interval", "20s"}, want: func(c Config) bool {
+			return c.Tenancy.Duration.Duration == time.Minute && c.Tenancy.Renew.Duration == 20*time.Second
+		}},
+		"and they have to fit":                       {args: []string{"--namespace-scope-lease-duration=5s"}, problem: "tenancy.duration"},
+		"the cluster is not named by a flag":         {args: []string{"--kubeconfig", "x"}, problem: "set KUBECONFIG"},
 		"what a flag sets is validated":              {args: []string{"--discovery-backend", "dns"}, problem: "discovery.backend"},
 		"a duration that is none is named":           {args: []string{"--grove-termination-delay", "soon"}, problem: "grove-termination-delay"},
 		"a flag that means nothing any more says so": {args: []string{"--mpi-run-ssh-secret-namespace=x"}, problem: "every namespace has a key of its own"},

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
@@ -77,6 +79,17 @@ func text(name, usage string, field func(*Config) *string) textFlag {
 	return textFlag{name, usage, func(c *Config, value string) error { *field(c) = value; return nil }}
 }
 
+func duration(name, usage string, field func(*Config) *metav1.Duration) textFlag {
+	return textFlag{name, usage, func(c *Config, value string) error {
+		d, err := time.ParseDuration(value)
+		if err != nil {
+			return fmt.Errorf("flag --%s: %w", name, err)
+		}
+		field(c).Duration = d
+		return nil
+	}}
+}
+
 var textFlags = []textFlag{
 	{"restrictedNamespace", "look after this `namespace` only", func(c *Config, v string) error {
 		if c.Namespaces = nil; v != "" {
@@ -85,6 +98,7 @@ var textFlags = []textFlag{
 		return nil
 	}},
 	text("metrics-bind-address", "`address` of the metrics server", func(c *Config) *string { return &c.Server.MetricsAddress }),
+	text("metrics-token-file", "`file` with the token of those who may read secure metrics, where the API server may not be asked", func(c *Config) *string { return &c.Server.MetricsTokenFile }),
 	text("health-probe-bind-address", "`address` of the health server", func(c *Config) *string { return &c.Server.HealthAddress }),
 	text("profile-bind-address", "`address` of Go's profiles; off by default", func(c *Config) *string { return &c.Server.ProfileAddress }),
 	text("leader-election-id", "`name` of the lease", func(c *Config) *string { return &c.Leader.ID }),
@@ -109,12 +123,9 @@ var textFlags = []textFlag{
 		c.Discovery.Backend = graph.Discovery(v)
 		return nil
 	}},
-	{"grove-termination-delay", "how `long` a gang may be short of pods", func(c *Config, v string) (err error) {
-		if c.Grove.TerminationDelay.Duration, err = time.ParseDuration(v); err != nil {
-			return fmt.Errorf("flag -grove-termination-delay: %w", err)
-		}
-		return nil
-	}},
+	duration("grove-termination-delay", "how `long` a gang may be short of pods", func(c *Config) *metav1.Duration { return &c.Grove.TerminationDelay }),
+	duration("namespace-scope-lease-duration", "how `long` the Lease of a namespace holds that is not renewed", func(c *Config) *metav1.Duration { return &c.Tenancy.Duration }),
+	duration("namespace-scope-lease-renew-interval", "how `often` it is renewed", func(c *Config) *metav1.Duration { return &c.Tenancy.Renew }),
 }
 
 type switchFlag struct {
@@ -125,6 +136,7 @@ type switchFlag struct {
 var switchFlags = []switchFlag{
 	{"leader-elect", "let one of several replicas work", func(c *Config) *bool { return &c.Leader.Enabled }},
 	{"metrics-secure", "serve metrics by TLS to those who may read them", func(c *Config) *bool { return &c.Server.SecureMetrics }},
+	{"enable-webhooks", "serve webhooks; controllers validate in any case", func(c *Config) *bool { return &c.Webhook.Enabled }},
 	{"enable-http2", "allow HTTP/2 on servers with TLS", func(c *Config) *bool { return &c.Server.HTTP2 }},
 }
 
@@ -135,6 +147,7 @@ var removedFlags = []struct{ name, why string }{
 	{"mpi-run-ssh-secret-namespace", "every namespace has a key of its own, which is made when a graph needs it"},
 	{"virtual-service-supports-https", "it had no effect"},
 	{"operator-version", "the version is built in; see --version"},
+	{"kubeconfig", "set KUBECONFIG in the environment"},
 	{"zap-devel", "use --log-level and --log-format"},
 	{"zap-encoder", "use --log-format"},
 	{"zap-log-level", "use --log-level"},

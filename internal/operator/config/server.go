@@ -8,6 +8,10 @@ type Server struct {
 	// SecureMetrics serves metrics over TLS to those alone who may get the path
 	// /metrics in the cluster.
 	SecureMetrics bool `json:"secureMetrics,omitempty"`
+	// MetricsTokenFile holds the token of those who may read secure metrics, for an
+	// operator that may not ask the API server who somebody is. It is read for each
+	// request, so a new token needs no restart; without the file nobody may.
+	MetricsTokenFile string `json:"metricsTokenFile,omitempty"`
 	// MetricsService is the Service by which scrapers know the replicas. Its DNS
 	// names are in the certificate.
 	MetricsService string `json:"metricsService,omitempty"`
