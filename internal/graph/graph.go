@@ -22,6 +22,8 @@ type Graph struct {
 	// Standalone is true for a component without a graph around it: what a
 	// graph's components share has to be made for it alone.
 	Standalone bool
+	// CliqueSet is the name of the PodCliqueSet that runs it under Grove.
+	CliqueSet string
 	// Components are sorted by name.
 	Components []Component
 	Claims     []Claim
@@ -60,7 +62,10 @@ type Component struct {
 	Name string
 	// ObjectName names the objects made for it.
 	ObjectName string
-	Namespace  string
+	// CliqueSet is the graph's, and Clique the name of its clique or scaling group
+	// in it.
+	CliqueSet, Clique string
+	Namespace         string
 	// Graph is the name of the graph it belongs to; a component that stands
 	// alone is a graph of its own name.
 	Graph           string

@@ -43,6 +43,7 @@ func FromGraphDeployment(dgd *v1alpha1.DynamoGraphDeployment, d Defaults) (*Grap
 			g.Adapters = append(g.Adapters, Adapter{Service: name, ObjectName: c.ObjectName, Replicas: c.Replicas})
 		}
 	}
+	g.nameCliques()
 	g.RetainClaims = dgd.Annotations[v1alpha1.AnnotationRetainPVCs] == "true"
 	for _, pvc := range dgd.Spec.PVCs {
 		claim := Claim{Name: pvc.Name, Create: deref(pvc.Create, false), StorageClass: pvc.StorageClass, AccessMode: pvc.VolumeAccessMode}

@@ -42,12 +42,13 @@ func account(namespace, name, role string) []graph.Wanted {
 	}
 }
 
-// rbacMeta labels an object with the account that it is about.
+// rbacMeta labels an object with the account that it is about, whose name may be
+// longer than a label.
 func rbacMeta(namespace, name, account string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{
 		"app.kubernetes.io/managed-by": "dynamo-operator",
 		"app.kubernetes.io/component":  "rbac",
-		"app.kubernetes.io/name":       account,
+		"app.kubernetes.io/name":       graph.LabelValue(account),
 	}}
 }
 

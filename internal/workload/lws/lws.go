@@ -55,9 +55,7 @@ func (Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, error)
 }
 
 // Name is the name of the set that runs replica i.
-func Name(c graph.Component, i int32) string {
-	return fmt.Sprintf("%s-%d", c.ObjectName, i)
-}
+func Name(c graph.Component, i int32) string { return graph.GroupName(c.ObjectName, i) }
 
 func place(c graph.Component, position backend.Position) backend.Group {
 	return backend.Group{Position: position, Nodes: int(c.Nodes), Addresses: backend.Addresses{
