@@ -22,7 +22,8 @@ import (
 )
 
 // addAccounts removes the accounts that graphs share when the last one goes. A
-// graph that lost its account to that, or to somebody, makes it again.
+// graph, or a component alone, that lost its account to that, or to somebody,
+// makes it again.
 func addAccounts(_ context.Context, p *parts) error {
 	roles := p.config.Platform().Roles
 	shared := render.SharedAccounts(roles)
@@ -58,7 +59,9 @@ func addAccounts(_ context.Context, p *parts) error {
 		return fmt.Errorf("watch accounts: %w", err)
 	}
 	for _, w := range p.watched {
-		if _, graphs := w.kind.(*v1alpha1.DynamoGraphDeployment); !graphs {
+		switch w.kind.(type) {
+		case *v1alpha1.DynamoGraphDeployment, *v1alpha1.DynamoComponentDeployment:
+		default:
 			continue
 		}
 		lost := predicate.And[client.Object](gone, predicate.NewPredicateFuncs(ours))

@@ -18,10 +18,12 @@ type Roles struct {
 }
 
 // accounts renders the accounts that planner and picker run under. They serve
-// all graphs of a namespace, so no graph owns them.
+// all graphs of a namespace, so no graph owns them. The planner's is made for every
+// graph, as the original operator does, but not for every component that stands
+// alone.
 func accounts(g *graph.Graph, r Roles) []graph.Wanted {
 	var wanted []graph.Wanted
-	if r.Planner != "" {
+	if r.Planner != "" && (!g.Standalone || g.Components[0].Role == graph.RolePlanner) {
 		wanted = append(wanted, account(g.Namespace, pod.PlannerAccount, r.Planner)...)
 	}
 	if _, picks := g.Picker(); picks && r.Picker != "" {

@@ -66,10 +66,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	shown, refused := r.reachable(ctx, dgd, g.WithMarks(seen.restart.Marks), seen.provider)
 	wanted, unrendered := render.Graph(dgd, shown, seen.provider, seen.platform)
 	unrendered = errors.Join(unrendered, refused)
-	wanted, err = r.World.withSSHKey(ctx, g, r.Platform.Pod.SSHSecret, wanted)
+	key, err := controller.SSHKey(ctx, r.World.Facts, g, r.Platform.Pod.SSHSecret)
 	if err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
+	wanted = append(wanted, key...)
 	if err := errors.Join(r.Farewell.Promise(ctx, dgd, registrations(g, seen.provider)), r.record(ctx, dgd, seen.provider)); err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}

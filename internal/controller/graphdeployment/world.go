@@ -20,7 +20,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/rollout"
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
-	"github.com/dynamo-operator/dynamo-operator/internal/sshkey"
 	"github.com/dynamo-operator/dynamo-operator/internal/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 )
@@ -218,21 +217,4 @@ func running(s snapshot.Snapshot) workload.Provider {
 		}
 	}
 	return ""
-}
-
-// withSSHKey adds the key of a namespace where a graph needs one and there is
-// none.
-func (w World) withSSHKey(ctx context.Context, g *graph.Graph, name string, wanted []graph.Wanted) ([]graph.Wanted, error) {
-	if !g.NeedsSSH() {
-		return wanted, nil
-	}
-	exists, err := w.Facts.SecretExists(ctx, g.Namespace, name)
-	if err != nil || exists {
-		return wanted, err
-	}
-	key, err := sshkey.New(g.Namespace, name)
-	if err != nil {
-		return wanted, err
-	}
-	return append(wanted, key), nil
 }
