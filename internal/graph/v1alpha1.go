@@ -183,7 +183,7 @@ func component(s v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, d Def
 		SharedMemory: readSharedMemory(s.SharedMemory),
 		Liveness:     s.LivenessProbe,
 		Readiness:    s.ReadinessProbe,
-		Ingress:      ReadIngress(s.Ingress),
+		Ingress:      ReadIngress(s.Ingress, d.Ingress),
 		Picker:       readPicker(s.EPPConfig),
 	}
 	if s.Multinode != nil {
