@@ -39,6 +39,27 @@ func (g *Graph) NeedsSSH() bool {
 	})
 }
 
+// Mounts reports whether a component of the graph mounts a volume claim.
+func (g *Graph) Mounts(claim string) bool {
+	return slices.ContainsFunc(g.Components, func(c Component) bool {
+		return slices.ContainsFunc(c.Mounts, func(m Mount) bool { return m.Claim == claim }) ||
+			c.Pod != nil && slices.ContainsFunc(c.Pod.Volumes, func(v corev1.Volume) bool {
+				return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
+			})
+	})
+}
+
+// Expected are the claims that a graph finds, rather than has made for it.
+func (g *Graph) Expected() []string {
+	var names []string
+	for _, c := range g.Claims {
+		if !c.Create {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
 // Picker returns the endpoint picker, if the graph has one.
 func (g *Graph) Picker() (Component, bool) {
 	at := slices.IndexFunc(g.Components, func(c Component) bool { return c.Role == RoleEPP })
@@ -139,8 +160,6 @@ type Mount struct {
 	Claim            string
 	Path             string
 	CompilationCache bool
-	// Default says that Path is the engine's own choice.
-	Default bool
 }
 
 // Picker is where an endpoint picker finds its configuration: in a ConfigMap of

@@ -251,7 +251,7 @@ func readMounts(list []v1alpha1.VolumeMount, engine Engine) []Mount {
 	for _, m := range list {
 		mount := Mount{Claim: m.Name, Path: m.MountPoint, CompilationCache: m.UseAsCompilationCache}
 		if mount.CompilationCache && mount.Path == "" {
-			mount.Path, mount.Default = engine.CompilationCache(), true
+			mount.Path = engine.CompilationCache()
 		}
 		mounts = append(mounts, mount)
 	}

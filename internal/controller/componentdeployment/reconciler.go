@@ -108,7 +108,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 	if err != nil {
 		return r.report(ctx, dcd, workload.Progress{}, err)
 	}
-	wanted = append(lws.Turns(wanted, snap), key...)
+	wanted = append(lws.Turns(g.Components[0], wanted, snap), key...)
 	prunable := snap.Owned
 	if unrendered != nil {
 		prunable = nil // what cannot be rendered any more goes on running
@@ -210,6 +210,9 @@ func (r *Reconciler) status(dcd *v1alpha1.DynamoComponentDeployment, p workload.
 // report tells what was seen before the writes; the watch on the children
 // brings the next truth, and the clock that nothing has moved.
 func (r *Reconciler) report(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment, p workload.Progress, err error) (reconcile.Result, error) {
+	if dcd.Status.ObservedGeneration != dcd.Generation {
+		event.Warned(r.Events, dcd, validation.ComponentDeploymentWarnings(dcd, r.Routes.Rules))
+	}
 	result, err := controller.Report(ctx, r.Client, dcd, &dcd.Status, r.status(dcd, p, err), err)
 	if err == nil && result.IsZero() && !p.Due.IsZero() {
 		result.RequeueAfter = max(time.Second, p.Due.Sub(r.Clock.Now()))

@@ -60,7 +60,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	scale := seen.Scale(g)
 	g = g.Scaled(scale)
 	seen.restart = status.NextRestart(dgd, g, seen.orchestration(), seen.Snapshot)
-	if err := r.World.admitted(ctx, seen); err != nil {
+	seen.absentClaims, err = r.World.Facts.AbsentClaims(ctx, dgd.Namespace, g.Expected())
+	if err := errors.Join(err, r.World.admitted(ctx, seen)); err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
 	shown, refused := r.reachable(ctx, dgd, g.WithMarks(seen.restart.Marks), seen.provider)
@@ -82,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	if apply.Leaving(err) {
 		return reconcile.Result{}, nil
 	}
-	return r.report(ctx, dgd, g, seen, errors.Join(unrendered, err, mirrored, r.rescale(ctx, dgd, g, seen)))
+	return r.report(ctx, dgd, g, seen, errors.Join(unrendered, err, mirrored, r.rescale(ctx, dgd, g, seen), seen.unmet(g)))
 }
 
 // reachable is a graph without its Ingresses where those are not allowed, and why.
@@ -193,6 +194,9 @@ func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploy
 	now := status.Graph(dgd, g, seen.orchestration(), seen.Snapshot, seen.restart, err, metav1.NewTime(r.Clock.Now()))
 	if result, off := r.Patience.PutOff(dgd, seen.tidings(dgd, now, err), r.Clock.Now()); off {
 		return result, nil
+	}
+	if g != nil && dgd.Status.ObservedGeneration != dgd.Generation {
+		event.Warned(r.Events, dgd, seen.warnings(dgd, r.Routes.Rules))
 	}
 	result, err := controller.Report(ctx, r.Client, dgd, &dgd.Status, now, err)
 	if due := seen.orchestration().Due(g, seen.Snapshot); err == nil && result.IsZero() && !due.IsZero() {

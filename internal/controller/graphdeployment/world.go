@@ -21,6 +21,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/rollout"
 	"github.com/dynamo-operator/dynamo-operator/internal/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/status"
+	"github.com/dynamo-operator/dynamo-operator/internal/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 )
 
@@ -90,6 +91,8 @@ type world struct {
 	platform render.Platform
 	provider workload.Provider
 	restart  rollout.Step
+	// absentClaims are those that the graph expects and that do not exist.
+	absentClaims []string
 }
 
 // tidings weighs a status: how far a restart is must be written down before the
@@ -181,6 +184,27 @@ func (w World) admitted(ctx context.Context, seen world) error {
 			"the KAI scheduler has no queue %s; make it, or name another in annotation %s", seen.platform.Queue, v1alpha1.AnnotationKaiQueue)
 	}
 	return err
+}
+
+// claimsAgain is when claims are looked for again: no watch tells of one that the
+// graph does not own.
+const claimsAgain = 30 * time.Second
+
+// unmet says which claims that services mount do not exist; nil if all do.
+func (w world) unmet(g *graph.Graph) error {
+	mounted := slices.DeleteFunc(slices.Clone(w.absentClaims), func(name string) bool { return !g.Mounts(name) })
+	if len(mounted) == 0 {
+		return nil
+	}
+	return fault.New(fault.Waiting, v1alpha1.ReasonClaimNotFound,
+		"PersistentVolumeClaim %s does not exist; make it, or have it made by create in spec.pvcs", strings.Join(mounted, ", ")).Again(claimsAgain)
+}
+
+// warnings tell what of a graph will not be as it is written, here.
+func (w world) warnings(dgd *v1alpha1.DynamoGraphDeployment, r validation.IngressRules) []string {
+	return validation.GraphDeploymentWarnings(dgd, r, validation.Orchestration{
+		Provider: w.provider, WithoutKAI: !w.platform.Capabilities.All(snapshot.APIKAI),
+	})
 }
 
 // moving says what runs a graph elsewhere than its provider is to; nil when
