@@ -77,11 +77,11 @@ func TestEveryNameThatIsAdmittedLeavesRoomForSuffixes(t *testing.T) {
 					if name := GroupName(c.ObjectName, 999); len(name)+len("-0-4294967295") > maxLabel {
 						t.Errorf("LeaderWorkerSet %s has %d characters", name, len(name))
 					}
-					if sum := len(g.CliqueSet) + c.cliqueNames(); sum > maxCliqueNames || len(c.Clique) == 0 || seen[c.Clique] {
+					if sum := len(g.CliqueSet) + c.cliqueNames(); sum > maxCliqueNames || c.Clique == "" || seen[c.Clique] {
 						t.Errorf("set %q, clique %q: %d characters", g.CliqueSet, c.Clique, sum)
 					}
 					seen[c.Clique] = true
-					untouched = untouched && c.Clique == strings.ToLower(c.Name) && c.CliqueSet == dgd.Name
+					untouched = untouched && strings.EqualFold(c.Clique, c.Name) && c.CliqueSet == dgd.Name
 				}
 				need := j
 				if nodes > 1 {
