@@ -26,7 +26,7 @@ func TestAComponentOfEveryTypeRunsAlone(t *testing.T) {
 		"none":     func(dcd *v1alpha1.DynamoComponentDeployment) { dcd.Spec.ComponentType = "" },
 		"own":      func(dcd *v1alpha1.DynamoComponentDeployment) { dcd.Spec.ComponentType = "processor" },
 		"frontend": func(dcd *v1alpha1.DynamoComponentDeployment) { dcd.Spec.ComponentType = v1alpha1.ComponentTypeFrontend },
-		"worker":   func(dcd *v1alpha1.DynamoComponentDeployment) {},
+		"worker":   func(*v1alpha1.DynamoComponentDeployment) {},
 		"prefill":  func(dcd *v1alpha1.DynamoComponentDeployment) { dcd.Spec.ComponentType = v1alpha1.ComponentTypePrefill },
 		"planner":  func(dcd *v1alpha1.DynamoComponentDeployment) { dcd.Spec.ComponentType = v1alpha1.ComponentTypePlanner },
 		"epp": func(dcd *v1alpha1.DynamoComponentDeployment) {
