@@ -304,31 +304,36 @@ type IngressSpec struct {
 	// +nullable
 	HostPrefix *string `json:"hostPrefix,omitempty"`
 
-	// hostSuffix is the domain, "local" by default.
+	// hostSuffix is the domain; by default the operator's, or "local".
 	//
 	// +optional
 	// +nullable
 	HostSuffix *string `json:"hostSuffix,omitempty"`
 
-	// ingressControllerClassName is the class of the Ingress; without one no
-	// Ingress is made.
+	// ingressControllerClassName is the class of the Ingress; by default the
+	// operator's, unless useVirtualService is set. Without one, or with an empty
+	// one, no Ingress is made.
 	//
 	// +optional
 	// +nullable
 	IngressControllerClassName *string `json:"ingressControllerClassName,omitempty"`
 
-	// tls of the Ingress.
+	// tls of the Ingress; by default the operator's. An empty secretName turns it
+	// off.
 	//
 	// +optional
 	// +nullable
 	TLS *IngressTLS `json:"tls,omitempty"`
 
-	// useVirtualService makes an Istio VirtualService instead of an Ingress.
+	// useVirtualService makes an Istio VirtualService; an Ingress beside it only if
+	// a class is given. What gives nothing but a host has both, as far as the
+	// operator is configured for them.
 	//
 	// +optional
 	UseVirtualService bool `json:"useVirtualService,omitempty"`
 
-	// virtualServiceGateway is the Istio gateway of the VirtualService.
+	// virtualServiceGateway is the Istio gateway of the VirtualService; by default
+	// the operator's.
 	//
 	// +optional
 	// +nullable

@@ -25,7 +25,13 @@ const (
 	// serves everybody.
 	viaMesh   = `ingress: {enabled: true, host: api, hostSuffix: bank.svc.cluster.local, useVirtualService: true, virtualServiceGateway: mesh}`
 	viaPublic = `ingress: {enabled: true, host: www, hostSuffix: bank.com, useVirtualService: true, virtualServiceGateway: istio-system/public}`
-	viaClass  = `ingress: {enabled: true, host: www, hostSuffix: bank.com, ingressControllerClassName: public, annotations: {nginx.ingress.kubernetes.io/server-snippet: evil}}`
+	// What inherits the operator's class or gateway names neither.
+	inheritsClass   = `ingress: {enabled: true, host: www, hostSuffix: bank.com}`
+	inheritsDotted  = `ingress: {enabled: true, host: www.bank}`
+	inheritsGateway = `ingress: {enabled: true, host: www, hostSuffix: bank.com, useVirtualService: true}`
+	hostAlone       = `ingress: {enabled: true, host: www}`
+
+	viaClass = `ingress: {enabled: true, host: www, hostSuffix: bank.com, ingressControllerClassName: public, annotations: {nginx.ingress.kubernetes.io/server-snippet: evil}}`
 )
 
 func routed(ingress string) string {
@@ -111,6 +117,30 @@ var _ = add(
 		},
 	},
 	attack{
+		name: "somebody who may write graphs alone takes a host of others for the operator's class", finding: "S6",
+		heldBy: []barrier{policy(graphIngressPolicy)},
+		try: func(s *scene) outcome {
+			ns := s.namespace(nil)
+			return s.refused(onlyOurs(s, ns).Create(s.ctx, graphOf(ns, "g", routed(inheritsClass)), dryRun))
+		},
+	},
+	attack{
+		name: "somebody who may write components alone takes a host of others for the operator's class", finding: "S6",
+		heldBy: []barrier{policy(componentIngressPolicy)},
+		try: func(s *scene) outcome {
+			ns := s.namespace(nil)
+			return s.refused(onlyOurs(s, ns).Create(s.ctx, ofOurs("DynamoComponentDeployment", ns, "g", `{`+inheritsDotted+`, `+image+`}`), dryRun))
+		},
+	},
+	attack{
+		name: "an editor without rights to Istio takes a host of others at the operator's gateway", finding: "S6",
+		heldBy: []barrier{policy(graphIngressPolicy)},
+		try: func(s *scene) outcome {
+			ns := s.namespace(nil)
+			return s.refused(s.tenant(ns, "edit").Create(s.ctx, graphOf(ns, "g", routed(inheritsGateway)), dryRun))
+		},
+	},
+	attack{
 		name: "somebody who may write graphs alone adds an annotation to the Ingress of another", finding: "S6",
 		heldBy: []barrier{policy(graphIngressPolicy)},
 		try: func(s *scene) outcome {
@@ -143,6 +173,9 @@ func TestWhoMayMakeARouteHasItMade(t *testing.T) {
 	bob := onlyOurs(s, ns)
 	if err := bob.Patch(s.ctx, graphOf(ns, "g", `{}`), merge(`{"metadata":{"labels":{"a":"b"}},"spec":{"services":{"a":{"replicas":0}}}}`)); err != nil {
 		t.Errorf("somebody without rights to Istio scales the graph: %v", err)
+	}
+	if err := bob.Create(s.ctx, graphOf(ns, "plain", routed(hostAlone)), dryRun); err != nil {
+		t.Errorf("a host alone, which a graph of that name gets unasked: %v", err)
 	}
 	if err := bob.Create(s.ctx, graphOf(ns, "off", routed(`ingress: {enabled: false, host: www, useVirtualService: true, virtualServiceGateway: mesh}`)), dryRun); err != nil {
 		t.Errorf("an ingress that is off: %v", err)

@@ -73,12 +73,16 @@ func start(folder string) (stop func(), err error) {
 			fmt.Println(err)
 		}
 	}
-	return stop, errors.Join(installGroups(ctx), cluster.InstallAPI(ctx), installRights(ctx), signIn(ctx, folder))
+	return stop, errors.Join(installGuests(ctx), cluster.InstallAPI(ctx), installRights(ctx), signIn(ctx, folder))
 }
 
-// installGroups installs the APIs by which a component can span nodes.
-func installGroups(ctx context.Context) error {
-	for _, definition := range []string{"volcano/volcano-podgroup.yaml", "lws/leaderworkerset.x-k8s.io_leaderworkersets.yaml"} {
+// installGuests installs the APIs by which a component can span nodes and be
+// reached.
+func installGuests(ctx context.Context) error {
+	for _, definition := range []string{
+		"volcano/volcano-podgroup.yaml", "lws/leaderworkerset.x-k8s.io_leaderworkersets.yaml",
+		"istio/customresourcedefinitions.gen.yaml", "inference/inference.networking.k8s.io_inferencepools.yaml",
+	} {
 		text, err := os.ReadFile(filepath.Join(binDir, "addons", definition))
 		if err != nil {
 			return err

@@ -72,7 +72,7 @@ func (p *planner) document(d input.Document, notes io.Writer) error {
 	case *v1alpha1.DynamoGraphDeployment:
 		return p.graph(object, notes)
 	case *v1alpha1.DynamoComponentDeployment:
-		return p.component(object)
+		return p.component(object, notes)
 	default:
 		return nil
 	}
@@ -88,9 +88,7 @@ func (p *planner) graph(dgd *v1alpha1.DynamoGraphDeployment, notes io.Writer) er
 	if err != nil {
 		return err
 	}
-	if g.NeedsSSH() {
-		fmt.Fprintf(notes, "Secret %s/%s: not printed; the operator makes this key if the namespace has none\n", g.Namespace, p.platform.Pod.SSHSecret)
-	}
+	p.noteKey(g, notes)
 	if err := p.keep(dgd, wanted); err != nil {
 		return err
 	}
@@ -101,7 +99,7 @@ func (p *planner) graph(dgd *v1alpha1.DynamoGraphDeployment, notes io.Writer) er
 		}
 		stored := child.DeepCopy()
 		stored.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(dgd, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeployment))}
-		if err := p.component(stored); err != nil {
+		if err := p.component(stored, notes); err != nil {
 			return err
 		}
 	}
@@ -119,7 +117,14 @@ func (p *planner) provider(dgd *v1alpha1.DynamoGraphDeployment) workload.Provide
 	}
 }
 
-func (p *planner) component(dcd *v1alpha1.DynamoComponentDeployment) error {
+// noteKey tells of what is random and so not printed.
+func (p *planner) noteKey(g *graph.Graph, notes io.Writer) {
+	if g.NeedsSSH() {
+		fmt.Fprintf(notes, "Secret %s/%s: not printed; the operator makes this key if the namespace has none\n", g.Namespace, p.platform.Pod.SSHSecret)
+	}
+}
+
+func (p *planner) component(dcd *v1alpha1.DynamoComponentDeployment, notes io.Writer) error {
 	g, err := graph.FromComponentDeployment(dcd, p.platform.Defaults)
 	if err != nil {
 		return err
@@ -130,6 +135,9 @@ func (p *planner) component(dcd *v1alpha1.DynamoComponentDeployment) error {
 	wanted, err := render.Component(g, p.platform)
 	if err != nil {
 		return err
+	}
+	if g.Standalone {
+		p.noteKey(g, notes)
 	}
 	return p.keep(dcd, wanted)
 }

@@ -109,6 +109,21 @@ func (f Facts) QueueExists(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
+// AbsentClaims are those of some claims of a namespace that do not exist.
+func (f Facts) AbsentClaims(ctx context.Context, namespace string, names []string) ([]string, error) {
+	var absent []string
+	for _, name := range names {
+		err := f.Cached.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &corev1.PersistentVolumeClaim{})
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("look for PersistentVolumeClaim %s/%s: %w", namespace, name, err)
+		}
+		if err != nil {
+			absent = append(absent, name)
+		}
+	}
+	return absent, nil
+}
+
 // SecretExists asks for a Secret by name, without reading what it holds.
 func (f Facts) SecretExists(ctx context.Context, namespace, name string) (bool, error) {
 	return f.exists(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), namespace, name)

@@ -164,9 +164,9 @@ func TestLaunch(t *testing.T) {
 			graph.EngineVLLM, words("numactl -N0"), words("python3 -m dynamo.vllm -tp 16"), lws(Leader, 2), Shell(),
 			line("ray start --head --port=6379 && numactl -N0 python3 -m dynamo.vllm -tp 16 --distributed-executor-backend ray"), false,
 		},
-		"a user's own load balancing is not said twice": {
+		"a flag that the user gives as well is repeated, as the original operator does": {
 			graph.EngineVLLM, vllmCommand, append(slices.Clip(moe), "--data-parallel-hybrid-lb"), lws(Leader, 2), vllmCommand,
-			append(append(slices.Clip(moe), "--data-parallel-hybrid-lb"), dp("4", "0", "$(LWS_LEADER_ADDRESS)")[1:]...), false,
+			append(append(slices.Clip(moe), "--data-parallel-hybrid-lb"), dp("4", "0", "$(LWS_LEADER_ADDRESS)")...), false,
 		},
 		"what fits on a node is left as it is": {
 			graph.EngineVLLM, vllmCommand, words("-tp 8"), lws(Worker, 2), vllmCommand, words("-tp 8"), true,

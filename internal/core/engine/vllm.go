@@ -39,7 +39,7 @@ func vllm(s Spec) (Container, error) {
 		l.Command, l.Args = ray(s)
 		l.Joined = true
 	case model*sizes.data > s.GPUs:
-		l.Command, l.Args, l.Joined = splice(graph.EngineVLLM, s.Command, s.Args, dataParallel(s, s.GPUs/model, sizes.userHybrid))
+		l.Command, l.Args, l.Joined = splice(graph.EngineVLLM, s.Command, s.Args, dataParallel(s, s.GPUs/model))
 	}
 	return l, nil
 }
@@ -74,8 +74,11 @@ func oneStep(script string) string {
 	return "{\n" + strings.TrimRight(script, "\n") + "\n}"
 }
 
-// dataParallel tells each node which of the model's replicas are its own.
-func dataParallel(s Spec, local int, userHybrid bool) flags {
+// dataParallel tells each node which of the model's replicas are its own. Flags
+// that the user gives as well are repeated, as the original operator does: the
+// engine reads the same, and another command line would replace running pods when
+// a cluster is taken over.
+func dataParallel(s Spec, local int) flags {
 	worker := s.Group.Position == Worker
 	start := "0"
 	if worker {
@@ -83,13 +86,11 @@ func dataParallel(s Spec, local int, userHybrid bool) flags {
 	}
 	shell := worker || !direct(graph.EngineVLLM, s.Command, s.Args)
 	words := []string{
+		"--data-parallel-hybrid-lb",
 		"--data-parallel-size-local", strconv.Itoa(local),
 		"--data-parallel-start-rank", start,
 		"--data-parallel-address", s.Group.Addresses.Leader(shell),
 		"--data-parallel-rpc-port", dpPort,
-	}
-	if !userHybrid {
-		words = append([]string{"--data-parallel-hybrid-lb"}, words...)
 	}
 	return flags{words: words, shell: worker}
 }

@@ -13,8 +13,6 @@ import (
 // vllmSizes are the degrees of parallelism that a command line asks for.
 type vllmSizes struct {
 	tensor, pipeline, data int
-	// userHybrid says that the user balances load per node already.
-	userHybrid bool
 }
 
 // maxSize is more than any machine has; it keeps products small.
@@ -34,7 +32,6 @@ func readSizes(s Spec) (sizes vllmSizes, err error) {
 			return sizes, err
 		}
 	}
-	sizes.userHybrid = args.Has("--data-parallel-hybrid-lb")
 	return sizes, nil
 }
 

@@ -22,6 +22,8 @@ type Graph struct {
 	// Standalone is true for a component without a graph around it: what a
 	// graph's components share has to be made for it alone.
 	Standalone bool
+	// CliqueSet is the name of the PodCliqueSet that runs it under Grove.
+	CliqueSet string
 	// Components are sorted by name.
 	Components []Component
 	Claims     []Claim
@@ -35,6 +37,27 @@ func (g *Graph) NeedsSSH() bool {
 	return slices.ContainsFunc(g.Components, func(c Component) bool {
 		return c.Multinode() && c.Engine == EngineTRTLLM
 	})
+}
+
+// Mounts reports whether a component of the graph mounts a volume claim.
+func (g *Graph) Mounts(claim string) bool {
+	return slices.ContainsFunc(g.Components, func(c Component) bool {
+		return slices.ContainsFunc(c.Mounts, func(m Mount) bool { return m.Claim == claim }) ||
+			c.Pod != nil && slices.ContainsFunc(c.Pod.Volumes, func(v corev1.Volume) bool {
+				return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
+			})
+	})
+}
+
+// Expected are the claims that a graph finds, rather than has made for it.
+func (g *Graph) Expected() []string {
+	var names []string
+	for _, c := range g.Claims {
+		if !c.Create {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }
 
 // Picker returns the endpoint picker, if the graph has one.
@@ -60,7 +83,10 @@ type Component struct {
 	Name string
 	// ObjectName names the objects made for it.
 	ObjectName string
-	Namespace  string
+	// CliqueSet is the graph's, and Clique the name of its clique or scaling group
+	// in it.
+	CliqueSet, Clique string
+	Namespace         string
 	// Graph is the name of the graph it belongs to; a component that stands
 	// alone is a graph of its own name.
 	Graph           string
@@ -134,8 +160,6 @@ type Mount struct {
 	Claim            string
 	Path             string
 	CompilationCache bool
-	// Default says that Path is the engine's own choice.
-	Default bool
 }
 
 // Picker is where an endpoint picker finds its configuration: in a ConfigMap of

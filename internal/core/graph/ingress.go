@@ -3,6 +3,9 @@ package graph
 import (
 	"cmp"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 )
 
@@ -47,14 +50,20 @@ func DefaultIngress(graph string, d IngressDefaults) *v1alpha1.IngressSpec {
 	return i
 }
 
-// ReadIngress is nil for a component that is not reached from outside.
-func ReadIngress(i *v1alpha1.IngressSpec) *Ingress {
+// ReadIngress is nil for a component that is not reached from outside. What the
+// user does not set is the operator's; an empty value is set. By which of the two
+// kinds a component is reached goes by what is named:
+//
+//	nothing but a host      as a frontend that says nothing: what the operator has
+//	useVirtualService       a VirtualService, and an Ingress if a class is given
+//	anything else           an Ingress
+func ReadIngress(i *v1alpha1.IngressSpec, d IngressDefaults) *Ingress {
 	if i == nil || !i.Enabled {
 		return nil
 	}
 	read := &Ingress{
-		Host:        deref(i.HostPrefix, "") + i.Host + "." + cmp.Or(deref(i.HostSuffix, ""), "local"),
-		Class:       deref(i.IngressControllerClassName, ""),
+		Host:        deref(i.HostPrefix, "") + i.Host + "." + cmp.Or(deref(i.HostSuffix, d.HostSuffix), "local"),
+		TLSSecret:   d.TLSSecret,
 		Labels:      i.Labels,
 		Annotations: i.Annotations,
 	}
@@ -62,7 +71,20 @@ func ReadIngress(i *v1alpha1.IngressSpec) *Ingress {
 		read.TLSSecret = i.TLS.SecretName
 	}
 	if i.UseVirtualService {
-		read.Gateway = deref(i.VirtualServiceGateway, "")
+		read.Class = deref(i.IngressControllerClassName, "")
+	} else {
+		read.Class = deref(i.IngressControllerClassName, d.Class)
+	}
+	if i.UseVirtualService || OnlyHost(i) {
+		read.Gateway = deref(i.VirtualServiceGateway, d.Gateway)
 	}
 	return read
+}
+
+// OnlyHost reports whether an ingress gives nothing but a host that is the name
+// that a graph could have. A graph of that name whose frontend says nothing is
+// reached in the same way.
+func OnlyHost(i *v1alpha1.IngressSpec) bool {
+	return len(validation.IsDNS1123Label(i.Host)) == 0 &&
+		equality.Semantic.DeepEqual(i, &v1alpha1.IngressSpec{Enabled: i.Enabled, Host: i.Host})
 }

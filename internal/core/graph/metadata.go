@@ -1,6 +1,16 @@
 package graph
 
-import "github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+import (
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+)
+
+// Recreated reports whether the user wants all pods of a component gone before new
+// ones are made.
+func (c Component) Recreated() bool {
+	return c.ObjectAnnotations()[v1alpha1.AnnotationDeploymentStrategy] == string(appsv1.RecreateDeploymentStrategyType)
+}
 
 // ObjectLabels are the labels of the objects made for a component: the user's,
 // and the base model by which its endpoints are found.

@@ -3,6 +3,9 @@ package graph
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"strconv"
 	"strings"
 )
 
@@ -13,6 +16,83 @@ const maxLabel = 63
 // component, workload, Service, Ingress and scaling adapter.
 func ComponentName(graph, service string) string {
 	return shorten(graph + "-" + strings.ToLower(service))
+}
+
+// maxGroupName leaves a LeaderWorkerSet room for what its controller and that of
+// StatefulSets append: the workers of a set are a StatefulSet <set>-0, whose pods
+// carry the label controller-revision-hash=<set>-0-<hash>, and a hash has up to
+// ten digits. Without that label there are no workers.
+const maxGroupName = maxLabel - len("-0") - len("-4294967295")
+
+// GroupName names the LeaderWorkerSet and the PodGroup of replica i of a component
+// that spans nodes.
+func GroupName(component string, i int32) string {
+	return suffixed(component, "-"+strconv.Itoa(int(i)), maxGroupName)
+}
+
+// Grove names pods by their PodCliqueSet, scaling group and clique, and refuses a
+// set in which those names are longer together than maxCliqueNames. The set's is
+// shortened first, down to minCliqueSet.
+const (
+	maxCliqueNames = 45
+	minCliqueSet   = 8
+)
+
+// Cliques of a component that spans nodes are in a scaling group of its name.
+const (
+	leaderSuffix = "-ldr"
+	workerSuffix = "-wkr"
+)
+
+// LeaderClique and WorkerClique name the cliques of a component that spans nodes.
+func (c Component) LeaderClique() string { return c.Clique + leaderSuffix }
+
+// WorkerClique is the other of the two.
+func (c Component) WorkerClique() string { return c.Clique + workerSuffix }
+
+// nameCliques names what Grove runs a graph by. Names that fit are those of the
+// graph and its services, so that names of existing objects never change; a set
+// cannot get or lose cliques, so neither do the others while it exists.
+func (g *Graph) nameCliques() {
+	longest := 0
+	for i := range g.Components {
+		g.Components[i].Clique = strings.ToLower(g.Components[i].Name)
+		longest = max(longest, g.Components[i].cliqueNames())
+	}
+	g.CliqueSet = cliqueSet(g.Name, max(maxCliqueNames-longest, minCliqueSet))
+	room := maxCliqueNames - len(g.CliqueSet)
+	for i := range g.Components {
+		c := &g.Components[i]
+		c.CliqueSet = g.CliqueSet
+		switch {
+		case c.cliqueNames() <= room:
+		case c.Multinode():
+			c.Clique = suffixed(c.Clique, "", (room-len(leaderSuffix))/2)
+		default:
+			c.Clique = suffixed(c.Clique, "", room)
+		}
+	}
+}
+
+// cliqueNames is how long the names of a component's scaling group and longest
+// clique are together.
+func (c Component) cliqueNames() int {
+	if c.Multinode() {
+		return len(c.Clique) + len(c.LeaderClique())
+	}
+	return len(c.Clique)
+}
+
+// cliqueSet shortens a name as later versions of the original operator do, so that
+// what runs under it can be taken over.
+func cliqueSet(graph string, room int) string {
+	if len(graph) <= room {
+		return graph
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(graph)) // a hash takes everything
+	tail := fmt.Sprintf("-%04x", uint16(hash.Sum32()))
+	return graph[:room-len(tail)] + tail
 }
 
 // DynamoNamespace is the runtime's own name space of a graph. It is a label
@@ -55,6 +135,9 @@ func InsidePolicy(graph string) string { return suffixed(graph, "-inside", maxNa
 // DoorPolicy names the NetworkPolicy over those that serve others.
 func DoorPolicy(graph string) string { return suffixed(graph, "-doors", maxName) }
 
+// RoutePolicy names the NetworkPolicy over others that are reached by a route.
+func RoutePolicy(graph string) string { return suffixed(graph, "-routes", maxName) }
+
 // ModelHash is the label value by which endpoints of a base model are found.
 func ModelHash(model string) string {
 	return digest(model)
@@ -73,6 +156,9 @@ const maxName = 253
 func shorten(name string) string {
 	return suffixed(name, "", maxLabel)
 }
+
+// LabelValue is a name as far as a label has room for it.
+func LabelValue(name string) string { return shorten(name) }
 
 func suffixed(stem, suffix string, limit int) string {
 	if len(stem)+len(suffix) <= limit {

@@ -43,6 +43,7 @@ func FromGraphDeployment(dgd *v1alpha1.DynamoGraphDeployment, d Defaults) (*Grap
 			g.Adapters = append(g.Adapters, Adapter{Service: name, ObjectName: c.ObjectName, Replicas: c.Replicas})
 		}
 	}
+	g.nameCliques()
 	g.RetainClaims = dgd.Annotations[v1alpha1.AnnotationRetainPVCs] == "true"
 	for _, pvc := range dgd.Spec.PVCs {
 		claim := Claim{Name: pvc.Name, Create: deref(pvc.Create, false), StorageClass: pvc.StorageClass, AccessMode: pvc.VolumeAccessMode}
@@ -182,7 +183,7 @@ func component(s v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, d Def
 		SharedMemory: readSharedMemory(s.SharedMemory),
 		Liveness:     s.LivenessProbe,
 		Readiness:    s.ReadinessProbe,
-		Ingress:      ReadIngress(s.Ingress),
+		Ingress:      ReadIngress(s.Ingress, d.Ingress),
 		Picker:       readPicker(s.EPPConfig),
 	}
 	if s.Multinode != nil {
@@ -250,7 +251,7 @@ func readMounts(list []v1alpha1.VolumeMount, engine Engine) []Mount {
 	for _, m := range list {
 		mount := Mount{Claim: m.Name, Path: m.MountPoint, CompilationCache: m.UseAsCompilationCache}
 		if mount.CompilationCache && mount.Path == "" {
-			mount.Path, mount.Default = engine.CompilationCache(), true
+			mount.Path = engine.CompilationCache()
 		}
 		mounts = append(mounts, mount)
 	}

@@ -18,10 +18,12 @@ type Roles struct {
 }
 
 // accounts renders the accounts that planner and picker run under. They serve
-// all graphs of a namespace, so no graph owns them.
+// all graphs of a namespace, so no graph owns them. The planner's is made for every
+// graph, as the original operator does, but not for every component that stands
+// alone.
 func accounts(g *graph.Graph, r Roles) []graph.Desired {
 	var wanted []graph.Desired
-	if r.Planner != "" {
+	if r.Planner != "" && (!g.Standalone || g.Components[0].Role == graph.RolePlanner) {
 		wanted = append(wanted, account(g.Namespace, pod.PlannerAccount, r.Planner)...)
 	}
 	if _, picks := g.Picker(); picks && r.Picker != "" {
@@ -42,12 +44,13 @@ func account(namespace, name, role string) []graph.Desired {
 	}
 }
 
-// rbacMeta labels an object with the account that it is about.
+// rbacMeta labels an object with the account that it is about, whose name may be
+// longer than a label.
 func rbacMeta(namespace, name, account string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{
 		"app.kubernetes.io/managed-by": "dynamo-operator",
 		"app.kubernetes.io/component":  "rbac",
-		"app.kubernetes.io/name":       account,
+		"app.kubernetes.io/name":       graph.LabelValue(account),
 	}}
 }
 

@@ -22,15 +22,18 @@ const defaultAccount = "default"
 
 // Component renders the children of a DynamoComponentDeployment, which is a
 // graph of one component: its workload, and the Services by which others reach
-// it. A workload that cannot be rendered does not keep the rest from existing;
-// its error comes back beside them.
+// it. One that stands alone gets what a graph makes for its components as well. A
+// workload that cannot be rendered does not keep the rest from existing; its error
+// comes back beside them.
 func Component(g *graph.Graph, p Platform) ([]graph.Desired, error) {
 	p.Pod.Account = cmp.Or(p.Pod.Account, defaultAccount)
 	var wanted []graph.Desired
+	var aloneErr error
 	if g.Standalone {
-		wanted = controlled(Discovery(g)...)
+		wanted, aloneErr = alone(g, p)
 	}
 	workloads, err := workloads(g, p)
+	err = errors.Join(aloneErr, err)
 	wanted = append(wanted, controlled(workloads...)...)
 	for _, c := range g.Components {
 		wanted = append(wanted, controlled(Service(c))...)
@@ -39,6 +42,15 @@ func Component(g *graph.Graph, p Platform) ([]graph.Desired, error) {
 		err = errors.Join(err, routeErr)
 	}
 	return append(wanted, modelServices(g.Components)...), err
+}
+
+// alone renders what pods of a component refer to and a graph makes for them:
+// accounts with their rights, and what an endpoint picker reads and picks from. The
+// SSH key of MPI groups is random, so it is not rendered.
+func alone(g *graph.Graph, p Platform) ([]graph.Desired, error) {
+	wanted := append(accounts(g, p.Roles), controlled(Discovery(g)...)...)
+	picker, err := picker(g, p.Capabilities)
+	return append(wanted, controlled(picker...)...), err
 }
 
 func workloads(g *graph.Graph, p Platform) ([]graph.Object, error) {

@@ -42,7 +42,7 @@ func FuzzGraph(f *testing.F) {
 			}
 		}
 		dgd.Name, dgd.Namespace = "chat", "lab"
-		validation.GraphDeploymentWarnings(dgd)
+		validation.GraphDeploymentWarnings(dgd, validation.IngressRules{}, validation.Orchestration{})
 		if len(validation.GraphDeployment(dgd)) > 0 {
 			return
 		}

@@ -55,7 +55,7 @@ func cliqueSet(g *graph.Graph, p Platform) ([]graph.Desired, error) {
 	objects, err := grove.Builder{TerminationDelay: p.GroveTerminationDelay, Queue: p.Queue}.Build(g, pods(p))
 	wanted := controlled(objects...)
 	for _, c := range g.Components {
-		if c.Discovery != graph.DiscoveryKubernetes && c.Role != graph.RoleFrontend && c.Role != graph.RoleEPP {
+		if c.Discovery != graph.DiscoveryKubernetes && c.Role != graph.RoleFrontend && c.Role != graph.RoleEPP && c.Ingress == nil {
 			continue // nobody looks for it by name
 		}
 		routes, routeErr := ingress(c, p.Capabilities)

@@ -21,8 +21,8 @@ type NetworkPolicy struct {
 }
 
 // networkPolicies close a graph's pods to all but each other, graphs of the same
-// Dynamo namespace and those namespaces; its frontends and picker stay open
-// where they serve. Where pods may connect to is not restricted: models come
+// Dynamo namespace and those namespaces; its frontends and picker, and what is
+// reached by a route, stay open where they serve. Where pods may connect to is not restricted: models come
 // from anywhere.
 func networkPolicies(g *graph.Graph, p *NetworkPolicy) []graph.Object {
 	if p == nil {
@@ -31,12 +31,16 @@ func networkPolicies(g *graph.Graph, p *NetworkPolicy) []graph.Object {
 	var dynamoNamespaces []string
 	open := map[graph.Role]int{graph.RoleFrontend: pod.PortHTTP, graph.RoleEPP: pod.PortPicker}
 	var doors []networkingv1.NetworkPolicyPort
-	var types []string
+	var types, routed []string
 	for _, c := range g.Components {
 		if !slices.Contains(dynamoNamespaces, c.DynamoNamespace) {
 			dynamoNamespaces = append(dynamoNamespaces, c.DynamoNamespace)
 		}
-		if port, serves := open[c.Role]; serves && !slices.Contains(types, c.Type) {
+		port, serves := open[c.Role]
+		if !serves && c.Ingress != nil {
+			routed = append(routed, c.Name)
+		}
+		if serves && !slices.Contains(types, c.Type) {
 			types = append(types, c.Type)
 			doors = append(doors, networkingv1.NetworkPolicyPort{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt(port))})
 		}
@@ -53,19 +57,24 @@ func networkPolicies(g *graph.Graph, p *NetworkPolicy) []graph.Object {
 			{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: p.Namespaces},
 		}}})
 	}
-	inside := networkPolicy(g, graph.InsidePolicy(g.Name), nil, networkingv1.NetworkPolicyIngressRule{From: among})
-	if len(types) == 0 {
-		return []graph.Object{inside}
+	all := []graph.Object{networkPolicy(g, graph.InsidePolicy(g.Name), "", nil, networkingv1.NetworkPolicyIngressRule{From: among})}
+	if len(types) > 0 {
+		all = append(all, networkPolicy(g, graph.DoorPolicy(g.Name), v1alpha1.LabelComponentType, types, networkingv1.NetworkPolicyIngressRule{Ports: doors}))
 	}
-	return []graph.Object{inside, networkPolicy(g, graph.DoorPolicy(g.Name), types, networkingv1.NetworkPolicyIngressRule{Ports: doors})}
+	if len(routed) > 0 {
+		system := networkingv1.NetworkPolicyPort{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(pod.PortSystem))}
+		all = append(all, networkPolicy(g, graph.RoutePolicy(g.Name), v1alpha1.LabelComponent, routed,
+			networkingv1.NetworkPolicyIngressRule{Ports: []networkingv1.NetworkPolicyPort{system}}))
+	}
+	return all
 }
 
-// networkPolicy lets something in to the pods of a graph, or to those of some of
-// its component types.
-func networkPolicy(g *graph.Graph, name string, types []string, rule networkingv1.NetworkPolicyIngressRule) *networkingv1.NetworkPolicy {
+// networkPolicy lets something in to the pods of a graph, or to those of them that
+// have one of some values of a label.
+func networkPolicy(g *graph.Graph, name, label string, values []string, rule networkingv1.NetworkPolicyIngressRule) *networkingv1.NetworkPolicy {
 	selector := metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelGraphName: g.Name}}
-	if len(types) > 0 {
-		selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: v1alpha1.LabelComponentType, Operator: metav1.LabelSelectorOpIn, Values: types}}
+	if len(values) > 0 {
+		selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: label, Operator: metav1.LabelSelectorOpIn, Values: values}}
 	}
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: name, Labels: map[string]string{v1alpha1.LabelGraphName: g.Name}},

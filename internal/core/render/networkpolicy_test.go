@@ -13,9 +13,10 @@ import (
 
 func TestNetworkPolicies(t *testing.T) {
 	dgd := &v1alpha1.DynamoGraphDeployment{}
-	dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{"front": {}, "work": {}}
+	dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{"front": {}, "routed": {}, "work": {}}
 	g := &graph.Graph{Name: "g", Namespace: "lab", Components: []graph.Component{
 		{Graph: "g", Namespace: "lab", Name: "front", Role: graph.RoleFrontend, Type: "frontend", DynamoNamespace: "lab-g", ObjectName: "g-front"},
+		{Graph: "g", Namespace: "lab", Name: "routed", Role: graph.RoleWorker, Type: "worker", DynamoNamespace: "lab-g", ObjectName: "g-routed", Ingress: &graph.Ingress{}},
 		{Graph: "g", Namespace: "lab", Name: "work", Role: graph.RoleWorker, Type: "worker", DynamoNamespace: "lab-g", ObjectName: "g-work"},
 	}}
 	policies := func(p render.Platform) map[string]networkingv1.NetworkPolicySpec {
@@ -35,7 +36,7 @@ func TestNetworkPolicies(t *testing.T) {
 		t.Errorf("not asked for: %v", got)
 	}
 	got := policies(render.Platform{NetworkPolicy: &render.NetworkPolicy{Namespaces: []string{"ops"}}})
-	if len(got) != 2 {
+	if len(got) != 3 {
 		t.Fatalf("policies %v", got)
 	}
 	if from := got["g-inside"].Ingress[0].From; len(from) != 3 || from[2].NamespaceSelector.MatchExpressions[0].Values[0] != "ops" {
@@ -47,5 +48,12 @@ func TestNetworkPolicies(t *testing.T) {
 	}
 	if ports := doors.Ingress[0].Ports; len(ports) != 1 || ports[0].Port.IntValue() != 8000 || len(doors.Ingress[0].From) != 0 {
 		t.Errorf("doors let in %v", doors.Ingress)
+	}
+	routes := got["g-routes"]
+	if by := routes.PodSelector.MatchExpressions[0]; by.Key != v1alpha1.LabelComponent || len(by.Values) != 1 || by.Values[0] != "routed" {
+		t.Errorf("routes lead to %v", by)
+	}
+	if ports := routes.Ingress[0].Ports; len(ports) != 1 || ports[0].Port.IntValue() != 9090 || len(routes.Ingress[0].From) != 0 {
+		t.Errorf("routes let in %v", routes.Ingress)
 	}
 }

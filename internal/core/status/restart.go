@@ -74,7 +74,7 @@ func mark(g *graph.Graph, c graph.Component, by workload.Provider, s snapshot.Sn
 		}
 		return dcd.Spec.Annotations[v1alpha1.AnnotationRestartAt], true
 	}
-	set, found := snapshot.Find[*grovev1alpha1.PodCliqueSet](s, g.Name)
+	set, found := snapshot.Find[*grovev1alpha1.PodCliqueSet](s, g.CliqueSet)
 	if !found {
 		return "", false
 	}

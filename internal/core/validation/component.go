@@ -27,6 +27,9 @@ func ComponentDeployment(dcd *v1alpha1.DynamoComponentDeployment) field.ErrorLis
 func shared(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, at *field.Path) field.ErrorList {
 	errs := discoveryBackend(s.Annotations, at.Child("annotations"))
 	errs = append(errs, strategy(s.Annotations, at.Child("annotations"))...)
+	if m := s.ExtraPodMetadata; m != nil {
+		errs = append(errs, strategy(m.Annotations, at.Child("extraPodMetadata", "annotations"))...)
+	}
 	errs = append(errs, metadata(s, at)...)
 	errs = append(errs, replicas(s.Replicas, s.Multinode, at.Child("replicas"))...)
 	if s.Multinode != nil && s.Multinode.NodeCount > maxGroup {

@@ -32,7 +32,7 @@ type IngressRules struct {
 	Gateways []string
 	// Metadata are prefixes of the keys of annotations and labels.
 	Metadata []string
-	// Defaults are what the operator gives to a frontend that says nothing.
+	// Defaults are what the operator gives to those who say nothing, or not all.
 	Defaults graph.IngressDefaults
 }
 
@@ -66,10 +66,12 @@ func IngressFault(errs field.ErrorList) error {
 const ingressAgain = 30 * time.Second
 
 // judge checks one ingress. What equals the operator's own default is allowed: a
-// component of a graph carries it, and a graph of that name would get it unasked.
+// component of a graph carries it, and a graph of that name would get it unasked,
+// as one that has the host for its name would. What the operator is configured
+// with itself is on no list.
 func (r IngressRules) judge(i *v1alpha1.IngressSpec, authorized bool, graphName, namespace string, at *field.Path) field.ErrorList {
-	asked := graph.ReadIngress(i)
-	if asked == nil || (asked.Class == "" && asked.Gateway == "") || IngressAllowed.Off() ||
+	asked := graph.ReadIngress(i, r.Defaults)
+	if asked == nil || (asked.Class == "" && asked.Gateway == "") || IngressAllowed.Off() || graph.OnlyHost(i) ||
 		equality.Semantic.DeepEqual(i, graph.DefaultIngress(graphName, r.Defaults)) {
 		return nil
 	}
@@ -92,10 +94,10 @@ func (r IngressRules) judge(i *v1alpha1.IngressSpec, authorized bool, graphName,
 		}
 	}
 	add(check(at.Child("host"), asked.Host, "allowedHosts", r.Hosts, func(entry string) bool { return covers(entry, asked.Host) }))
-	if asked.Class != "" {
+	if asked.Class != "" && i.IngressControllerClassName != nil {
 		add(check(at.Child("ingressControllerClassName"), asked.Class, "allowedClasses", r.Classes, func(entry string) bool { return entry == asked.Class }))
 	}
-	if asked.Gateway != "" {
+	if asked.Gateway != "" && i.VirtualServiceGateway != nil {
 		gateway := qualified(asked.Gateway, namespace)
 		add(check(at.Child("virtualServiceGateway"), gateway, "allowedGateways", r.Gateways, func(entry string) bool { return entry == gateway }))
 	}

@@ -16,6 +16,7 @@ func TestWhatUsersMayBeReachedBy(t *testing.T) {
 		Hosts: []string{".example.com", "chat.test.local", "*.wild.example.org"}, Classes: []string{"nginx"},
 		Gateways: []string{"istio-system/public", "team/own"}, Metadata: []string{"team.example.com/", "app"},
 	}
+	ours := graph.IngressDefaults{Class: "c", HostSuffix: "s.com", Gateway: "ops/gateway"}
 	const nginx, public = `ingressControllerClassName: nginx`, `useVirtualService: true, virtualServiceGateway: istio-system/public`
 	for rule, c := range map[string]struct {
 		rules      IngressRules
@@ -45,6 +46,12 @@ func TestWhatUsersMayBeReachedBy(t *testing.T) {
 		"annotations and labels by their prefix":                             {rules: listed, ingress: `host: a, hostSuffix: example.com, annotations: {team.example.com/x: y}, labels: {app: z}, ` + nginx},
 		"an annotation that speaks to the controller":                        {rules: listed, ingress: `host: a, hostSuffix: example.com, annotations: {nginx.ingress.kubernetes.io/server-snippet: x}, ` + nginx, want: []string{"annotations[nginx.ingress.kubernetes.io/server-snippet]"}},
 		"the operator's own default needs nobody's word":                     {rules: IngressRules{Hosts: []string{".other.com"}, Defaults: graph.IngressDefaults{Class: "c", HostSuffix: "s.com"}}, ingress: `host: g, hostSuffix: s.com, ingressControllerClassName: c`},
+		"a host alone gets what a graph of that name gets unasked":           {rules: IngressRules{Hosts: []string{".other.com"}, Defaults: ours}, ingress: `host: any`},
+		"but not one that no graph can have for a name":                      {rules: IngressRules{Defaults: ours}, ingress: `host: www.bank`, want: []string{"host"}},
+		"nor one in another domain, though the class is the operator's":      {rules: IngressRules{Defaults: ours}, ingress: `host: www, hostSuffix: bank.com`, want: []string{"host"}},
+		"nor with annotations for the operator's class":                      {rules: IngressRules{Defaults: ours}, ingress: `host: any, annotations: {a: b}`, want: []string{"annotations[a]", "host"}},
+		"nor through the operator's gateway":                                 {rules: IngressRules{Defaults: ours}, ingress: `host: any, useVirtualService: true`, want: []string{"host"}},
+		"the operator's own class and gateway are on no list":                {rules: IngressRules{Hosts: listed.Hosts, Classes: listed.Classes, Gateways: listed.Gateways, Defaults: ours}, ingress: `host: a, hostSuffix: example.com`},
 		"but that of another graph is another's":                             {rules: IngressRules{Defaults: graph.IngressDefaults{Class: "c", HostSuffix: "s.com"}}, ingress: `host: other, hostSuffix: s.com, ingressControllerClassName: c`, want: []string{"host", "ingressControllerClassName"}},
 	} {
 		t.Run(rule, func(t *testing.T) {

@@ -2,8 +2,10 @@ package validation
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -32,9 +34,14 @@ func metadata(s *v1alpha1.SharedSpec, at *field.Path) field.ErrorList {
 // share is a number of pods, or a part of them.
 var share = regexp.MustCompile(`^\d+%?$`)
 
+var strategies = []string{string(appsv1.RecreateDeploymentStrategyType), string(appsv1.RollingUpdateDeploymentStrategyType)}
+
 // strategy checks the annotations by which a user tunes how pods are replaced.
 func strategy(annotations map[string]string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	if chosen := annotations[v1alpha1.AnnotationDeploymentStrategy]; chosen != "" && !slices.Contains(strategies, chosen) {
+		errs = append(errs, field.NotSupported(at.Key(v1alpha1.AnnotationDeploymentStrategy), chosen, strategies))
+	}
 	for _, key := range []string{v1alpha1.AnnotationMaxSurge, v1alpha1.AnnotationMaxUnavailable} {
 		if value, set := annotations[key]; set && value != "" && !share.MatchString(value) {
 			errs = append(errs, field.Invalid(at.Key(key), value, "is neither a number such as 1 nor a share such as 25%"))

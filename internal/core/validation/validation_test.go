@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
 func TestGraphDeployment(t *testing.T) {
@@ -166,13 +168,20 @@ func TestWarnings(t *testing.T) {
 		"GPUs may be given in the container":        {`{services: {a: {componentType: worker, multinode: {nodeCount: 2}, extraPodSpec: {mainContainer: {args: [python3 -m dynamo.vllm -tp 16], resources: {limits: {nvidia.com/gpu: 8}}}}}}}`, nil},
 		"a wrapper hides the engine":                {`{backendFramework: sglang, services: {a: {componentType: worker, multinode: {nodeCount: 2}, extraPodSpec: {mainContainer: {args: [./serve.sh]}}}}}`, []string{"spec.services[a].multinode: nothing tells the 2 nodes of each other: the command"}},
 		"nodes that are told of each other":         {`{services: {a: {componentType: worker, multinode: {nodeCount: 2}, extraPodSpec: {mainContainer: {args: [python3 -m dynamo.sglang]}}}}}`, nil},
+		"surge of groups of nodes":                  {`{services: {a: {componentType: worker, multinode: {nodeCount: 2}, annotations: {nvidia.com/deployment-rolling-update-max-surge: "1", nvidia.com/deployment-strategy: Recreate}, extraPodSpec: {mainContainer: {args: [python3 -m dynamo.sglang]}}}}}`, []string{"spec.services[a].annotations[nvidia.com/deployment-rolling-update-max-surge]: has no effect; groups of nodes"}},
+		"surge of a service on one node":            {`{services: {a: {annotations: {nvidia.com/deployment-rolling-update-max-surge: "1"}}}}`, nil},
+		"a claim that nobody mounts":                {`{pvcs: [{name: models}, {name: made, create: true}], services: {a: {}}}`, []string{"spec.pvcs[0]: has no effect; no service mounts models"}},
+		"claims that somebody mounts":               {`{pvcs: [{name: models}, {name: data}], services: {a: {volumeMounts: [{name: models, mountPoint: /m}]}, b: {extraPodSpec: {volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}}}}`, nil},
+		"a compilation cache of another engine":     {`{backendFramework: sglang, services: {a: {componentType: worker, volumeMounts: [{name: c, mountPoint: /c, useAsCompilationCache: true}]}}}`, []string{"spec.services[a].volumeMounts[0].useAsCompilationCache: c is mounted, but only vLLM"}},
+		"a route to a component without a port":     {`{services: {a: {componentType: planner, ingress: {enabled: true, host: h, ingressControllerClassName: c}}}}`, []string{"spec.services[a].ingress: leads nowhere"}},
+		"a route to a component with one":           {`{services: {a: {ingress: {enabled: true, host: h, ingressControllerClassName: c}, extraPodSpec: {mainContainer: {ports: [{name: system, containerPort: 80}]}}}}}`, nil},
 		"warnings of all services, in order":        {`{services: {b: {autoscaling: {}}, a: {autoscaling: {}}}}`, []string{"spec.services[a].autoscaling", "spec.services[b].autoscaling"}},
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
 			dgd := decode(t, c.spec, &v1alpha1.DynamoGraphDeployment{})
 			dgd.Namespace, dgd.Name = "lab", "chat"
-			got := GraphDeploymentWarnings(dgd)
+			got := GraphDeploymentWarnings(dgd, IngressRules{}, Orchestration{Provider: workload.Chosen(dgd.Annotations)})
 			if len(got) != len(c.want) {
 				t.Fatalf("warnings %q, want %q", got, c.want)
 			}
@@ -183,13 +192,39 @@ func TestWarnings(t *testing.T) {
 			}
 		})
 	}
+	t.Run("what depends on who runs a graph is said where that is known", func(t *testing.T) {
+		const tuned = `{services: {a: {annotations: {nvidia.com/deployment-strategy: Recreate}, extraPodMetadata: {annotations: {nvidia.com/deployment-min-ready-seconds: "3"}}}}}`
+		for _, c := range []struct {
+			by   Orchestration
+			want []string
+		}{
+			{Orchestration{}, nil},
+			{Orchestration{Provider: workload.ProviderComponent}, []string{"metadata.annotations[nvidia.com/kai-scheduler-queue]: has no effect; pods are scheduled"}},
+			{Orchestration{Provider: workload.ProviderGrove}, []string{
+				"spec.services[a].annotations[nvidia.com/deployment-strategy]: has no effect; Grove",
+				"spec.services[a].extraPodMetadata.annotations[nvidia.com/deployment-min-ready-seconds]: has no effect; Grove",
+			}},
+			{Orchestration{Provider: workload.ProviderGrove, WithoutKAI: true}, []string{
+				"metadata.annotations[nvidia.com/kai-scheduler-queue]: has no effect; the cluster has no KAI",
+				"spec.services[a].annotations[nvidia.com/deployment-strategy]: has no effect; Grove",
+				"spec.services[a].extraPodMetadata.annotations[nvidia.com/deployment-min-ready-seconds]: has no effect; Grove",
+			}},
+		} {
+			dgd := decode(t, tuned, &v1alpha1.DynamoGraphDeployment{})
+			dgd.Annotations = map[string]string{v1alpha1.AnnotationKaiQueue: "q"}
+			got := GraphDeploymentWarnings(dgd, IngressRules{}, c.by)
+			if !slices.EqualFunc(got, c.want, strings.HasPrefix) {
+				t.Errorf("%+v: warnings %q, want %q", c.by, got, c.want)
+			}
+		}
+	})
 	t.Run("a component of a graph warns nobody", func(t *testing.T) {
 		dcd := decode(t, `{autoscaling: {}}`, &v1alpha1.DynamoComponentDeployment{})
-		if got := ComponentDeploymentWarnings(dcd); len(got) != 1 {
+		if got := ComponentDeploymentWarnings(dcd, IngressRules{}); len(got) != 1 {
 			t.Errorf("standing alone: %q", got)
 		}
 		dcd.OwnerReferences = []metav1.OwnerReference{{Kind: v1alpha1.KindDynamoGraphDeployment, Name: "chat"}}
-		if got := ComponentDeploymentWarnings(dcd); got != nil {
+		if got := ComponentDeploymentWarnings(dcd, IngressRules{}); got != nil {
 			t.Errorf("in a graph: %q", got)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
 // Scope is what of the operator the rules depend on.
@@ -29,9 +30,9 @@ type Verdict struct {
 func Create(object graph.Object, scope Scope) Verdict {
 	switch o := object.(type) {
 	case *v1alpha1.DynamoGraphDeployment:
-		return Verdict{sorted(append(GraphDeployment(o), GraphIngress(o, scope.Ingress, true)...)), GraphDeploymentWarnings(o)}
+		return Verdict{sorted(append(GraphDeployment(o), GraphIngress(o, scope.Ingress, true)...)), GraphDeploymentWarnings(o, scope.Ingress, Orchestration{Provider: workload.Chosen(o.Annotations)})}
 	case *v1alpha1.DynamoComponentDeployment:
-		return Verdict{sorted(append(ComponentDeployment(o), ComponentIngress(o, scope.Ingress, true)...)), ComponentDeploymentWarnings(o)}
+		return Verdict{sorted(append(ComponentDeployment(o), ComponentIngress(o, scope.Ingress, true)...)), ComponentDeploymentWarnings(o, scope.Ingress)}
 	case *v1alpha1.DynamoModel:
 		return Verdict{Problems: Model(o)}
 	case *v1alpha1.DynamoGraphDeploymentRequest:

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
 // warnings are things that are admitted and do not do what a reader of the
@@ -27,32 +29,109 @@ func (w warnings) sorted() []string {
 // unknownNamespace stands for the namespace of an object that is not in one yet.
 const unknownNamespace = "<namespace>"
 
+// Orchestration is what runs a graph, as far as that is known: a webhook knows what
+// the graph says, a controller what the cluster has.
+type Orchestration struct {
+	// Provider is empty where it depends on the cluster.
+	Provider workload.Provider
+	// WithoutKAI says that there is no KAI scheduler.
+	WithoutKAI bool
+}
+
 // GraphDeploymentWarnings tells what of a graph will not be as it is written.
-func GraphDeploymentWarnings(dgd *v1alpha1.DynamoGraphDeployment) []string {
+func GraphDeploymentWarnings(dgd *v1alpha1.DynamoGraphDeployment, r IngressRules, by Orchestration) []string {
 	var w warnings
-	if dgd.Name != "" && dgd.Name[0] >= '0' && dgd.Name[0] <= '9' {
-		w.add(field.NewPath("metadata", "name"), "begins with a digit; most clusters refuse Services of such a name")
-	}
+	w.name(dgd.Name)
 	for name, s := range dgd.Spec.SortedServices() {
 		effective := graph.DynamoNamespace(cmp.Or(dgd.Namespace, unknownNamespace), dgd.Name, s.GlobalDynamoNamespace)
-		w.service(s, dgd.Spec.BackendFramework, effective, field.NewPath("spec", "services").Key(name))
+		at := field.NewPath("spec", "services").Key(name)
+		w.service(s, dgd.Spec.BackendFramework, effective, r.Defaults, at)
+		w.strategy(s, by.Provider, at)
 	}
+	w.queue(dgd.Annotations, by)
+	w.claims(dgd)
 	return w.sorted()
+}
+
+func (w *warnings) name(name string) {
+	if name != "" && name[0] >= '0' && name[0] <= '9' {
+		w.add(field.NewPath("metadata", "name"), "begins with a digit; most clusters refuse Services of such a name")
+	}
+}
+
+// queue warns of a KAI queue that nothing is scheduled from.
+func (w *warnings) queue(annotations map[string]string, by Orchestration) {
+	_, set := annotations[v1alpha1.AnnotationKaiQueue]
+	at := field.NewPath("metadata", "annotations").Key(v1alpha1.AnnotationKaiQueue)
+	switch {
+	case !set:
+	case by.Provider == workload.ProviderComponent:
+		w.add(at, "has no effect; pods are scheduled from a KAI queue only where Grove runs the graph")
+	case by.Provider == workload.ProviderGrove && by.WithoutKAI:
+		w.add(at, "has no effect; the cluster has no KAI scheduler")
+	}
+}
+
+// claims warns of claims that are listed for nobody. One that is to be made is made
+// all the same.
+func (w *warnings) claims(dgd *v1alpha1.DynamoGraphDeployment) {
+	g, err := graph.FromGraphDeployment(dgd, graph.Defaults{})
+	if err != nil {
+		return // other rules say why
+	}
+	for i, c := range g.Claims {
+		if c.Name != "" && !c.Create && !g.Mounts(c.Name) {
+			w.add(field.NewPath("spec", "pvcs").Index(i), fmt.Sprintf("has no effect; no service mounts %s, and create is not set", c.Name))
+		}
+	}
+}
+
+// replacing are the annotations that tune how a Deployment replaces pods.
+var replacing = []string{v1alpha1.AnnotationMaxSurge, v1alpha1.AnnotationMaxUnavailable, v1alpha1.AnnotationMinReadySeconds}
+
+// strategy warns of tuning that what runs the pods does not know. Groups of nodes
+// know Recreate alone: there is no room for a group more.
+func (w *warnings) strategy(s *v1alpha1.SharedSpec, by workload.Provider, at *field.Path) {
+	why := ""
+	switch {
+	case by == workload.ProviderGrove:
+		why = "has no effect; Grove replaces pods in a way of its own"
+	case s.Multinode != nil && s.Multinode.NodeCount > 1:
+		why = "has no effect; groups of nodes are replaced one after the other, or all at once with " + v1alpha1.AnnotationDeploymentStrategy + ": Recreate"
+	default:
+		return
+	}
+	warn := func(annotations map[string]string, at *field.Path) {
+		for _, key := range replacing {
+			if annotations[key] != "" {
+				w.add(at.Key(key), why)
+			}
+		}
+		if by == workload.ProviderGrove && annotations[v1alpha1.AnnotationDeploymentStrategy] != "" {
+			w.add(at.Key(v1alpha1.AnnotationDeploymentStrategy), why)
+		}
+	}
+	warn(s.Annotations, at.Child("annotations"))
+	if m := s.ExtraPodMetadata; m != nil {
+		warn(m.Annotations, at.Child("extraPodMetadata", "annotations"))
+	}
 }
 
 // ComponentDeploymentWarnings does the same for a component. One that belongs to
 // a graph is the operator's own, whose user was told at the graph.
-func ComponentDeploymentWarnings(dcd *v1alpha1.DynamoComponentDeployment) []string {
+func ComponentDeploymentWarnings(dcd *v1alpha1.DynamoComponentDeployment, r IngressRules) []string {
 	if graph.ParentGraph(dcd) != "" {
 		return nil
 	}
 	var w warnings
+	w.name(dcd.Name)
+	w.strategy(&dcd.Spec.SharedSpec, workload.ProviderComponent, field.NewPath("spec"))
 	effective := graph.DynamoNamespace(cmp.Or(dcd.Namespace, unknownNamespace), dcd.Name, dcd.Spec.GlobalDynamoNamespace)
-	w.service(&dcd.Spec.SharedSpec, dcd.Spec.BackendFramework, effective, field.NewPath("spec"))
+	w.service(&dcd.Spec.SharedSpec, dcd.Spec.BackendFramework, effective, r.Defaults, field.NewPath("spec"))
 	return w.sorted()
 }
 
-func (w *warnings) service(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, dynamoNamespace string, at *field.Path) {
+func (w *warnings) service(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, dynamoNamespace string, d graph.IngressDefaults, at *field.Path) {
 	if given := s.DynamoNamespace; given != nil && *given != "" && *given != dynamoNamespace {
 		w.add(at.Child("dynamoNamespace"), fmt.Sprintf("%q is no longer used; the service is in %q", *given, dynamoNamespace))
 	}
@@ -62,18 +141,47 @@ func (w *warnings) service(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFra
 	if s.ModelRef != nil && s.ModelRef.Revision != "" {
 		w.add(at.Child("modelRef", "revision"), "has no effect")
 	}
-	if i := s.Ingress; i != nil && i.Enabled && none(i.IngressControllerClassName) && (!i.UseVirtualService || none(i.VirtualServiceGateway)) {
-		w.add(at.Child("ingress"), "has neither ingressControllerClassName nor a VirtualService's gateway, so nothing is made for it")
-	}
+	w.ingress(s, d, at.Child("ingress"))
 	if s.EPPConfig != nil && s.ComponentType != v1alpha1.ComponentTypeEPP {
 		w.add(at.Child("eppConfig"), "is read only where componentType is epp")
 	}
 	w.annotations(s.Annotations, at.Child("annotations"))
 	w.gpus(s.Resources, at.Child("resources", "requests"))
 	w.nodes(s, framework, at)
+	w.caches(s, framework, at.Child("volumeMounts"))
 }
 
-func none(text *string) bool { return text == nil || *text == "" }
+// ingress warns of a route that is not made, or that leads nowhere.
+func (w *warnings) ingress(s *v1alpha1.SharedSpec, d graph.IngressDefaults, at *field.Path) {
+	asked := graph.ReadIngress(s.Ingress, d)
+	switch role := graph.RoleOf(string(s.ComponentType)); {
+	case asked == nil:
+	case asked.Class == "" && asked.Gateway == "":
+		w.add(at, "has neither ingressControllerClassName nor a VirtualService's gateway, and the operator is configured with none for it, so nothing is made for it")
+	case role == graph.RolePlanner || role == graph.RoleOther:
+		if !serves(s, "system") {
+			w.add(at, "leads nowhere; components of this type listen at no port unless mainContainer has one named system")
+		}
+	}
+}
+
+func serves(s *v1alpha1.SharedSpec, port string) bool {
+	return s.ExtraPodSpec != nil && s.ExtraPodSpec.MainContainer != nil &&
+		slices.ContainsFunc(s.ExtraPodSpec.MainContainer.Ports, func(p corev1.ContainerPort) bool { return p.Name == port })
+}
+
+// caches warns of compilation caches that no engine is told of.
+func (w *warnings) caches(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, at *field.Path) {
+	c, readable := read(s, framework)
+	if !readable || c.Engine == graph.EngineVLLM {
+		return
+	}
+	for i, m := range s.VolumeMounts {
+		if m.UseAsCompilationCache && m.MountPoint != "" {
+			w.add(at.Index(i).Child("useAsCompilationCache"), fmt.Sprintf("%s is mounted, but only vLLM is told of it; others are told by their own variables", m.Name))
+		}
+	}
+}
 
 // debugTwins are switches of earlier operators that ephemeral containers replace.
 var debugTwins = []string{

@@ -20,6 +20,22 @@ const (
 // running graph. One that earlier operators left without a record is what its
 // children show.
 func Choose(annotations map[string]string, have snapshot.Capabilities, running Provider) Provider {
+	chosen := Chosen(annotations)
+	switch {
+	case chosen != "":
+		return chosen
+	case annotations[v1alpha1.AnnotationWorkloadProvider] == "" && running != "":
+		return running
+	case have.All(snapshot.APIGrove):
+		return ProviderGrove
+	default:
+		return ProviderComponent
+	}
+}
+
+// Chosen is the provider of a graph as far as its annotations tell; empty where it
+// depends on the cluster.
+func Chosen(annotations map[string]string) Provider {
 	wish := annotations[v1alpha1.AnnotationEnableGrove]
 	recorded := Provider(annotations[v1alpha1.AnnotationWorkloadProvider])
 	under, known := annotations[v1alpha1.AnnotationWorkloadChoice]
@@ -28,12 +44,8 @@ func Choose(annotations map[string]string, have snapshot.Capabilities, running P
 		return ProviderComponent
 	case recorded != "" && (!known || under == wish):
 		return recorded
-	case recorded == "" && running != "":
-		return running
-	case have.All(snapshot.APIGrove):
-		return ProviderGrove
 	default:
-		return ProviderComponent
+		return ""
 	}
 }
 

@@ -61,11 +61,13 @@ func (d *Deps) Watch(kind Object, list client.ObjectList, children []observe.Chi
 	return w, nil
 }
 
-// WatchForGraphs wakes the graphs of a namespace in which an object of some kinds
-// passes a predicate.
-func (d *Deps) WatchForGraphs(when predicate.Predicate, kinds ...client.Object) error {
+// WatchForOwners wakes the graphs and components of a namespace in which an object
+// of some kinds passes a predicate.
+func (d *Deps) WatchForOwners(when predicate.Predicate, kinds ...client.Object) error {
 	for _, w := range d.watched {
-		if _, graphs := w.kind.(*v1alpha1.DynamoGraphDeployment); !graphs {
+		switch w.kind.(type) {
+		case *v1alpha1.DynamoGraphDeployment, *v1alpha1.DynamoComponentDeployment:
+		default:
 			continue
 		}
 		for _, kind := range kinds {

@@ -26,6 +26,17 @@ func Applied(r events.EventRecorder, about runtime.Object, changes apply.ChangeS
 	}
 }
 
+// reasonSpecWarning is for what is admitted and not done as it is written.
+const reasonSpecWarning = "SpecWarning"
+
+// Warned tells what of an object will not be as it is written: those who wrote it
+// past the webhook were not told.
+func Warned(r events.EventRecorder, about runtime.Object, warnings []string) {
+	if len(warnings) > 0 {
+		r.Eventf(about, nil, corev1.EventTypeWarning, reasonSpecWarning, "Reconcile", "%s", shortened(strings.Join(warnings, "; ")))
+	}
+}
+
 // listed names the objects that something happened to, by kind: "Service a, b;
 // Role c".
 func listed(changes apply.ChangeSet, action apply.Action) string {

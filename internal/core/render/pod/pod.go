@@ -80,11 +80,11 @@ func envNames(env []corev1.EnvVar) []string {
 	return names
 }
 
-// cacheDir is where the user wants compiled kernels kept; an engine needs not
-// be told its own default.
+// cacheDir is where the user wants compiled kernels kept. An engine is told its
+// own default as well: where that is depends on the user that it runs as.
 func cacheDir(c graph.Component) string {
 	for _, m := range c.Mounts {
-		if m.CompilationCache && !m.Default {
+		if m.CompilationCache {
 			return m.Path
 		}
 	}

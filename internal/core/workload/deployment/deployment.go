@@ -51,7 +51,7 @@ func deployment(c graph.Component, template corev1.PodTemplateSpec, deadline tim
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(c.Replicas),
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelSelector: c.ObjectName}},
-			Strategy: strategy(annotations),
+			Strategy: strategy(c),
 			Template: template,
 
 			MinReadySeconds:         int32(least / time.Second),
@@ -89,8 +89,9 @@ func minReady(annotations map[string]string) time.Duration {
 
 // strategy reads how the user wants pods replaced. Recreate is for clusters
 // without a spare GPU.
-func strategy(annotations map[string]string) appsv1.DeploymentStrategy {
-	if annotations[v1alpha1.AnnotationDeploymentStrategy] == string(appsv1.RecreateDeploymentStrategyType) {
+func strategy(c graph.Component) appsv1.DeploymentStrategy {
+	annotations := c.ObjectAnnotations()
+	if c.Recreated() {
 		return appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	}
 	share := func(key string) *intstr.IntOrString {

@@ -117,7 +117,7 @@ func TestStrategy(t *testing.T) {
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, strategy(c.annotations)); diff != "" {
+			if diff := cmp.Diff(c.want, strategy(graph.Component{Annotations: c.annotations})); diff != "" {
 				t.Errorf("strategy (-want +got):\n%s", diff)
 			}
 		})

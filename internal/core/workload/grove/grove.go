@@ -5,7 +5,6 @@ package grove
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
@@ -54,7 +53,7 @@ func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, erro
 			continue
 		}
 		group := grovev1alpha1.PodCliqueScalingGroupConfig{
-			Name: lower(c), Replicas: new(c.Replicas), MinAvailable: new(int32(1)),
+			Name: c.Clique, Replicas: new(c.Replicas), MinAvailable: new(int32(1)),
 		}
 		for _, clique := range cliques {
 			group.CliqueNames = append(group.CliqueNames, clique.Name)
@@ -65,31 +64,26 @@ func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, erro
 		template.PodCliqueScalingGroupConfigs = append(template.PodCliqueScalingGroupConfigs, group)
 	}
 	return []graph.Object{&grovev1alpha1.PodCliqueSet{
-		ObjectMeta: metav1.ObjectMeta{Name: g.Name, Namespace: g.Namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: g.CliqueSet, Namespace: g.Namespace},
 		Spec:       grovev1alpha1.PodCliqueSetSpec{Replicas: 1, Template: template},
 	}}, nil
 }
 
-func lower(c graph.Component) string { return strings.ToLower(c.Name) }
-
-func leaderClique(c graph.Component) string { return lower(c) + "-ldr" }
-func workerClique(c graph.Component) string { return lower(c) + "-wkr" }
-
 // cliques are the cliques of one component.
 func (b Builder) cliques(c graph.Component, pods workload.Pods) ([]*grovev1alpha1.PodCliqueTemplateSpec, error) {
 	if !c.Multinode() {
-		one, err := b.clique(c, lower(c), c.Replicas, engine.Group{Position: engine.Alone, Nodes: 1}, pods)
+		one, err := b.clique(c, c.Clique, c.Replicas, engine.Group{Position: engine.Alone, Nodes: 1}, pods)
 		return []*grovev1alpha1.PodCliqueTemplateSpec{one}, err
 	}
-	leader, err := b.clique(c, leaderClique(c), 1, place(c, engine.Leader), pods)
+	leader, err := b.clique(c, c.LeaderClique(), 1, place(c, engine.Leader), pods)
 	if err != nil {
 		return nil, err
 	}
 	if c.Engine == graph.EngineTRTLLM {
 		// mpirun needs the SSH servers of the workers.
-		leader.Spec.StartsAfter = []string{workerClique(c)}
+		leader.Spec.StartsAfter = []string{c.WorkerClique()}
 	}
-	worker, err := b.clique(c, workerClique(c), c.Nodes-1, place(c, engine.Worker), pods)
+	worker, err := b.clique(c, c.WorkerClique(), c.Nodes-1, place(c, engine.Worker), pods)
 	return []*grovev1alpha1.PodCliqueTemplateSpec{leader, worker}, err
 }
 
@@ -125,11 +119,11 @@ func place(c graph.Component, position engine.Position) engine.Group {
 	host := func(clique string, i int) string {
 		return fmt.Sprintf("$(GROVE_PCSG_NAME)-$(GROVE_PCSG_INDEX)-%s-%d.$(GROVE_HEADLESS_SERVICE)", clique, i)
 	}
-	leader := host(leaderClique(c), 0)
+	leader := host(c.LeaderClique(), 0)
 	return engine.Group{Position: position, Nodes: int(c.Nodes), Addresses: engine.Addresses{
 		LeaderExec:  leader,
 		LeaderShell: leader,
-		WorkerShell: func(i int) string { return host(workerClique(c), i-1) },
+		WorkerShell: func(i int) string { return host(c.WorkerClique(), i-1) },
 		// Workers are counted from 0 in their clique, from 1 in the group.
 		Rank:      "$((GROVE_PCLQ_POD_INDEX + 1))",
 		RankTimes: func(n int) string { return fmt.Sprintf("$(( %d * $((GROVE_PCLQ_POD_INDEX + 1)) ))", n) },
@@ -139,7 +133,7 @@ func place(c graph.Component, position engine.Position) engine.Group {
 // LiveName is the name that Grove gives to the clique or scaling group of a
 // component in the only replica of the set.
 func LiveName(c graph.Component) string {
-	return fmt.Sprintf("%s-0-%s", c.Graph, lower(c))
+	return fmt.Sprintf("%s-0-%s", c.CliqueSet, c.Clique)
 }
 
 // Progress reads the clique or scaling group of each component.
@@ -152,9 +146,9 @@ func (b Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progre
 		}
 		p.Seen = s.Evidence.Of(c.Name)
 		p.Seen.Refused = append(p.Seen.Refused, Refused(c.Name, s.Beneath)...)
-		set, found := snapshot.Find[*grovev1alpha1.PodCliqueSet](s, g.Name)
+		set, found := snapshot.Find[*grovev1alpha1.PodCliqueSet](s, g.CliqueSet)
 		switch {
-		case s.Outdated("PodCliqueSet", g.Name):
+		case s.Outdated("PodCliqueSet", g.CliqueSet):
 			p.Done, p.Why = false, "PodCliqueSet is being updated"
 		case p.Done && found && updating(set) && !rolledOut(c, set, s):
 			p.Done, p.Why = false, fmt.Sprintf("PodCliqueSet %s has not updated its pods yet", set.Name)

@@ -20,7 +20,8 @@ func TestRescale(t *testing.T) {
 	}
 	leaving := clique("g-0-a", 1)
 	leaving.DeletionTimestamp = new(metav1.Unix(1, 0))
-	one, wide := graph.Component{Graph: "g", Name: "A", Nodes: 1, Replicas: 2}, graph.Component{Graph: "g", Name: "W", Nodes: 2, Replicas: 0}
+	one := graph.Component{CliqueSet: "g", Clique: "a", Name: "A", Nodes: 1, Replicas: 2}
+	wide := graph.Component{CliqueSet: "g", Clique: "w", Name: "W", Nodes: 2, Replicas: 0}
 	for rule, c := range map[string]struct {
 		live []graph.Object
 		want []string

@@ -25,8 +25,8 @@ import (
 // Updating reports whether Grove still carries out the last change of a graph's
 // PodCliqueSet. A template that changes again meanwhile can leave cliques behind.
 func Updating(g *graph.Graph, s snapshot.Snapshot) bool {
-	set, found := snapshot.Find[*grovev1alpha1.PodCliqueSet](s, g.Name)
-	return found && (s.Outdated("PodCliqueSet", g.Name) || updating(set))
+	set, found := snapshot.Find[*grovev1alpha1.PodCliqueSet](s, g.CliqueSet)
+	return found && (s.Outdated("PodCliqueSet", g.CliqueSet) || updating(set))
 }
 
 func updating(set *grovev1alpha1.PodCliqueSet) bool {

@@ -17,8 +17,8 @@ import (
 // live is a set g with a service A of two pods and a service W of one group of two
 // nodes, all of them well, as Grove shows them.
 func live() (*graph.Graph, *grovev1alpha1.PodCliqueSet, []graph.Object) {
-	g := &graph.Graph{Name: "g", Components: []graph.Component{
-		{Graph: "g", Name: "A", Nodes: 1, Replicas: 2}, {Graph: "g", Name: "W", Nodes: 2, Replicas: 1},
+	g := &graph.Graph{Name: "g", CliqueSet: "g", Components: []graph.Component{
+		{CliqueSet: "g", Clique: "a", Name: "A", Nodes: 1, Replicas: 2}, {CliqueSet: "g", Clique: "w", Name: "W", Nodes: 2, Replicas: 1},
 	}}
 	set := &grovev1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Name: "g", Generation: 1, CreationTimestamp: metav1.Unix(100, 0)}}
 	set.Status.ObservedGeneration = new(int64(1))

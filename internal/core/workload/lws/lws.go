@@ -22,8 +22,9 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
-// scheduler places all pods of a gang or none.
-const scheduler = "volcano"
+// gangScheduler places all pods of a gang or none, unless the user chose another
+// scheduler. That one is told of no gang.
+const gangScheduler = "volcano"
 
 // Builder implements workload.Builder.
 type Builder struct {
@@ -33,8 +34,8 @@ type Builder struct {
 
 var _ workload.Builder = Builder{}
 
-// Build returns, for each replica of each component, a PodGroup and a
-// LeaderWorkerSet. One set per replica: the PodGroup's name sits in the pod
+// Build returns, for each replica of each component, a LeaderWorkerSet and, for
+// the gang scheduler, a PodGroup. One set per replica: the PodGroup's name sits in the pod
 // template, which all groups of one set share.
 func (Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, error) {
 	var objects []graph.Object
@@ -48,16 +49,17 @@ func (Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, error)
 			return nil, fmt.Errorf("service %s: %w", c.Name, err)
 		}
 		for i := range c.Replicas {
-			objects = append(objects, podGroup(c, i), leaderWorkerSet(c, i, leader, worker))
+			if inGang(leader) || inGang(worker) {
+				objects = append(objects, podGroup(c, i))
+			}
+			objects = append(objects, leaderWorkerSet(c, i, leader, worker))
 		}
 	}
 	return objects, nil
 }
 
 // Name is the name of the set that runs replica i.
-func Name(c graph.Component, i int32) string {
-	return fmt.Sprintf("%s-%d", c.ObjectName, i)
-}
+func Name(c graph.Component, i int32) string { return graph.GroupName(c.ObjectName, i) }
 
 func place(c graph.Component, position engine.Position) engine.Group {
 	return engine.Group{Position: position, Nodes: int(c.Nodes), Addresses: engine.Addresses{
@@ -117,12 +119,19 @@ func member(template corev1.PodTemplateSpec, c graph.Component, i int32, role st
 	delete(t.Labels, v1alpha1.LabelSelector)
 	t.Labels[v1alpha1.LabelGroupRole] = role
 	t.Labels[v1alpha1.LabelGroupInstance] = strconv.Itoa(int(i))
+	if !inGang(t) {
+		return t
+	}
 	if t.Annotations == nil {
 		t.Annotations = map[string]string{}
 	}
 	t.Annotations[v1alpha1.AnnotationPodGroup] = Name(c, i)
-	t.Spec.SchedulerName = scheduler
+	t.Spec.SchedulerName = gangScheduler
 	return t
+}
+
+func inGang(t corev1.PodTemplateSpec) bool {
+	return t.Spec.SchedulerName == "" || t.Spec.SchedulerName == gangScheduler
 }
 
 // Progress reads the sets of each component.

@@ -13,7 +13,12 @@ import (
 //
 //	every group serves        one takes the change
 //	one does not serve        it takes the change, the others stay as they are
-func Turns(wanted []graph.Desired, s snapshot.Snapshot) []graph.Desired {
+//
+// Whoever asks for the strategy Recreate has all of them take it at once.
+func Turns(c graph.Component, wanted []graph.Desired, s snapshot.Snapshot) []graph.Desired {
+	if c.Recreated() {
+		return wanted
+	}
 	serving, groups := map[string]bool{}, 0
 	for _, w := range wanted {
 		if set, ok := w.Object.(*lwsv1.LeaderWorkerSet); ok {

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 )
@@ -23,8 +24,9 @@ func TestTurns(t *testing.T) {
 	}
 	serves := func(*lwsv1.LeaderWorkerSet) {}
 	for rule, c := range map[string]struct {
-		live []graph.Object
-		want []graph.UpdatePolicy // of the PodGroup and the set of the first group, then of the second
+		component graph.Component
+		live      []graph.Object
+		want      []graph.UpdatePolicy // of the PodGroup and the set of the first group, then of the second
 	}{
 		"groups that all serve take turns": {
 			live: []graph.Object{set("a-0", serves), set("a-1", serves)},
@@ -42,6 +44,11 @@ func TestTurns(t *testing.T) {
 			live: []graph.Object{set("a-0", func(s *lwsv1.LeaderWorkerSet) { s.DeletionTimestamp = &metav1.Time{} }), set("a-1", serves)},
 			want: []graph.UpdatePolicy{graph.UpdateNow, graph.UpdateNow, graph.UpdateNever, graph.UpdateNever},
 		},
+		"nobody waits who asked for Recreate": {
+			component: graph.Component{Annotations: map[string]string{v1alpha1.AnnotationDeploymentStrategy: "Recreate"}},
+			live:      []graph.Object{set("a-0", func(s *lwsv1.LeaderWorkerSet) { s.Status.ReadyReplicas = 0 }), set("a-1", serves)},
+			want:      []graph.UpdatePolicy{graph.UpdateNow, graph.UpdateNow, graph.UpdateNow, graph.UpdateNow},
+		},
 		"nobody waits where nobody serves": {
 			live: []graph.Object{set("a-0", func(s *lwsv1.LeaderWorkerSet) { s.Status.Conditions = nil })},
 			want: []graph.UpdatePolicy{graph.UpdateNow, graph.UpdateNow, graph.UpdateNow, graph.UpdateNow},
@@ -55,7 +62,7 @@ func TestTurns(t *testing.T) {
 					graph.Desired{Object: set(name, func(s *lwsv1.LeaderWorkerSet) { s.Spec.LeaderWorkerTemplate.Size = new(int32(3)) })})
 			}
 			var got []graph.UpdatePolicy
-			for _, w := range Turns(wanted, snapshot.Snapshot{Owned: c.live}) {
+			for _, w := range Turns(c.component, wanted, snapshot.Snapshot{Owned: c.live}) {
 				got = append(got, w.UpdatePolicy)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {

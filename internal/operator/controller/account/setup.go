@@ -20,8 +20,9 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 )
 
-// addAccounts removes the accounts that graphs share when the last one goes. A
-// graph that lost its account to that, or to somebody, makes it again.
+// Setup removes the accounts that graphs share when the last one goes. A
+// graph, or a component alone, that lost its account to that, or to somebody,
+// makes it again.
 func Setup(_ context.Context, d *controller.Deps) error {
 	roles := d.Config.Platform().Roles
 	shared := render.SharedAccounts(roles)
@@ -57,5 +58,5 @@ func Setup(_ context.Context, d *controller.Deps) error {
 		return fmt.Errorf("watch accounts: %w", err)
 	}
 	lost := predicate.And[client.Object](gone, predicate.NewPredicateFuncs(ours))
-	return d.WatchForGraphs(lost, &corev1.ServiceAccount{}, &rbacv1.RoleBinding{})
+	return d.WatchForOwners(lost, &corev1.ServiceAccount{}, &rbacv1.RoleBinding{})
 }

@@ -44,17 +44,19 @@ import (
 // +kubebuilder:rbac:groups=leaderworkerset.x-k8s.io,resources=leaderworkersets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=podgroups,verbs=get;list;watch;create;patch;delete
 
-// Children are the kinds that a component owns. The accounts and rights among
-// them are those of a component that stands alone.
+// Children are the kinds that a component owns. Accounts, rights, ConfigMaps and
+// InferencePools are those of a component that stands alone.
 func Children() []observe.Child {
 	return []observe.Child{
 		{Object: &appsv1.Deployment{}, List: &appsv1.DeploymentList{}},
 		{Object: &corev1.Service{}, List: &corev1.ServiceList{}},
 		{Object: &networkingv1.Ingress{}, List: &networkingv1.IngressList{}},
 		{Object: &corev1.ServiceAccount{}, List: &corev1.ServiceAccountList{}},
+		{Object: &corev1.ConfigMap{}, List: &corev1.ConfigMapList{}},
 		{Object: &rbacv1.Role{}, List: &rbacv1.RoleList{}},
 		{Object: &rbacv1.RoleBinding{}, List: &rbacv1.RoleBindingList{}},
 		{Object: &render.VirtualService{}, List: &render.VirtualServiceList{}, API: snapshot.APIIstio},
+		{Object: &render.InferencePool{}, List: &render.InferencePoolList{}, API: snapshot.APIInference},
 		{Object: &lws.PodGroup{}, List: &lws.PodGroupList{}, API: snapshot.APIVolcano},
 		{Object: &lwsv1.LeaderWorkerSet{}, List: &lwsv1.LeaderWorkerSetList{}, API: snapshot.APILeaderWorkerSet},
 	}
@@ -102,7 +104,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 	}
 	wanted, unrendered := render.Component(g, platform)
 	unrendered = errors.Join(unrendered, refused)
-	wanted = lws.Turns(wanted, snap)
+	key, err := r.sshKey(ctx, g)
+	if err != nil {
+		return r.report(ctx, dcd, workload.Progress{}, err)
+	}
+	wanted = append(lws.Turns(g.Components[0], wanted, snap), key...)
 	prunable := snap.Owned
 	if unrendered != nil {
 		prunable = nil // what cannot be rendered any more goes on running
@@ -122,6 +128,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 		return result, nil
 	}
 	return r.report(ctx, dcd, progress, err)
+}
+
+// sshKey is the key that a component needs and that no graph makes for it.
+func (r *Reconciler) sshKey(ctx context.Context, g *graph.Graph) ([]graph.Desired, error) {
+	if !g.Standalone {
+		return nil, nil
+	}
+	return controller.SSHKey(ctx, r.Facts, g, r.Platform.Pod.SSHSecret)
 }
 
 func tidings(dcd *v1alpha1.DynamoComponentDeployment, now v1alpha1.DynamoComponentDeploymentStatus, s snapshot.Snapshot, err error) controller.Urgency {
@@ -196,6 +210,9 @@ func (r *Reconciler) status(dcd *v1alpha1.DynamoComponentDeployment, p workload.
 // report tells what was seen before the writes; the watch on the children
 // brings the next truth, and the clock that nothing has moved.
 func (r *Reconciler) report(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment, p workload.Progress, err error) (reconcile.Result, error) {
+	if dcd.Status.ObservedGeneration != dcd.Generation {
+		event.Warned(r.Events, dcd, validation.ComponentDeploymentWarnings(dcd, r.Routes.Rules))
+	}
 	result, err := controller.PatchStatus(ctx, r.Client, dcd, &dcd.Status, r.status(dcd, p, err), err)
 	if err == nil && result.IsZero() && !p.Due.IsZero() {
 		result.RequeueAfter = max(time.Second, p.Due.Sub(r.Clock.Now()))

@@ -20,9 +20,9 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/status"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
-	"github.com/dynamo-operator/dynamo-operator/internal/operator/sshkey"
 )
 
 // +kubebuilder:rbac:groups=nvidia.com,resources=dynamographdeployments,verbs=get;list;watch;patch
@@ -100,6 +100,8 @@ type observation struct {
 	platform render.Platform
 	provider workload.Provider
 	restart  rollout.Step
+	// absentClaims are those that the graph expects and that do not exist.
+	absentClaims []string
 }
 
 // urgency weighs a status: how far a restart is must be written down before the
@@ -204,6 +206,27 @@ func (w Observer) checkQueue(ctx context.Context, seen observation) error {
 	return err
 }
 
+// claimsAgain is when claims are looked for again: no watch tells of one that the
+// graph does not own.
+const claimsAgain = 30 * time.Second
+
+// unmet says which claims that services mount do not exist; nil if all do.
+func (w observation) unmet(g *graph.Graph) error {
+	mounted := slices.DeleteFunc(slices.Clone(w.absentClaims), func(name string) bool { return !g.Mounts(name) })
+	if len(mounted) == 0 {
+		return nil
+	}
+	return fault.New(fault.Waiting, v1alpha1.ReasonClaimNotFound,
+		"PersistentVolumeClaim %s does not exist; make it, or have it made by create in spec.pvcs", strings.Join(mounted, ", ")).Again(claimsAgain)
+}
+
+// warnings tell what of a graph will not be as it is written, here.
+func (w observation) warnings(dgd *v1alpha1.DynamoGraphDeployment, r validation.IngressRules) []string {
+	return validation.GraphDeploymentWarnings(dgd, r, validation.Orchestration{
+		Provider: w.provider, WithoutKAI: !w.platform.Capabilities.All(snapshot.APIKAI),
+	})
+}
+
 // migrating says what runs a graph elsewhere than its provider is to; nil when
 // nothing does.
 func (w observation) migrating() error {
@@ -238,21 +261,4 @@ func running(s snapshot.Snapshot) workload.Provider {
 		}
 	}
 	return ""
-}
-
-// withSSHKey adds the key of a namespace where a graph needs one and there is
-// none.
-func (w Observer) withSSHKey(ctx context.Context, g *graph.Graph, name string, wanted []graph.Desired) ([]graph.Desired, error) {
-	if !g.NeedsSSH() {
-		return wanted, nil
-	}
-	exists, err := w.Facts.SecretExists(ctx, g.Namespace, name)
-	if err != nil || exists {
-		return wanted, err
-	}
-	key, err := sshkey.New(g.Namespace, name)
-	if err != nil {
-		return wanted, err
-	}
-	return append(wanted, key), nil
 }

@@ -61,16 +61,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	scale := seen.Scale(g)
 	g = g.Scaled(scale)
 	seen.restart = status.NextRestart(dgd, g, seen.orchestration(), seen.Snapshot)
-	if err := r.Observer.checkQueue(ctx, seen); err != nil {
+	seen.absentClaims, err = r.Observer.Facts.AbsentClaims(ctx, dgd.Namespace, g.Expected())
+	if err := errors.Join(err, r.Observer.checkQueue(ctx, seen)); err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
 	shown, refused := r.reachable(ctx, dgd, g.WithMarks(seen.restart.Marks), seen.provider)
 	wanted, unrendered := render.Graph(dgd, shown, seen.provider, seen.platform)
 	unrendered = errors.Join(unrendered, refused)
-	wanted, err = r.Observer.withSSHKey(ctx, g, r.Platform.Pod.SSHSecret, wanted)
+	key, err := controller.SSHKey(ctx, r.Observer.Facts, g, r.Platform.Pod.SSHSecret)
 	if err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
+	wanted = append(wanted, key...)
 	if err := errors.Join(r.Cleanup.EnsureFinalizer(ctx, dgd, registrations(g, seen.provider), seen.keepsData(g)), r.record(ctx, dgd, seen.provider)); err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
@@ -82,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	if apply.OwnerDeleted(err) {
 		return reconcile.Result{}, nil
 	}
-	return r.report(ctx, dgd, g, seen, errors.Join(unrendered, err, mirrored, r.rescale(ctx, dgd, g, seen)))
+	return r.report(ctx, dgd, g, seen, errors.Join(unrendered, err, mirrored, r.rescale(ctx, dgd, g, seen), seen.unmet(g)))
 }
 
 // reachable is a graph without its Ingresses where those are not allowed, and why.
@@ -209,6 +211,9 @@ func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploy
 	now := status.Graph(dgd, g, seen.orchestration(), seen.Snapshot, seen.restart, err, metav1.NewTime(r.Clock.Now()))
 	if result, off := r.StatusThrottle.Defer(dgd, seen.urgency(dgd, now, err), r.Clock.Now()); off {
 		return result, nil
+	}
+	if g != nil && dgd.Status.ObservedGeneration != dgd.Generation {
+		event.Warned(r.Events, dgd, seen.warnings(dgd, r.Routes.Rules))
 	}
 	result, err := controller.PatchStatus(ctx, r.Client, dgd, &dgd.Status, now, err)
 	if due := seen.orchestration().Due(g, seen.Snapshot); err == nil && result.IsZero() && !due.IsZero() {
