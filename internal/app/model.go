@@ -46,6 +46,7 @@ func addModels(ctx context.Context, p *parts) error {
 		Applier:        p.applier,
 		Caller:         lora.NewCaller(ctx, lora.NewClient(proxy), settings.Limits()),
 		Backoff:        settings.Backoff(),
+		Recheck:        settings.Recheck.Duration,
 		UnloadDeadline: settings.UnloadDeadline.Duration,
 		Events:         p.GetEventRecorder("dynamomodel"),
 		Clock:          clock.RealClock{},
