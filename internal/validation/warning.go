@@ -33,6 +33,9 @@ func GraphDeploymentWarnings(dgd *v1alpha1.DynamoGraphDeployment) []string {
 	if dgd.Name != "" && dgd.Name[0] >= '0' && dgd.Name[0] <= '9' {
 		w.add(field.NewPath("metadata", "name"), "begins with a digit; most clusters refuse Services of such a name")
 	}
+	if dgd.Annotations[v1alpha1.AnnotationStartAfter] != "" {
+		w.add(field.NewPath("metadata", "annotations").Key(v1alpha1.AnnotationStartAfter), "has no effect; it belongs in the annotations of the service that waits")
+	}
 	for name, s := range dgd.Spec.SortedServices() {
 		effective := graph.DynamoNamespace(cmp.Or(dgd.Namespace, unknownNamespace), dgd.Name, s.GlobalDynamoNamespace)
 		w.service(s, dgd.Spec.BackendFramework, effective, field.NewPath("spec", "services").Key(name))
@@ -49,6 +52,9 @@ func ComponentDeploymentWarnings(dcd *v1alpha1.DynamoComponentDeployment) []stri
 	var w warnings
 	effective := graph.DynamoNamespace(cmp.Or(dcd.Namespace, unknownNamespace), dcd.Name, dcd.Spec.GlobalDynamoNamespace)
 	w.service(&dcd.Spec.SharedSpec, dcd.Spec.BackendFramework, effective, field.NewPath("spec"))
+	if dcd.Spec.Annotations[v1alpha1.AnnotationStartAfter] != "" {
+		w.add(field.NewPath("spec", "annotations").Key(v1alpha1.AnnotationStartAfter), "has no effect on a component without a graph; services of a DynamoGraphDeployment start in order")
+	}
 	return w.sorted()
 }
 

@@ -66,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	shown, refused := r.reachable(ctx, dgd, g.WithMarks(seen.restart.Marks), seen.provider)
 	wanted, unrendered := render.Graph(dgd, shown, seen.provider, seen.platform)
 	unrendered = errors.Join(unrendered, refused)
-	wanted, err = r.World.withSSHKey(ctx, g, r.Platform.Pod.SSHSecret, wanted)
+	wanted, err = r.World.withSSHKey(ctx, g, r.Platform.Pod.SSHSecret, seen.inOrder(g, wanted))
 	if err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/sshkey"
 	"github.com/dynamo-operator/dynamo-operator/internal/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
+	"github.com/dynamo-operator/dynamo-operator/internal/workload/grove"
 )
 
 // +kubebuilder:rbac:groups=nvidia.com,resources=dynamographdeployments,verbs=get;list;watch;patch
@@ -168,6 +169,19 @@ func (w World) beneath(ctx context.Context, owner graph.Object, have snapshot.Ca
 		}
 	}
 	return all, nil
+}
+
+// inOrder leaves out components that wait for others to be ready. A PodCliqueSet
+// keeps the order that it was made with.
+func (w world) inOrder(g *graph.Graph, wanted []graph.Wanted) []graph.Wanted {
+	if w.provider == workload.ProviderGrove {
+		return grove.KeepOrder(wanted, w.Snapshot)
+	}
+	waiting := status.Waiting(g, w.orchestration(), w.Snapshot)
+	return slices.DeleteFunc(wanted, func(one graph.Wanted) bool {
+		dcd, ok := one.Object.(*v1alpha1.DynamoComponentDeployment)
+		return ok && len(waiting[dcd.Spec.ServiceName]) > 0
+	})
 }
 
 // admitted checks what a graph needs to find in the cluster before anything is
