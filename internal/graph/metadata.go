@@ -1,6 +1,18 @@
 package graph
 
-import "github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+import (
+	"cmp"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+)
+
+// PodSelector are the labels that all pods of a component have, and no others.
+func PodSelector(dcd *v1alpha1.DynamoComponentDeployment) map[string]string {
+	return map[string]string{
+		v1alpha1.LabelGraphName: cmp.Or(ParentGraph(dcd), dcd.Name),
+		v1alpha1.LabelComponent: cmp.Or(dcd.Spec.ServiceName, dcd.Name),
+	}
+}
 
 // ObjectLabels are the labels of the objects made for a component: the user's,
 // and the base model by which its endpoints are found.

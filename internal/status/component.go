@@ -10,6 +10,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cause"
 	"github.com/dynamo-operator/dynamo-operator/internal/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/workload"
 )
 
@@ -32,7 +33,9 @@ func Component(dcd *v1alpha1.DynamoComponentDeployment, p workload.Progress, err
 			s.Service.Message = v.message
 		}
 	}
+	s.PodSelector = graph.PodSelector(dcd)
 	set(&s.Conditions, v1alpha1.ConditionAvailable, v, dcd.Generation, now)
+	set(&s.Conditions, v1alpha1.ConditionDynamoComponentReady, v, dcd.Generation, now)
 	set(&s.Conditions, v1alpha1.ConditionValid, valid(err), dcd.Generation, now)
 	if p.Stuck && err == nil {
 		set(&s.Conditions, v1alpha1.ConditionProgressing, stalled(p), dcd.Generation, now)
