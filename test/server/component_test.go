@@ -72,7 +72,7 @@ func TestAPodWakesTheComponentThatItNames(t *testing.T) {
 	alone := w.component("alone")
 	alone.Spec.ServiceName = "other"
 	w.create(alone)
-	missing := corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}}
+	missing := corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "example.com/at-rest:1: not found"}}}
 	for _, name := range []string{"decode-decode", "alone"} {
 		w.runs(name, 1, false)
 		w.available(name, v1alpha1.ReasonDeploymentNotReady)
