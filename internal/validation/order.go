@@ -38,7 +38,7 @@ func startOrder(dgd *v1alpha1.DynamoGraphDeployment, at *field.Path) field.Error
 		}
 	}
 	for name := range dgd.Spec.SortedServices() {
-		if circle := circleOf(name, after); circle != nil && circle[0] == slices.Min(circle) {
+		if circle := circleOf(name, after); len(circle) > 0 && circle[0] == slices.Min(circle) {
 			errs = append(errs, field.Invalid(place(name), strings.Join(after[name], ","),
 				fmt.Sprintf("services wait for each other: %s after %s", strings.Join(circle, " after "), name)))
 		}

@@ -38,7 +38,7 @@ func TestKeysThatPagesQuoteExist(t *testing.T) {
 // constants are the texts of the API's Go constants.
 func constants(t *testing.T) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(root, "api/v1alpha1/*.go"))
+	paths, err := filepath.Glob(filepath.Join(root, "api", "v1alpha1", "*.go"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no sources of the API: %v", err)
 	}
