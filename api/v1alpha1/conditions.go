@@ -12,6 +12,9 @@ const (
 	// ConditionAvailable of a component is true when its workload runs the
 	// current spec.
 	ConditionAvailable = "Available"
+	// ConditionDynamoComponentReady on a component says the same as Available, for
+	// clients that know it by the name of earlier operators.
+	ConditionDynamoComponentReady = "DynamoComponentReady"
 	// ConditionProgressing of a component is false when its workload made no
 	// progress for as long as it is given; otherwise it is absent. That of a graph
 	// is false when it does not get on without a person, and its reason is the

@@ -47,14 +47,15 @@ type DynamoComponentDeploymentStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions of the component: Available and Valid.
+	// conditions of the component: Available, DynamoComponentReady, which says the
+	// same, and Valid; Progressing while it is stuck.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// podSelector selects the pods of the component.
+	// podSelector has the labels by which the pods of the component are selected.
 	//
 	// +optional
 	PodSelector map[string]string `json:"podSelector,omitempty"`

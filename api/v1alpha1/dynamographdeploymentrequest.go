@@ -72,7 +72,7 @@ type DynamoGraphDeploymentRequestSpec struct {
 
 // DeploymentOverrides changes the generated graph.
 type DeploymentOverrides struct {
-	// name of the graph; by default the one the profiler gave it.
+	// name of the graph; by default that of the request, with hyphens for dots.
 	//
 	// +optional
 	Name string `json:"name,omitempty"`

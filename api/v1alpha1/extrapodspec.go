@@ -12,7 +12,8 @@ type ExtraPodSpec struct {
 	// PodSpec is nil if only the main container is given.
 	*corev1.PodSpec `json:",inline"`
 
-	// mainContainer goes over the main container. Its name is always main.
+	// mainContainer goes over the main container, which is called main unless it
+	// has a name here.
 	//
 	// +optional
 	MainContainer *corev1.Container `json:"mainContainer,omitempty"`

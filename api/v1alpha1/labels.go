@@ -98,6 +98,9 @@ const (
 	// AnnotationDisableImagePullSecretDiscovery set to "true" stops the operator
 	// from looking for pull secrets that match the service's images.
 	AnnotationDisableImagePullSecretDiscovery = "nvidia.com/disable-image-pull-secret-discovery"
+	// AnnotationStartAfter lists, separated by commas, the services of the same graph
+	// that must be ready before this one is first started.
+	AnnotationStartAfter = "nvidia.com/start-after"
 	// AnnotationDeploymentStrategy is RollingUpdate (the default) or Recreate.
 	AnnotationDeploymentStrategy = "nvidia.com/deployment-strategy"
 	// AnnotationMaxSurge and AnnotationMaxUnavailable tune a rolling update.

@@ -97,19 +97,27 @@ func (m *DynamoModel) GetState() string {
 func (d *DynamoGraphDeployment) GetConditions() []metav1.Condition { return d.Status.Conditions }
 
 // SetConditions replaces the conditions of the status.
-func (d *DynamoGraphDeployment) SetConditions(conditions []metav1.Condition) { d.Status.Conditions = conditions }
+func (d *DynamoGraphDeployment) SetConditions(conditions []metav1.Condition) {
+	d.Status.Conditions = conditions
+}
 
 // GetConditions returns the conditions of the status.
 func (d *DynamoComponentDeployment) GetConditions() []metav1.Condition { return d.Status.Conditions }
 
 // SetConditions replaces the conditions of the status.
-func (d *DynamoComponentDeployment) SetConditions(conditions []metav1.Condition) { d.Status.Conditions = conditions }
+func (d *DynamoComponentDeployment) SetConditions(conditions []metav1.Condition) {
+	d.Status.Conditions = conditions
+}
 
 // GetConditions returns the conditions of the status.
-func (a *DynamoGraphDeploymentScalingAdapter) GetConditions() []metav1.Condition { return a.Status.Conditions }
+func (a *DynamoGraphDeploymentScalingAdapter) GetConditions() []metav1.Condition {
+	return a.Status.Conditions
+}
 
 // SetConditions replaces the conditions of the status.
-func (a *DynamoGraphDeploymentScalingAdapter) SetConditions(conditions []metav1.Condition) { a.Status.Conditions = conditions }
+func (a *DynamoGraphDeploymentScalingAdapter) SetConditions(conditions []metav1.Condition) {
+	a.Status.Conditions = conditions
+}
 
 // GetConditions returns the conditions of the status.
 func (m *DynamoModel) GetConditions() []metav1.Condition { return m.Status.Conditions }
@@ -121,4 +129,6 @@ func (m *DynamoModel) SetConditions(conditions []metav1.Condition) { m.Status.Co
 func (r *DynamoGraphDeploymentRequest) GetConditions() []metav1.Condition { return r.Status.Conditions }
 
 // SetConditions replaces the conditions of the status.
-func (r *DynamoGraphDeploymentRequest) SetConditions(conditions []metav1.Condition) { r.Status.Conditions = conditions }
+func (r *DynamoGraphDeploymentRequest) SetConditions(conditions []metav1.Condition) {
+	r.Status.Conditions = conditions
+}

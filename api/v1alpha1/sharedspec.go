@@ -233,8 +233,8 @@ type ResourceItem struct {
 	// +nullable
 	GPU string `json:"gpu,omitempty"`
 
-	// gpuType is the resource name of the GPUs, nvidia.com/gpu by default. It is
-	// read in limits only.
+	// gpuType is the resource name of the GPUs, nvidia.com/gpu by default. That in
+	// limits counts, and that in requests where limits have none.
 	//
 	// +optional
 	// +nullable
@@ -288,7 +288,8 @@ type VolumeMount struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.enabled) || !self.enabled || (has(self.host) && size(self.host) > 0)",message="an enabled ingress needs a host",reason="FieldValueRequired",fieldPath=".host"
 type IngressSpec struct {
-	// enabled makes an Ingress or VirtualService.
+	// enabled makes an Ingress if ingressControllerClassName is given, and a
+	// VirtualService if useVirtualService and virtualServiceGateway are.
 	//
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,12 +15,14 @@ import (
 	"strings"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/namespacescope"
 )
 
 // An adapter is where its base model is served, whatever becomes of the engines:
@@ -94,6 +97,75 @@ func TestAnAdapterIsWhereItsBaseModelIs(t *testing.T) {
 			w.notOffered(url, "org/renamed")
 		})
 	}
+}
+
+// TestAnAdapterThatSomebodyElseUnloadsComesBack: nobody tells the operator, so it
+// asks the engines from time to time. The model says what was found meanwhile.
+func TestAnAdapterThatSomebodyElseUnloadsComesBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	proxy, err := w.cluster.HTTP.Transport.(*http.Transport).Proxy(&http.Request{URL: &url.URL{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	operate(t, w.cluster.Kubeconfig, fmt.Sprintf(`
+namespaces: [%s]
+network: {forwardProxy: %q}
+lora: {recheck: 2s}
+server: {metricsAddress: "", healthAddress: ""}
+`, w.namespace, proxy))
+	w.claimed()
+	w.apply("../../examples/lora.yaml")
+	dgd := w.ready("lora")
+	adapter := w.agree("support", "decode", 1)
+	frontend := w.frontendURL(dgd)
+	w.offered(frontend, adapter)
+
+	changes, err := w.cluster.Client.Watch(w.ctx, &v1alpha1.DynamoModelList{}, client.InNamespace(w.namespace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer changes.Stop()
+	pod := w.podOf("lora", "decode")
+	request, err := http.NewRequestWithContext(w.ctx, http.MethodDelete, fmt.Sprintf("http://%s:9090/v1/loras/%s", pod.Status.PodIP, adapter), http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := w.cluster.HTTP.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	for told := false; !told; {
+		select {
+		case change := <-changes.ResultChan():
+			dm, ok := change.Object.(*v1alpha1.DynamoModel)
+			c := &metav1.Condition{}
+			if ok {
+				c = meta.FindStatusCondition(dm.Status.Conditions, v1alpha1.ConditionEndpointsReady)
+			}
+			told = c != nil && c.Status == metav1.ConditionFalse && strings.Contains(c.Message, "unloaded by somebody else")
+		case <-w.ctx.Done():
+			t.Fatal("the model never said that its adapter was gone")
+		}
+	}
+	w.agree("support", "decode", 1)
+	w.offered(frontend, adapter)
+}
+
+// claimed waits until the operator of this namespace has it to itself.
+func (w world) claimed() {
+	w.Helper()
+	w.eventually("the claim of the namespace", func(ctx context.Context) error {
+		lease := &coordinationv1.Lease{}
+		if err := w.cluster.Client.Get(ctx, w.key(namespacescope.LeaseName), lease); err != nil {
+			return err
+		}
+		if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+			return errors.New("nobody holds it")
+		}
+		return nil
+	})
 }
 
 // listed asks the command line.

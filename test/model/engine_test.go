@@ -22,8 +22,10 @@ type engine struct {
 	calls  []call
 	// failing answers loads with an error, and code 200 as engines do.
 	failing bool
-	// gate holds answers back until it is closed; nil lets them pass.
+	// gate holds answers back until it is closed, or those to one method; nil lets
+	// them pass.
 	gate  chan struct{}
+	gated string
 	delay time.Duration
 }
 
@@ -53,9 +55,9 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body.Name = strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/v1/loras"), "/")
 	}
 	e.mu.Lock()
-	gate, delay := e.gate, e.delay
+	gate, gated, delay := e.gate, e.gated, e.delay
 	e.mu.Unlock()
-	if gate != nil {
+	if gate != nil && (gated == "" || gated == r.Method) {
 		select {
 		case <-gate:
 		case <-r.Context().Done():

@@ -72,7 +72,7 @@ func setUp(dir, programs string) error {
 	if err != nil {
 		return err
 	}
-	cluster, err = localenv.Up(ctx, localenv.Options{BinDir: programs, Dir: filepath.Join(dir, "cluster"), Nodes: 1, Log: log})
+	cluster, err = localenv.Up(ctx, localenv.Options{BinDir: programs, Dir: filepath.Join(dir, "cluster"), Nodes: 1, Log: log, Args: []string{"--audit-log"}})
 	if err != nil {
 		said, _ := os.ReadFile(log.Name()) // it goes with the folder
 		return fmt.Errorf("%w\n%s", err, said)
@@ -83,7 +83,7 @@ func setUp(dir, programs string) error {
 	}
 	network = newFabric()
 	operator = &program{path: filepath.Join(programs, "dynamo-operator"), config: filepath.Join(dir, "operator.yaml"), kubeconfig: cluster.Kubeconfig, log: filepath.Join(dir, "operator.log")}
-	if err := operator.configure(patiently); err != nil {
+	if err := operator.configure(patiently, seldom); err != nil {
 		return err
 	}
 	return operator.start()
@@ -96,13 +96,19 @@ const (
 	impatiently = 20 * time.Second
 )
 
+// How long engines are believed: for longer than a test, or for a moment.
+const (
+	seldom = time.Hour
+	often  = 2 * time.Second
+)
+
 // configuration of the operator: short waits, so that what fails is tried again
 // before a test loses patience.
 const configuration = `
 apiVersion: dynamo-operator/v1alpha1
 kind: OperatorConfiguration
 network: {forwardProxy: %q}
-lora: {retryMin: 500ms, retryMax: 3s, unloadDeadline: %s}
+lora: {retryMin: 500ms, retryMax: 3s, unloadDeadline: %s, recheck: %s}
 server: {metricsAddress: "", healthAddress: ""}
 log: {format: text}
 `
@@ -114,8 +120,8 @@ type program struct {
 }
 
 // configure writes what it reads when it starts.
-func (p *program) configure(unload time.Duration) error {
-	return os.WriteFile(p.config, fmt.Appendf(nil, configuration, network.url(), unload), 0o600)
+func (p *program) configure(unload, recheck time.Duration) error {
+	return os.WriteFile(p.config, fmt.Appendf(nil, configuration, network.url(), unload, recheck), 0o600)
 }
 
 func (p *program) start() error {

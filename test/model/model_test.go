@@ -175,8 +175,8 @@ func TestAnOperatorThatWasAway(t *testing.T) {
 
 func TestDeletionWaitsForNobodyForEver(t *testing.T) {
 	w := newWorld(t, 3)
-	w.restart(impatiently)
-	defer w.restart(patiently)
+	w.restart(impatiently, seldom)
+	defer w.restart(patiently, seldom)
 	dm := w.lora("lora", "one", "s3://b/one")
 	w.reported(dm, 3, 3)
 	gate := make(chan struct{})
@@ -194,8 +194,8 @@ func TestDeletionWaitsForNobodyForEver(t *testing.T) {
 // not made once its model is gone, and what was under way is taken back.
 func TestALoadThatWasQueuedIsNotMadeForAModelThatIsGone(t *testing.T) {
 	w, other := newWorld(t, 1), newWorld(t, 1)
-	w.restart(impatiently)
-	defer w.restart(patiently)
+	w.restart(impatiently, seldom)
+	defer w.restart(patiently, seldom)
 	gate := make(chan struct{})
 	w.engines[0].set(func(e *engine) { e.gate = gate })
 	var models []*v1alpha1.DynamoModel
@@ -218,11 +218,11 @@ func TestALoadThatWasQueuedIsNotMadeForAModelThatIsGone(t *testing.T) {
 	w.holding(w.engines, "adapter-00=s3://b/a")
 }
 
-// restart has the operator run with another deadline.
-func (w *world) restart(unload time.Duration) {
+// restart has the operator run with other waits.
+func (w *world) restart(unload, recheck time.Duration) {
 	w.Helper()
 	operator.stop()
-	if err := errors.Join(operator.configure(unload), operator.start()); err != nil {
+	if err := errors.Join(operator.configure(unload, recheck), operator.start()); err != nil {
 		w.Fatal(err)
 	}
 }

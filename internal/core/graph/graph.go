@@ -112,6 +112,9 @@ type Component struct {
 	Annotations    map[string]string
 	PodLabels      map[string]string
 	PodAnnotations map[string]string
+	// StartAfter are the components that must be ready before this one is first
+	// started, sorted.
+	StartAfter []string
 	// Metrics says whether the pods are to be scraped.
 	Metrics bool
 

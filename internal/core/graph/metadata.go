@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"cmp"
+
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -10,6 +12,14 @@ import (
 // ones are made.
 func (c Component) Recreated() bool {
 	return c.ObjectAnnotations()[v1alpha1.AnnotationDeploymentStrategy] == string(appsv1.RecreateDeploymentStrategyType)
+}
+
+// PodSelector are the labels that all pods of a component have, and no others.
+func PodSelector(dcd *v1alpha1.DynamoComponentDeployment) map[string]string {
+	return map[string]string{
+		v1alpha1.LabelGraphName: cmp.Or(ParentGraph(dcd), dcd.Name),
+		v1alpha1.LabelComponent: cmp.Or(dcd.Spec.ServiceName, dcd.Name),
+	}
 }
 
 // ObjectLabels are the labels of the objects made for a component: the user's,

@@ -108,6 +108,11 @@ type Engine struct {
 	// Doubt means that it may hold adapters from before the memory began.
 	Doubt bool
 	Held  []Adapter
+	// Checked is when the engine itself last said what it holds. Check means that
+	// it is to be asked again, Lost is what it did not hold any more then.
+	Checked time.Time
+	Check   bool
+	Lost    []Adapter
 	// Busy is an engine with a call under way; one at a time.
 	Busy     bool
 	Slow     bool
@@ -147,7 +152,7 @@ func (e Engine) After(c Call, o Outcome, b Backoff, now time.Time) Engine {
 		return e
 	}
 	e.Slow = o.Slow
-	e.Held, e.Setbacks = slices.Clone(e.Held), slices.Clone(e.Setbacks)
+	e.Held, e.Lost, e.Setbacks = slices.Clone(e.Held), slices.Clone(e.Lost), slices.Clone(e.Setbacks)
 	at := slices.IndexFunc(e.Setbacks, func(s Setback) bool { return s.Task == c.Task })
 	if o.Problem != "" {
 		if at < 0 {
@@ -163,12 +168,34 @@ func (e Engine) After(c Call, o Outcome, b Backoff, now time.Time) Engine {
 	}
 	switch c.Task.Verb {
 	case List:
-		e.Doubt, e.Held = false, found(o.Loaded, c.Known)
+		e = e.listed(o.Loaded, c.Known)
+		e.Checked = now
 	case Load:
 		e.Held = Sorted(append(e.Held, c.Task.Adapter))
+		e.Lost = slices.DeleteFunc(e.Lost, func(a Adapter) bool { return a == c.Task.Adapter })
+		e.Checked = now
 	case Unload:
 		e.Held = slices.DeleteFunc(e.Held, func(a Adapter) bool { return a.Name == c.Task.Adapter.Name })
 	}
+	return e
+}
+
+// listed is what is known of an engine that has named all it holds. What is known
+// already of an adapter that it still holds is not made doubtful by its name.
+func (e Engine) listed(names []string, known []Adapter) Engine {
+	var kept, lost []Adapter
+	for _, a := range e.Held {
+		if slices.Contains(names, a.Name) {
+			kept = append(kept, a)
+		} else {
+			lost = append(lost, a)
+		}
+	}
+	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return slices.ContainsFunc(kept, func(a Adapter) bool { return a.Name == name })
+	})
+	e.Doubt, e.Check = false, false
+	e.Held, e.Lost = Sorted(append(kept, found(others, known)...)), lost
 	return e
 }
 

@@ -16,7 +16,8 @@ type Plan struct {
 	Calls []Call
 	// Note is what has to be written down before the calls are made.
 	Note []Adapter
-	// Wake is when a setback ends; zero if there is none.
+	// Wake is when a setback ends or an engine is to be asked again; zero if neither
+	// lies ahead.
 	Wake time.Time
 	// Places are the ready endpoints and what is to be said of them.
 	Places []Place
@@ -38,9 +39,12 @@ type Place struct {
 //	unknown --(inherited)--> doubt --list--> known
 //	known: another source of the same name --unload--> not held --load--> held
 //	       held but not wanted --unload--> gone
+//	       asked longer than recheck ago --list--> known
 //
-// A failed task waits on its own; what can be done beside it is done.
-func Next(in Intent, w World, m Memory, now time.Time) Plan {
+// A failed task waits on its own; what can be done beside it is done. Engines that
+// should hold an adapter are asked from time to time, because nobody tells when
+// somebody else unloads it; a recheck of zero never asks.
+func Next(in Intent, w World, m Memory, recheck time.Duration, now time.Time) Plan {
 	p := Plan{Memory: Memory{Engines: remembered(m, now)}}
 	for _, e := range w.Endpoints {
 		engine, known := m.Engines[e.Run]
@@ -48,6 +52,9 @@ func Next(in Intent, w World, m Memory, now time.Time) Plan {
 			engine.Doubt = m.Inherited
 		}
 		engine.Seen = now
+		if in.Adapter != nil && recheck > 0 && !engine.Doubt && e.Ready && !e.Leaving {
+			engine.Check = p.due(engine, recheck, now)
+		}
 		tasks := tasks(in, w, engine)
 		engine.Setbacks = slices.DeleteFunc(slices.Clone(engine.Setbacks), func(s Setback) bool {
 			return !engine.Busy && !slices.Contains(tasks, s.Task)
@@ -60,6 +67,23 @@ func Next(in Intent, w World, m Memory, now time.Time) Plan {
 	}
 	p.Note = note(in, w, p.Memory)
 	return p
+}
+
+// due reports whether an engine is to be asked again, or has the plan made anew
+// when it is.
+func (p *Plan) due(engine Engine, recheck time.Duration, now time.Time) bool {
+	at := engine.Checked.Add(recheck)
+	if engine.Check || !at.After(now) {
+		return true
+	}
+	p.wake(at)
+	return false
+}
+
+func (p *Plan) wake(at time.Time) {
+	if p.Wake.IsZero() || at.Before(p.Wake) {
+		p.Wake = at
+	}
 }
 
 func remembered(m Memory, now time.Time) map[Run]Engine {
@@ -89,6 +113,9 @@ func tasks(in Intent, w World, e Engine) []Task {
 		default:
 			later = append(later, Task{Unload, held})
 		}
+	}
+	if e.Check && in.Adapter != nil {
+		later = append(later, Task{Verb: List})
 	}
 	return append(first, later...)
 }
@@ -123,9 +150,7 @@ func (p *Plan) call(in Intent, e Endpoint, engine Engine, tasks []Task, now time
 		}
 		at := slices.IndexFunc(engine.Setbacks, func(s Setback) bool { return s.Task == task })
 		if at >= 0 && engine.Setbacks[at].Until.After(now) {
-			if until := engine.Setbacks[at].Until; p.Wake.IsZero() || until.Before(p.Wake) {
-				p.Wake = until
-			}
+			p.wake(engine.Setbacks[at].Until)
 			continue
 		}
 		call := Call{Endpoint: e, Task: task, Patient: engine.Slow}
@@ -153,6 +178,9 @@ func (p *Plan) place(in Intent, e Endpoint, engine Engine, tasks []Task) {
 		return
 	}
 	place := Place{Endpoint: e, Loaded: in.Adapter != nil && slices.Contains(engine.Held, *in.Adapter)}
+	if in.Adapter != nil && !place.Loaded && slices.Contains(engine.Lost, *in.Adapter) {
+		place.Problem = "unloaded by somebody else, loading it again"
+	}
 	for _, task := range tasks {
 		if at := slices.IndexFunc(engine.Setbacks, func(s Setback) bool { return s.Task == task }); at >= 0 {
 			place.Problem = engine.Setbacks[at].Problem

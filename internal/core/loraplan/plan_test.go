@@ -40,6 +40,7 @@ func TestNext(t *testing.T) {
 		noted   []Adapter
 		world   World
 		memory  Memory
+		recheck time.Duration
 		calls   []said
 		note    []Adapter
 		wake    time.Time
@@ -149,10 +150,43 @@ func TestNext(t *testing.T) {
 			memory: Memory{Engines: map[Run]Engine{"a": {Held: []Adapter{{Name: "new"}}}}},
 			calls:  []said{{"a", Task{Unload, Adapter{Name: "new"}}}}, note: []Adapter{moved, wants}, pending: 1,
 		},
+		"an engine that was asked lately is believed": {
+			adapter: &wants, noted: []Adapter{wants}, world: World{Endpoints: []Endpoint{at("a"), at("b")}}, recheck: time.Hour,
+			memory: Memory{Engines: map[Run]Engine{"a": {Held: []Adapter{wants}, Checked: noon.Add(-time.Minute)}, "b": {Held: []Adapter{wants}, Checked: noon}}},
+			note:   []Adapter{wants}, loaded: []string{"a", "b"}, wake: noon.Add(59 * time.Minute),
+		},
+		"one that was asked long ago is asked again": {
+			adapter: &wants, noted: []Adapter{wants}, world: World{Endpoints: []Endpoint{at("a")}}, recheck: time.Hour,
+			memory: Memory{Engines: map[Run]Engine{"a": {Held: []Adapter{wants}, Checked: noon.Add(-time.Hour)}}},
+			calls:  []said{{"a", Task{Verb: List}}}, note: []Adapter{wants}, loaded: []string{"a"},
+		},
+		"unless it is not ready": {
+			adapter: &wants, noted: []Adapter{wants}, world: World{Endpoints: []Endpoint{unready(at("a"))}}, recheck: time.Hour,
+			memory: Memory{Engines: map[Run]Engine{"a": {Held: []Adapter{wants}}}}, note: []Adapter{wants},
+		},
+		"or the model goes": {
+			noted: []Adapter{wants}, world: World{Endpoints: []Endpoint{at("a")}}, recheck: time.Hour,
+			memory: Memory{Engines: map[Run]Engine{"a": {Held: []Adapter{wants}, Check: true}}},
+			calls:  []said{{"a", Task{Unload, wants}}}, note: []Adapter{wants}, pending: 1,
+		},
+		"what is to be loaded comes before a question": {
+			adapter: &wants, noted: []Adapter{wants}, world: World{Endpoints: []Endpoint{at("a")}}, recheck: time.Hour,
+			calls: []said{{"a", load}}, note: []Adapter{wants},
+		},
+		"a question without an answer is asked again later": {
+			adapter: &wants, noted: []Adapter{wants}, world: World{Endpoints: []Endpoint{at("a")}}, recheck: time.Hour,
+			memory: Memory{Engines: map[Run]Engine{"a": {Held: []Adapter{wants}, Check: true, Setbacks: []Setback{failed(Task{Verb: List}, noon.Add(time.Second))}}}},
+			note:   []Adapter{wants}, loaded: []string{"a"}, wake: noon.Add(time.Second),
+		},
+		"what somebody else unloaded is loaded again": {
+			adapter: &wants, noted: []Adapter{wants}, world: World{Endpoints: []Endpoint{at("a")}}, recheck: time.Hour,
+			memory: Memory{Engines: map[Run]Engine{"a": {Lost: []Adapter{wants}, Checked: noon}}},
+			calls:  []said{{"a", load}}, note: []Adapter{wants}, wake: noon.Add(time.Hour),
+		},
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
-			p := Next(Intent{Adapter: c.adapter, Noted: c.noted}, c.world, c.memory, noon)
+			p := Next(Intent{Adapter: c.adapter, Noted: c.noted}, c.world, c.memory, c.recheck, noon)
 			var calls []said
 			for _, call := range p.Calls {
 				calls = append(calls, said{call.Endpoint.Pod, call.Task})
@@ -188,7 +222,7 @@ func TestAnEngineIsRememberedAWhile(t *testing.T) {
 		"b":    {Held: []Adapter{wants}, Seen: noon.Add(-time.Hour)},
 		"busy": {Busy: true, Seen: noon.Add(-time.Hour)},
 	}}
-	p := Next(Intent{Adapter: &wants}, World{}, m, noon.Add(time.Minute))
+	p := Next(Intent{Adapter: &wants}, World{}, m, 0, noon.Add(time.Minute))
 	want := map[Run]bool{"a": true, "busy": true}
 	got := map[Run]bool{}
 	for run := range p.Memory.Engines {
@@ -209,18 +243,23 @@ func TestEngineAfter(t *testing.T) {
 		outcome Outcome
 		want    Engine
 	}{
-		"a load is remembered":     {Engine{Busy: true}, load, Outcome{}, Engine{Held: []Adapter{wants}}},
-		"and whether it was slow":  {Engine{Busy: true}, load, Outcome{Slow: true}, Engine{Held: []Adapter{wants}, Slow: true}},
+		"a load is remembered":     {Engine{Busy: true}, load, Outcome{}, Engine{Held: []Adapter{wants}, Checked: noon}},
+		"and whether it was slow":  {Engine{Busy: true}, load, Outcome{Slow: true}, Engine{Held: []Adapter{wants}, Slow: true, Checked: noon}},
 		"an unload goes by name":   {Engine{Busy: true, Held: []Adapter{moved, old}}, Call{Task: Task{Unload, wants}}, Outcome{}, Engine{Held: []Adapter{old}}},
-		"a list ends the doubt":    {Engine{Busy: true, Doubt: true}, list, Outcome{Loaded: []string{"old", "theirs"}}, Engine{Held: []Adapter{old}}},
-		"two sources are no proof": {Engine{Busy: true, Doubt: true}, list, Outcome{Loaded: []string{"new"}}, Engine{Held: []Adapter{{Name: "new"}}}},
+		"a list ends the doubt":    {Engine{Busy: true, Doubt: true}, list, Outcome{Loaded: []string{"old", "theirs"}}, Engine{Held: []Adapter{old}, Checked: noon}},
+		"two sources are no proof": {Engine{Busy: true, Doubt: true}, list, Outcome{Loaded: []string{"new"}}, Engine{Held: []Adapter{{Name: "new"}}, Checked: noon}},
+		"but what is known stays known": {Engine{Busy: true, Check: true, Held: []Adapter{moved}}, list, Outcome{Loaded: []string{"new"}},
+			Engine{Held: []Adapter{moved}, Checked: noon}},
+		"what is not listed any more is lost": {Engine{Busy: true, Check: true, Held: []Adapter{wants, old}}, list, Outcome{Loaded: []string{"old"}},
+			Engine{Held: []Adapter{old}, Lost: []Adapter{wants}, Checked: noon}},
+		"until it is loaded again": {Engine{Busy: true, Lost: []Adapter{wants}}, load, Outcome{}, Engine{Held: []Adapter{wants}, Checked: noon}},
 		"a failed list leaves it": {Engine{Busy: true, Doubt: true}, list, Outcome{Problem: "p"},
 			Engine{Doubt: true, Setbacks: []Setback{{Task{Verb: List}, 1, noon.Add(time.Second), "p"}}}},
 		"failures add up": {Engine{Busy: true, Setbacks: []Setback{{load.Task, 2, noon, "p"}}}, load, Outcome{Problem: "q"},
 			Engine{Setbacks: []Setback{{load.Task, 3, noon.Add(4 * time.Second), "q"}}}},
 		"the wait has an end": {Engine{Busy: true, Setbacks: []Setback{{load.Task, 70, noon, "p"}}}, load, Outcome{Problem: "q"},
 			Engine{Setbacks: []Setback{{load.Task, 71, noon.Add(5 * time.Second), "q"}}}},
-		"success wipes them out": {Engine{Busy: true, Setbacks: []Setback{{load.Task, 2, noon, "p"}}}, load, Outcome{}, Engine{Held: []Adapter{wants}}},
+		"success wipes them out": {Engine{Busy: true, Setbacks: []Setback{{load.Task, 2, noon, "p"}}}, load, Outcome{}, Engine{Held: []Adapter{wants}, Checked: noon}},
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
@@ -282,6 +321,8 @@ func TestWanted(t *testing.T) {
 		"a load into an engine with another address":     {&wants, World{Endpoints: []Endpoint{elsewhere}}, Engine{}, load, false},
 		"a load into an engine that is not ready":        {&wants, World{Endpoints: []Endpoint{unready(at("a"))}}, Engine{}, load, false},
 		"a load into an engine that is on its way out":   {&wants, World{Endpoints: []Endpoint{leaving(at("a"))}}, Engine{}, load, false},
+		"a question of one that is to be asked":          {&wants, here, Engine{Check: true, Busy: true, Held: []Adapter{wants}}, Task{Verb: List}, true},
+		"a question of a model that is being deleted":    {nil, here, Engine{Check: true, Busy: true, Held: []Adapter{wants}}, Task{Verb: List}, false},
 		"an unload of what nobody wants":                 {nil, here, holds, unload, true},
 		"an unload from an engine that is not ready":     {nil, World{Endpoints: []Endpoint{unready(at("a"))}}, holds, unload, true},
 		"an unload of what is wanted again":              {&wants, here, holds, unload, false},

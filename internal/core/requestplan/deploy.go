@@ -2,6 +2,7 @@ package requestplan
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -115,9 +116,22 @@ func (s *Step) follow(r *v1alpha1.DynamoGraphDeploymentRequest, dgd *v1alpha1.Dy
 	s.say(f)
 }
 
-// After is the step once its objects were written, or could not be. Permanent
-// errors end the work, others are tried again.
-func After(r *v1alpha1.DynamoGraphDeploymentRequest, s Step, err error) Step {
+// After is the step once its objects were written, or could not be, and the error
+// that is left to be tried again. Permanent errors end the work, and then there is
+// none; but who refuses a ConfigMap may allow it later, and nothing tells when.
+func After(r *v1alpha1.DynamoGraphDeploymentRequest, s Step, err error) (Step, error) {
+	s = s.after(r, err)
+	switch {
+	case s.State == v1alpha1.RequestStateFailed:
+		return s, nil
+	case s.Wants == Extras && err != nil && !fault.Retry(err):
+		return s, errors.New(err.Error())
+	default:
+		return s, err
+	}
+}
+
+func (s Step) after(r *v1alpha1.DynamoGraphDeploymentRequest, err error) Step {
 	f, known := fault.From(err)
 	switch {
 	case err == nil && s.Wants == Graph:

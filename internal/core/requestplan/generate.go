@@ -2,6 +2,7 @@ package requestplan
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,8 @@ import (
 type Generated struct {
 	Graph  *v1alpha1.DynamoGraphDeployment
 	Extras []*corev1.ConfigMap
+	// Ignored are other documents of the output, by kind and name.
+	Ignored []string
 }
 
 // generate turns the output of a Job that succeeded into the graph.
@@ -59,7 +62,7 @@ func generate(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy, step 
 	if s.Record.Spec.AutoApply {
 		step.State = v1alpha1.RequestStateDeploying
 	}
-	step.say(Finding{v1alpha1.ConditionSpecGenerated, v1alpha1.ReasonSpecGenerated, targets.chosen, true})
+	step.say(Finding{v1alpha1.ConditionSpecGenerated, v1alpha1.ReasonSpecGenerated, strings.TrimPrefix(targets.chosen+found.ignored(), "; "), true})
 	if targets.Type != "" {
 		step.say(targets.Finding)
 	}
@@ -141,8 +144,25 @@ func judged(res profileoutput.Result) targets {
 	return t
 }
 
+// mostIgnored is how many ignored documents a condition names.
+const mostIgnored = 5
+
+// ignored says which documents nothing is made of. The author of a request may
+// create graphs, and gets nothing else by one.
+func (g Generated) ignored() string {
+	if len(g.Ignored) == 0 {
+		return ""
+	}
+	names := g.Ignored
+	more := ""
+	if len(names) > mostIgnored {
+		names, more = names[:mostIgnored], fmt.Sprintf(" and %d more", len(names)-mostIgnored)
+	}
+	return fmt.Sprintf("; ignored in the profiler's output: %s%s (a request makes one graph and the ConfigMaps beside it)", strings.Join(names, ", "), more)
+}
+
 // documents reads a stream of YAML: one graph, and ConfigMaps beside it. Of
-// several graphs the last counts; other kinds are left out.
+// several graphs the last counts; the others, and other kinds, are named as ignored.
 func documents(text string) (Generated, error) {
 	var g Generated
 	for reader := yamlreader.NewYAMLReader(bufio.NewReader(strings.NewReader(text))); ; {
@@ -153,18 +173,25 @@ func documents(text string) (Generated, error) {
 		if err != nil {
 			return Generated{}, err
 		}
-		var kind metav1.TypeMeta
+		var kind metav1.PartialObjectMetadata
 		if err := yaml.Unmarshal(document, &kind); err != nil {
 			return Generated{}, err
 		}
 		switch kind.Kind {
 		case v1alpha1.KindDynamoGraphDeployment:
+			if g.Graph != nil {
+				g.Ignored = append(g.Ignored, named(kind.Kind, g.Graph.Name))
+			}
 			g.Graph = &v1alpha1.DynamoGraphDeployment{}
 			err = yaml.Unmarshal(document, g.Graph)
 		case "ConfigMap":
 			extra := &corev1.ConfigMap{}
 			err = yaml.Unmarshal(document, extra)
 			g.Extras = append(g.Extras, extra)
+		default:
+			if !empty(document) {
+				g.Ignored = append(g.Ignored, named(kind.Kind, kind.Name))
+			}
 		}
 		if err != nil {
 			return Generated{}, fmt.Errorf("%s: %w", kind.Kind, err)
@@ -174,6 +201,16 @@ func documents(text string) (Generated, error) {
 		return Generated{}, errors.New("there is no DynamoGraphDeployment in it")
 	}
 	return g, nil
+}
+
+// empty reports whether a document says nothing, as one of comments alone does.
+func empty(document []byte) bool {
+	var content any
+	return yaml.Unmarshal(document, &content) == nil && content == nil
+}
+
+func named(kind, name string) string {
+	return strings.TrimSpace(cmp.Or(kind, "a document without kind") + " " + name)
 }
 
 // adapt makes what a profiler found the request's own: names that two requests

@@ -1,6 +1,7 @@
 package requestplan
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,6 +35,33 @@ func TestGeneratedGraphIsTheRequestsOwn(t *testing.T) {
 	}
 	if got := g.Graph.Spec.Services["Planner"].ExtraPodSpec.Volumes[0].ConfigMap.Name; got != "goal-planner-profile-data" {
 		t.Errorf("the planner mounts %s", got)
+	}
+}
+
+func TestNoDocumentVanishes(t *testing.T) {
+	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: %s}\n---\n"
+	for rule, c := range map[string]struct {
+		text, want string
+	}{
+		"a graph and its data are made":   {dataYAML + "---\n" + graphYAML, ""},
+		"a comment is no document":        {"# by hand\n---\n---\n" + graphYAML, ""},
+		"what is not made is named":       {strings.ReplaceAll(service, "%s", "a") + "spec: {}\n---\n" + graphYAML, "Service a, a document without kind"},
+		"of several graphs the last is":   {strings.Replace(graphYAML, "vllm-disagg", "first", 1) + "---\n" + graphYAML, "DynamoGraphDeployment first"},
+		"of many documents the first are": {strings.Repeat(strings.ReplaceAll(service, "%s", "a"), 7) + graphYAML, "Service a, Service a, Service a, Service a, Service a and 2 more"},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			g, err := documents(c.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := ""
+			if c.want != "" {
+				want = "; ignored in the profiler's output: " + c.want + " (a request makes one graph and the ConfigMaps beside it)"
+			}
+			if diff := cmp.Diff(want, g.ignored()); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

@@ -320,21 +320,27 @@ func TestAfter(t *testing.T) {
 		return Step{State: "Deploying", Wants: w, Generated: &Generated{Graph: ofGraph("")}}
 	}
 	for name, test := range map[string]struct {
-		step Step
-		err  error
-		want string
+		step  Step
+		err   error
+		want  string
+		again bool
 	}{
-		"a graph that was made is written down": {wants(Graph), nil, "Deploying wants graph\nDeploymentReady False DeploymentCreated the graph was created"},
+		"a graph that was made is written down": {wants(Graph), nil, "Deploying wants graph\nDeploymentReady False DeploymentCreated the graph was created", false},
 		"a name that is taken is told and tried again": {
-			wants(Graph), fault.New(fault.Conflict, v1alpha1.ReasonNameConflict, "taken"), "Deploying wants graph\nDeploymentReady False DeploymentNameTaken taken",
+			wants(Graph), fault.New(fault.Conflict, v1alpha1.ReasonNameConflict, "taken"), "Deploying wants graph\nDeploymentReady False DeploymentNameTaken taken", true,
 		},
-		"a graph that nobody takes ends it":            {wants(Graph), fault.New(fault.Invalid, "X", "bad"), "Failed\nDeploymentReady False DeploymentRefused bad"},
-		"a Job that nobody takes ends it":              {wants(Job), fault.New(fault.Invalid, "X", "bad"), "Failed\nProfiling False JobCreationFailed bad"},
-		"a Job that cannot be made now is tried again": {wants(Job), errTimeout{}, "Deploying wants job\nProfiling False JobCreationFailed timeout"},
+		"a graph that nobody takes ends it":            {wants(Graph), fault.New(fault.Invalid, "X", "bad"), "Failed\nDeploymentReady False DeploymentRefused bad", false},
+		"a Job that nobody takes ends it":              {wants(Job), fault.New(fault.Invalid, "X", "bad"), "Failed\nProfiling False JobCreationFailed bad", false},
+		"a Job that cannot be made now is tried again": {wants(Job), errTimeout{}, "Deploying wants job\nProfiling False JobCreationFailed timeout", true},
+		"a ConfigMap that is refused is tried again":   {wants(Extras), fault.New(fault.Invalid, v1alpha1.ReasonRejected, "no"), " wants extras\nSpecGenerated False Rejected no", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, told(After(asked(nil), test.step, test.err))); diff != "" {
+			step, err := After(asked(nil), test.step, test.err)
+			if diff := cmp.Diff(test.want, told(step)); diff != "" {
 				t.Error(diff)
+			}
+			if again := fault.Retry(err); again != test.again {
+				t.Errorf("tried again: %v (%v), want %v", again, err, test.again)
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/diagnosis"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
@@ -32,7 +33,9 @@ func Component(dcd *v1alpha1.DynamoComponentDeployment, p workload.Progress, err
 			s.Service.Message = v.message
 		}
 	}
+	s.PodSelector = graph.PodSelector(dcd)
 	setCondition(&s.Conditions, v1alpha1.ConditionAvailable, v, dcd.Generation, now)
+	setCondition(&s.Conditions, v1alpha1.ConditionDynamoComponentReady, v, dcd.Generation, now)
 	setCondition(&s.Conditions, v1alpha1.ConditionValid, valid(err), dcd.Generation, now)
 	if p.Stuck && err == nil {
 		setCondition(&s.Conditions, v1alpha1.ConditionProgressing, stalled(p), dcd.Generation, now)

@@ -28,8 +28,12 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by Orchestration
 	if g != nil {
 		st.Services = map[string]v1alpha1.ServiceReplicaStatus{}
 		st.Restart = restartStatus(restart.Record)
+		held := Waiting(g, by, s)
 		for _, c := range g.Components {
 			seen := serviceOf(g, c, by, s)
+			if before := held[c.Name]; len(before) > 0 {
+				seen = seen.held(before)
+			}
 			st.Services[c.Name] = seen.replicas
 			if seen.lack.message != "" {
 				seen.lack.service = c.Name

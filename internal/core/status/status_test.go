@@ -160,7 +160,7 @@ func TestAWorkloadThatIsStuckSaysWhyAndThatItIs(t *testing.T) {
 		got[c.Type] = c.Reason
 	}
 	want := map[string]string{
-		v1alpha1.ConditionAvailable: "QuotaExceeded", v1alpha1.ConditionProgressing: v1alpha1.ReasonRolloutStuck,
+		v1alpha1.ConditionAvailable: "QuotaExceeded", v1alpha1.ConditionDynamoComponentReady: "QuotaExceeded", v1alpha1.ConditionProgressing: v1alpha1.ReasonRolloutStuck,
 		v1alpha1.ConditionValid: v1alpha1.ReasonValidationPassed,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -49,6 +49,7 @@ func services(dgd *v1alpha1.DynamoGraphDeployment, at *field.Path) field.ErrorLi
 	if pickers > 1 {
 		errs = append(errs, field.Forbidden(at, "a graph has at most one service of componentType epp"))
 	}
+	errs = append(errs, startOrder(dgd, at)...)
 	return append(errs, serviceNames(dgd, at)...)
 }
 

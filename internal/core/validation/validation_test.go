@@ -159,6 +159,7 @@ func TestWarnings(t *testing.T) {
 		"autoscaling":                               {`{services: {a: {autoscaling: {}}}}`, []string{"spec.services[a].autoscaling: is no longer used"}},
 		"a revision":                                {`{services: {a: {modelRef: {name: m, revision: r}}}}`, []string{"spec.services[a].modelRef.revision: has no effect"}},
 		"an ingress that makes nothing":             {`{services: {a: {ingress: {enabled: true, host: h, useVirtualService: true}}}}`, []string{"spec.services[a].ingress: has neither"}},
+		"an order of services":                      {`{services: {a: {}, b: {annotations: {nvidia.com/start-after: a}}}}`, nil},
 		"a debug twin":                              {`{services: {a: {annotations: {nvidia.com/enable-debug-mode: "true"}}}}`, []string{"spec.services[a].annotations[nvidia.com/enable-debug-mode]: has no effect"}},
 		"GPUs that are requested but not the limit": {`{services: {a: {resources: {requests: {gpu: "1", gpuType: x}, limits: {gpu: "2", gpuType: y}}}}}`, []string{"spec.services[a].resources.requests.gpu: 1 is not used", "spec.services[a].resources.requests.gpuType: x is not used"}},
 		"a picker's configuration elsewhere":        {`{services: {a: {eppConfig: {config: {}}}}}`, []string{"spec.services[a].eppConfig: is read only where"}},
@@ -215,6 +216,18 @@ func TestWarnings(t *testing.T) {
 			got := GraphDeploymentWarnings(dgd, IngressRules{}, c.by)
 			if !slices.EqualFunc(got, c.want, strings.HasPrefix) {
 				t.Errorf("%+v: warnings %q, want %q", c.by, got, c.want)
+			}
+		}
+	})
+	t.Run("an order that orders nothing", func(t *testing.T) {
+		order := map[string]string{v1alpha1.AnnotationStartAfter: "a"}
+		dgd := decode(t, `{services: {a: {}}}`, &v1alpha1.DynamoGraphDeployment{})
+		dgd.Annotations = order
+		dcd := decode(t, `{}`, &v1alpha1.DynamoComponentDeployment{})
+		dcd.Spec.Annotations = order
+		for _, got := range [][]string{GraphDeploymentWarnings(dgd, IngressRules{}, Orchestration{}), ComponentDeploymentWarnings(dcd, IngressRules{})} {
+			if len(got) != 1 || !strings.Contains(got[0], "annotations[nvidia.com/start-after]: has no effect") {
+				t.Errorf("warnings %q", got)
 			}
 		}
 	})

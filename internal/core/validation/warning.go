@@ -42,6 +42,9 @@ type Orchestration struct {
 func GraphDeploymentWarnings(dgd *v1alpha1.DynamoGraphDeployment, r IngressRules, by Orchestration) []string {
 	var w warnings
 	w.name(dgd.Name)
+	if dgd.Annotations[v1alpha1.AnnotationStartAfter] != "" {
+		w.add(field.NewPath("metadata", "annotations").Key(v1alpha1.AnnotationStartAfter), "has no effect; it belongs in the annotations of the service that waits")
+	}
 	for name, s := range dgd.Spec.SortedServices() {
 		effective := graph.DynamoNamespace(cmp.Or(dgd.Namespace, unknownNamespace), dgd.Name, s.GlobalDynamoNamespace)
 		at := field.NewPath("spec", "services").Key(name)
@@ -128,6 +131,9 @@ func ComponentDeploymentWarnings(dcd *v1alpha1.DynamoComponentDeployment, r Ingr
 	w.strategy(&dcd.Spec.SharedSpec, workload.ProviderComponent, field.NewPath("spec"))
 	effective := graph.DynamoNamespace(cmp.Or(dcd.Namespace, unknownNamespace), dcd.Name, dcd.Spec.GlobalDynamoNamespace)
 	w.service(&dcd.Spec.SharedSpec, dcd.Spec.BackendFramework, effective, r.Defaults, field.NewPath("spec"))
+	if dcd.Spec.Annotations[v1alpha1.AnnotationStartAfter] != "" {
+		w.add(field.NewPath("spec", "annotations").Key(v1alpha1.AnnotationStartAfter), "has no effect on a component without a graph; services of a DynamoGraphDeployment start in order")
+	}
 	return w.sorted()
 }
 

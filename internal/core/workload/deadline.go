@@ -44,7 +44,7 @@ func Latest(times ...time.Time) time.Time {
 //	moved ----- not done yet, due -----> moved+deadline ----- stuck -----> it moves
 func (p Progress) Judged(moved time.Time, deadline time.Duration, now time.Time) Progress {
 	switch due := moved.Add(deadline); {
-	case p.Done || deadline == 0 || moved.IsZero() || Starting(p.Seen):
+	case p.Done || deadline == 0 || moved.IsZero() || Starting(p.Seen) || len(p.Waiting) > 0:
 	case now.Before(due):
 		p.Due = due
 	default:

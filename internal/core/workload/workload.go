@@ -49,6 +49,8 @@ type Progress struct {
 	// one is left. Otherwise Why says what is missing.
 	Done bool
 	Why  string
+	// Waiting are services that have to be ready before this one is started.
+	Waiting []string
 	// Stuck is true when the workload has made no progress for as long as it is
 	// given. Due is when it will be, if nothing moves until then; zero where the
 	// orchestrator itself tells.

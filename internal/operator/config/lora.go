@@ -22,6 +22,9 @@ type LoRA struct {
 	// RetryMin and RetryMax are the first and the longest wait after a failure.
 	RetryMin metav1.Duration `json:"retryMin,omitzero"`
 	RetryMax metav1.Duration `json:"retryMax,omitzero"`
+	// Recheck is how often engines are asked what they hold, to load again what
+	// somebody else has unloaded.
+	Recheck metav1.Duration `json:"recheck,omitzero"`
 	// UnloadDeadline is how long the deletion of a model waits for engines.
 	UnloadDeadline metav1.Duration `json:"unloadDeadline,omitzero"`
 }
@@ -32,6 +35,7 @@ func defaultLoRA() LoRA {
 		Timeout:        metav1.Duration{Duration: 15 * time.Second},
 		RetryMin:       metav1.Duration{Duration: time.Second},
 		RetryMax:       metav1.Duration{Duration: time.Minute},
+		Recheck:        metav1.Duration{Duration: 10 * time.Minute},
 		UnloadDeadline: metav1.Duration{Duration: 30 * time.Second},
 	}
 }
@@ -49,7 +53,7 @@ func (l LoRA) validate(at *field.Path) field.ErrorList {
 	for _, wait := range []struct {
 		name  string
 		value metav1.Duration
-	}{{"timeout", l.Timeout}, {"retryMin", l.RetryMin}, {"retryMax", l.RetryMax}, {"unloadDeadline", l.UnloadDeadline}} {
+	}{{"timeout", l.Timeout}, {"retryMin", l.RetryMin}, {"retryMax", l.RetryMax}, {"recheck", l.Recheck}, {"unloadDeadline", l.UnloadDeadline}} {
 		if wait.value.Duration <= 0 {
 			errs = append(errs, field.Invalid(at.Child(wait.name), wait.value.Duration.String(), "must be positive"))
 		}

@@ -5,6 +5,7 @@ package grove
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
@@ -48,6 +49,12 @@ func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, erro
 		if err != nil {
 			return nil, fmt.Errorf("service %s: %w", c.Name, err)
 		}
+		for _, clique := range cliques {
+			clique.Spec.StartsAfter = append(clique.Spec.StartsAfter, startsAfter(g, c)...)
+			if len(clique.Spec.StartsAfter) > 0 {
+				template.StartupType = new(grovev1alpha1.CliqueStartupTypeExplicit)
+			}
+		}
 		template.Cliques = append(template.Cliques, cliques...)
 		if !c.Multinode() {
 			continue
@@ -57,9 +64,6 @@ func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, erro
 		}
 		for _, clique := range cliques {
 			group.CliqueNames = append(group.CliqueNames, clique.Name)
-			if len(clique.Spec.StartsAfter) > 0 {
-				template.StartupType = new(grovev1alpha1.CliqueStartupTypeExplicit)
-			}
 		}
 		template.PodCliqueScalingGroupConfigs = append(template.PodCliqueScalingGroupConfigs, group)
 	}
@@ -152,6 +156,10 @@ func (b Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progre
 			p.Done, p.Why = false, "PodCliqueSet is being updated"
 		case p.Done && found && updating(set) && !rolledOut(c, set, s):
 			p.Done, p.Why = false, fmt.Sprintf("PodCliqueSet %s has not updated its pods yet", set.Name)
+		case !p.Done && found:
+			if p.Waiting = waitsFor(c, set, s); len(p.Waiting) > 0 {
+				p.Why = fmt.Sprintf("waiting for %s to be ready", strings.Join(p.Waiting, ", "))
+			}
 		}
 		all = append(all, p.Judged(moved(c, set, s), b.Deadline, s.Taken))
 	}
@@ -167,8 +175,10 @@ func moved(c graph.Component, set *grovev1alpha1.PodCliqueSet, s snapshot.Snapsh
 		return s.Taken
 	}
 	last := workload.Moved(set, nil)
-	for _, clique := range cliquesOf(c, s) {
-		last = workload.Latest(last, workload.Moved(clique, clique.Status.Conditions))
+	for _, service := range append(before(c, set), c.Name) { // it starts when those before it are ready
+		for _, clique := range cliquesOf(graph.Component{Name: service}, s) {
+			last = workload.Latest(last, workload.Moved(clique, clique.Status.Conditions))
+		}
 	}
 	return last
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/grove"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 )
 
@@ -190,6 +191,19 @@ func (w Observer) beneath(ctx context.Context, owner graph.Object, have snapshot
 		}
 	}
 	return all, nil
+}
+
+// inOrder leaves out components that wait for others to be ready. A PodCliqueSet
+// keeps the order that it was made with.
+func (w observation) inOrder(g *graph.Graph, wanted []graph.Desired) []graph.Desired {
+	if w.provider == workload.ProviderGrove {
+		return grove.KeepOrder(wanted, w.Snapshot)
+	}
+	waiting := status.Waiting(g, w.orchestration(), w.Snapshot)
+	return slices.DeleteFunc(wanted, func(one graph.Desired) bool {
+		dcd, ok := one.Object.(*v1alpha1.DynamoComponentDeployment)
+		return ok && len(waiting[dcd.Spec.ServiceName]) > 0
+	})
 }
 
 // checkQueue checks what a graph needs to find in the cluster before anything is

@@ -68,6 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	shown, refused := r.reachable(ctx, dgd, g.WithMarks(seen.restart.Marks), seen.provider)
 	wanted, unrendered := render.Graph(dgd, shown, seen.provider, seen.platform)
 	unrendered = errors.Join(unrendered, refused)
+	wanted = seen.inOrder(g, wanted)
 	key, err := controller.SSHKey(ctx, r.Observer.Facts, g, r.Platform.Pod.SSHSecret)
 	if err != nil {
 		return r.report(ctx, dgd, g, seen, err)

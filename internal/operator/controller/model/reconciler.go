@@ -42,6 +42,8 @@ type Reconciler struct {
 	Applier *apply.Applier
 	Caller  *lora.Caller
 	Backoff loraplan.Backoff
+	// Recheck is how long an engine is believed to hold what it was last seen to.
+	Recheck time.Duration
 	// UnloadDeadline is how long a deletion waits for engines.
 	UnloadDeadline time.Duration
 	Events         events.EventRecorder
@@ -131,7 +133,7 @@ func later(err error) (reconcile.Result, error) {
 func (r *Reconciler) plan(dm *v1alpha1.DynamoModel, adapter *loraplan.Adapter, w loraplan.World) loraplan.Plan {
 	in := loraplan.Intent{Adapter: adapter, Noted: noted(dm)}
 	return r.memory.plan(dm.UID, held(dm), func(m loraplan.Memory) loraplan.Plan {
-		return loraplan.Next(in, w, m, r.Clock.Now())
+		return loraplan.Next(in, w, m, r.Recheck, r.Clock.Now())
 	})
 }
 

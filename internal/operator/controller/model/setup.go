@@ -44,6 +44,7 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 		Applier:        d.Applier,
 		Caller:         lora.NewCaller(ctx, lora.NewClient(proxy), settings.Limits()),
 		Backoff:        settings.Backoff(),
+		Recheck:        settings.Recheck.Duration,
 		UnloadDeadline: settings.UnloadDeadline.Duration,
 		Events:         d.GetEventRecorder("dynamomodel"),
 		Clock:          clock.RealClock{},

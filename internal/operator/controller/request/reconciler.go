@@ -71,10 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgdr *v1alpha1.DynamoGraphDe
 	step := requestplan.Next(dgdr, seen, r.Policy, now)
 	changes, err := r.Applier.Sync(ctx, dgdr, render.Request(dgdr, step, p), step.Discard)
 	event.Applied(r.Events, dgdr, changes)
-	err = permanent(err)
-	if step = requestplan.After(dgdr, step, err); step.State == v1alpha1.RequestStateFailed {
-		err = nil // said in the status, and there is nothing to try again
-	}
+	step, err = requestplan.After(dgdr, step, permanent(err))
 	before := dgdr.Status.DeepCopy()
 	after := status.Request(dgdr, step, metav1.NewTime(now))
 	done, err := controller.PatchStatus(ctx, r.Client, dgdr, &dgdr.Status, after, err, lock(step)...)

@@ -1,0 +1,137 @@
+package grove
+
+import (
+	"slices"
+
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
+)
+
+// Grove starts a clique once the least available number of pods of each clique in
+// its startsAfter is ready, in a PodCliqueSet of the startup type Explicit. Neither
+// can change in a set that exists.
+
+// startsAfter are the cliques of the components that one is to be started after.
+// Those without replicas are never ready, and nobody waits for them.
+func startsAfter(g *graph.Graph, c graph.Component) []string {
+	var names []string
+	for _, before := range g.Components {
+		if slices.Contains(c.StartAfter, before.Name) && before.Replicas > 0 {
+			names = append(names, cliqueNames(before)...)
+		}
+	}
+	return names
+}
+
+// cliqueNames are the names of a component's cliques in the set.
+func cliqueNames(c graph.Component) []string {
+	if !c.Multinode() {
+		return []string{c.Clique}
+	}
+	return []string{c.LeaderClique(), c.WorkerClique()}
+}
+
+// KeepOrder leaves a PodCliqueSet that exists the order that it was made with:
+// what a user says later is for services that have yet to start. What an engine
+// asks for among its own cliques is not the user's, and a set that lacks it is
+// made again.
+func KeepOrder(wanted []graph.Desired, s snapshot.Snapshot) []graph.Desired {
+	for _, w := range wanted {
+		set, ok := w.Object.(*grovev1alpha1.PodCliqueSet)
+		if !ok {
+			continue
+		}
+		live, found := snapshot.Find[*grovev1alpha1.PodCliqueSet](s, set.Name)
+		if !found || live.DeletionTimestamp != nil || !sameGroups(set, live) {
+			continue
+		}
+		set.Spec.Template.StartupType = live.Spec.Template.StartupType
+		for _, clique := range set.Spec.Template.Cliques {
+			clique.Spec.StartsAfter = template(live, clique.Name).Spec.StartsAfter
+		}
+	}
+	return wanted
+}
+
+// sameGroups reports whether two sets have the same cliques, in the same order
+// within each component.
+func sameGroups(a, b *grovev1alpha1.PodCliqueSet) bool {
+	if len(a.Spec.Template.Cliques) != len(b.Spec.Template.Cliques) {
+		return false
+	}
+	for _, clique := range a.Spec.Template.Cliques {
+		other := template(b, clique.Name)
+		if other == nil || !slices.Equal(within(a, clique), within(b, other)) {
+			return false
+		}
+	}
+	return true
+}
+
+// within are the cliques of its own component that a clique starts after.
+func within(set *grovev1alpha1.PodCliqueSet, clique *grovev1alpha1.PodCliqueTemplateSpec) []string {
+	return slices.DeleteFunc(slices.Clone(clique.Spec.StartsAfter), func(name string) bool {
+		return serviceOf(template(set, name)) != serviceOf(clique)
+	})
+}
+
+// before are the services that those cliques of a set start after which belong to
+// a component.
+func before(c graph.Component, set *grovev1alpha1.PodCliqueSet) []string {
+	var services []string
+	for _, clique := range set.Spec.Template.Cliques {
+		if serviceOf(clique) != c.Name {
+			continue
+		}
+		for _, name := range clique.Spec.StartsAfter {
+			if service := serviceOf(template(set, name)); service != c.Name && !slices.Contains(services, service) {
+				services = append(services, service)
+			}
+		}
+	}
+	return services
+}
+
+// waitsFor are the services that hold a component back: those before it that have a
+// clique which is not ready, while no pod of its own is.
+func waitsFor(c graph.Component, set *grovev1alpha1.PodCliqueSet, s snapshot.Snapshot) []string {
+	if slices.ContainsFunc(cliquesOf(c, s), func(live *grovev1alpha1.PodClique) bool { return live.Status.ReadyReplicas > 0 }) {
+		return nil
+	}
+	return slices.DeleteFunc(before(c, set), func(service string) bool {
+		live := cliquesOf(graph.Component{Name: service}, s)
+		return !slices.ContainsFunc(set.Spec.Template.Cliques, func(clique *grovev1alpha1.PodCliqueTemplateSpec) bool {
+			return serviceOf(clique) == service && !slices.ContainsFunc(live, func(l *grovev1alpha1.PodClique) bool {
+				return l.Spec.RoleName == clique.Spec.RoleName && enough(l)
+			})
+		})
+	})
+}
+
+// enough reports whether a clique has as many ready pods as those after it wait for.
+func enough(live *grovev1alpha1.PodClique) bool {
+	least := live.Spec.Replicas
+	if live.Spec.MinAvailable != nil {
+		least = min(least, *live.Spec.MinAvailable)
+	}
+	return live.Status.ReadyReplicas >= least
+}
+
+func template(set *grovev1alpha1.PodCliqueSet, name string) *grovev1alpha1.PodCliqueTemplateSpec {
+	at := slices.IndexFunc(set.Spec.Template.Cliques, func(t *grovev1alpha1.PodCliqueTemplateSpec) bool { return t.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return set.Spec.Template.Cliques[at]
+}
+
+// serviceOf is the service that a clique of a set belongs to; empty for none.
+func serviceOf(clique *grovev1alpha1.PodCliqueTemplateSpec) string {
+	if clique == nil {
+		return ""
+	}
+	return clique.Labels[v1alpha1.LabelComponent]
+}
