@@ -70,6 +70,10 @@ type Queue struct {
 	// MaxRetries is after how many failures in a row an object is left alone
 	// until it changes; 0 means never.
 	MaxRetries int `json:"maxRetries,omitempty"`
+	// RetryRate is how many retries a second the objects of one kind and namespace
+	// have together, after a burst of RetryBurst; 0 means without limit.
+	RetryRate  float64 `json:"retryRate,omitempty"`
+	RetryBurst int     `json:"retryBurst,omitempty"`
 }
 
 func defaultController() Controller {
@@ -78,7 +82,7 @@ func defaultController() Controller {
 		Timeout:     metav1.Duration{Duration: time.Minute},
 		BatchPeriod: metav1.Duration{Duration: 100 * time.Millisecond},
 		Resync:      metav1.Duration{Duration: 10 * time.Hour},
-		Queue:       Queue{BaseDelay: metav1.Duration{Duration: 50 * time.Millisecond}, MaxDelay: metav1.Duration{Duration: 5 * time.Minute}},
+		Queue:       Queue{BaseDelay: metav1.Duration{Duration: 50 * time.Millisecond}, MaxDelay: metav1.Duration{Duration: 5 * time.Minute}, RetryRate: 10, RetryBurst: 100},
 		Watchdog: Watchdog{
 			Stuck: metav1.Duration{Duration: 2 * time.Minute}, Idle: metav1.Duration{Duration: 10 * time.Minute},
 		},
@@ -139,6 +143,12 @@ func (q Queue) validate(at *field.Path) field.ErrorList {
 	errs := atLeast(at.Child("baseDelay"), q.BaseDelay, time.Millisecond)
 	if q.MaxDelay.Duration < q.BaseDelay.Duration {
 		errs = append(errs, field.Invalid(at.Child("maxDelay"), q.MaxDelay.Duration.String(), "must not be less than baseDelay"))
+	}
+	if q.RetryRate < 0 {
+		errs = append(errs, field.Invalid(at.Child("retryRate"), q.RetryRate, "must not be negative"))
+	}
+	if q.RetryRate > 0 && q.RetryBurst < 1 {
+		errs = append(errs, field.Invalid(at.Child("retryBurst"), q.RetryBurst, "must be positive where retries are limited"))
 	}
 	if q.MaxRetries < 0 {
 		errs = append(errs, field.Invalid(at.Child("maxRetries"), q.MaxRetries, "must not be negative"))

@@ -31,7 +31,7 @@ func (d *Deps) NewController(kind client.Object) *ctrl.Builder {
 			// One more than a namespace may have, so that a namespace whose passes hang
 			// does not have them all.
 			MaxConcurrentReconciles: workers + 1,
-			RateLimiter:             queue.Backoff(backoff.BaseDelay.Duration, backoff.MaxDelay.Duration),
+			RateLimiter:             queue.Backoff(backoff.BaseDelay.Duration, backoff.MaxDelay.Duration, backoff.RetryRate, backoff.RetryBurst),
 			NewQueue: d.Watchdog.Queue(KindName(kind), d.Queues.New(queue.Options{
 				Depth: depth[KindName(kind)],
 				Fairness: queue.Fairness{

@@ -242,7 +242,7 @@ func TestNobodyIsLostAndNamespacesTakeTurns(t *testing.T) {
 		t.Run(rule, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				f := Fairness{Workers: workers, LowerPriorityEvery: rapid.IntRange(2, 5).Draw(t, "every")}
-				q := newQueue("", Backoff(time.Millisecond, time.Second), &Queues{}, Options{Fairness: f})
+				q := newQueue("", Backoff(time.Millisecond, time.Second, 0, 0), &Queues{}, Options{Fairness: f})
 				defer q.ShutDown()
 				m := &model{
 					T: t, q: q, waiting: map[reconcile.Request]*modelEntry{}, inFlight: map[reconcile.Request]bool{},
@@ -422,7 +422,7 @@ func TestDelays(t *testing.T) {
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				q := newQueue("", Backoff(time.Millisecond, time.Second), &Queues{}, Options{})
+				q := newQueue("", Backoff(time.Millisecond, time.Second, 0, 0), &Queues{}, Options{})
 				begin := time.Now()
 				c.add(q)
 				var mu sync.Mutex

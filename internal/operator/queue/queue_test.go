@@ -27,7 +27,7 @@ func testLine(t *testing.T, lines *Queues) *queue {
 func testLineOf(t *testing.T, lines *Queues, f Fairness) *queue {
 	t.Helper()
 	o := Options{Depth: len(lines.all), Fairness: f}
-	q := lines.New(o)(t.Name(), Backoff(time.Millisecond, time.Second)).(*queue)
+	q := lines.New(o)(t.Name(), Backoff(time.Millisecond, time.Second, 0, 0)).(*queue)
 	t.Cleanup(q.ShutDown)
 	return q
 }

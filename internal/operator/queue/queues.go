@@ -46,11 +46,6 @@ func (l *Queues) New(o Options) func(name string, limiter workqueue.TypedRateLim
 	}
 }
 
-// Backoff doubles the wait of an object with each failure in a row.
-func Backoff(base, limit time.Duration) workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](base, limit)
-}
-
 // Drain lets nobody join any more and waits until what stands in line is done,
 // or ctx ends. It returns how many are left.
 func (l *Queues) Drain(ctx context.Context) int {
