@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/mockengine/setting"
+	"github.com/dynamo-operator/dynamo-operator/internal/openai"
 	"github.com/dynamo-operator/dynamo-operator/internal/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/load"
 )
@@ -110,7 +111,7 @@ func engineArgs(model string, p perfmodel.Parallel, slow float64) []string {
 }
 
 func (g *graph) load(users int) *load.Client {
-	return &load.Client{HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: users}}, URL: g.url, Model: "m"}
+	return &load.Client{Client: openai.Client{HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: users}}, URL: g.url}, Model: "m"}
 }
 
 func estimator(t *testing.T, name string, p perfmodel.Parallel) *perfmodel.Estimator {

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/openai"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/load"
 	"github.com/dynamo-operator/dynamo-operator/internal/profile/search"
@@ -89,7 +90,7 @@ func (r *Runner) Measure(ctx context.Context, trial *v1alpha1.DynamoGraphDeploym
 	}
 	start, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
-	client := &load.Client{HTTP: r.HTTP, URL: r.url(trial), Model: r.Model}
+	client := &load.Client{Client: openai.Client{HTTP: r.HTTP, URL: r.url(trial)}, Model: r.Model}
 	if err := r.await(start, trial.Name, client); err != nil {
 		return m, err
 	}
