@@ -71,23 +71,16 @@ func sleep(ctx context.Context, c command, args []string) int {
 	return 0
 }
 
+var units = map[string]time.Duration{"": time.Second, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
+
 func sleepTime(arg string) (time.Duration, bool) {
 	if arg == "infinity" || arg == "inf" {
 		return forever, true
 	}
-	unit := time.Second
-	switch arg[max(0, len(arg)-1):] {
-	case "s":
-		arg = arg[:len(arg)-1]
-	case "m":
-		arg, unit = arg[:len(arg)-1], time.Minute
-	case "h":
-		arg, unit = arg[:len(arg)-1], time.Hour
-	case "d":
-		arg, unit = arg[:len(arg)-1], 24*time.Hour
-	}
-	n, err := strconv.ParseFloat(arg, 64)
-	if err != nil || n < 0 || n*float64(unit) > float64(forever/2) {
+	number := strings.TrimRight(arg, "smhd")
+	unit := units[arg[len(number):]]
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || unit == 0 || n < 0 || n*float64(unit) > float64(forever/2) {
 		return 0, false
 	}
 	return time.Duration(n * float64(unit)), true

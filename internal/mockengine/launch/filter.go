@@ -46,15 +46,21 @@ func substitution(expression string) (func(string) string, error) {
 	if len(expression) < 4 || expression[0] != 's' {
 		return nil, fmt.Errorf("only s/regexp/text/ is played, not %q", expression)
 	}
-	fields := splitUnescaped(expression[2:], expression[1])
-	if len(fields) != 3 {
-		return nil, fmt.Errorf("unterminated %q", expression)
-	}
-	pattern, err := regexp.Compile(fields[0])
+	separator := regexp.QuoteMeta(expression[1:2])
+	field := `((?:\\.|[^\\` + separator + `])*)` + separator
+	form, err := regexp.Compile(`^s` + separator + field + field + `(\w*)$`)
 	if err != nil {
 		return nil, err
 	}
-	replacement, global := unescape(fields[1]), strings.Contains(fields[2], "g")
+	fields := form.FindStringSubmatch(expression)
+	if fields == nil {
+		return nil, fmt.Errorf("unterminated %q", expression)
+	}
+	pattern, err := regexp.Compile(fields[1])
+	if err != nil {
+		return nil, err
+	}
+	replacement, global := escaped.ReplaceAllString(fields[2], "$1"), strings.Contains(fields[3], "g")
 	return func(line string) string {
 		if global {
 			return pattern.ReplaceAllLiteralString(line, replacement)
@@ -67,26 +73,7 @@ func substitution(expression string) (func(string) string, error) {
 	}, nil
 }
 
-func splitUnescaped(s string, separator byte) []string {
-	fields := []string{""}
-	for i := 0; i < len(s); i++ {
-		last := &fields[len(fields)-1]
-		switch {
-		case s[i] == '\\' && i+1 < len(s):
-			*last += s[i : i+2]
-			i++
-		case s[i] == separator:
-			fields = append(fields, "")
-		default:
-			*last += s[i : i+1]
-		}
-	}
-	return fields
-}
-
-func unescape(s string) string {
-	return regexp.MustCompile(`\\(.)`).ReplaceAllString(s, "$1")
-}
+var escaped = regexp.MustCompile(`\\(.)`)
 
 // curl gets one URL of this very pod: it serves exec probes. "localhost" is the
 // address the pod's processes listen on.

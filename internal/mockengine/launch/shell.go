@@ -77,14 +77,10 @@ func (sh Shell) Exec(ctx context.Context, words []string, env setting.Env, strea
 }
 
 func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	over, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-over.Done()
+	return ctx.Err()
 }
 
 // command is one command at work and what its shell gave it.
@@ -130,6 +126,11 @@ func (c command) script(ctx context.Context, file *syntax.File, params ...string
 	if err == nil {
 		err = runner.Run(ctx, file)
 	}
+	return c.status(ctx, err)
+}
+
+// status is the exit status that an error of the interpreter means.
+func (c command) status(ctx context.Context, err error) int {
 	status, exited := errors.AsType[interp.ExitStatus](err)
 	switch {
 	case err == nil:
@@ -229,14 +230,7 @@ func (c command) wrapped(ctx context.Context, wrapper, inner []string) error {
 		child := c
 		child.env = c.env.Clone()
 		maps.Copy(child.env, env)
-		err := child.run(ctx, inner)
-		if status, ok := errors.AsType[interp.ExitStatus](err); ok {
-			return int(status)
-		}
-		if err != nil {
-			return 1
-		}
-		return 0
+		return child.status(ctx, child.run(ctx, inner))
 	}))
 }
 
