@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 )
@@ -75,9 +76,7 @@ func (c Client) Models(ctx context.Context) ([]string, error) {
 // comes. options are further fields of the request.
 func (c Client) Chat(ctx context.Context, model, question string, options map[string]any, each func(Chunk)) error {
 	fields := map[string]any{"model": model, "stream": true, "messages": []map[string]string{{"role": "user", "content": question}}}
-	for name, value := range options {
-		fields[name] = value
-	}
+	maps.Copy(fields, options)
 	body, err := json.Marshal(fields)
 	if err != nil {
 		return err

@@ -181,7 +181,7 @@ func exit(status int) error {
 	if status == 0 {
 		return nil
 	}
-	return interp.ExitStatus(status) //nolint:gosec // a shell takes a status modulo 256, too
+	return interp.ExitStatus(status) // modulo 256, as a shell does
 }
 
 // run runs one command: a builtin, a shell, a wrapper or a program.
