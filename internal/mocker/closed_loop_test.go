@@ -12,6 +12,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/podenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/load"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/openai"
 )
 
 var measure = flag.Bool("measure", false, "measure real times; wants an idle machine")
@@ -110,7 +111,7 @@ func engineArgs(model string, p perfmodel.Parallel, slow float64) []string {
 }
 
 func (g *graph) load(users int) *load.Client {
-	return &load.Client{HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: users}}, URL: g.url, Model: "m"}
+	return &load.Client{Client: openai.Client{HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: users}}, URL: g.url}, Model: "m"}
 }
 
 func estimator(t *testing.T, name string, p perfmodel.Parallel) *perfmodel.Estimator {

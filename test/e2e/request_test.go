@@ -19,6 +19,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/load"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/openai"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 	"github.com/dynamo-operator/dynamo-operator/test/corpus"
 )
@@ -133,7 +134,7 @@ func (w world) withinTargets(r *v1alpha1.DynamoGraphDeploymentRequest, dgd *v1al
 	if *measure {
 		requests, users = 50, 4
 	}
-	c := load.Client{URL: w.frontendURL(dgd), Model: r.Spec.Model, HTTP: w.cluster.HTTP}
+	c := load.Client{Client: openai.Client{URL: w.frontendURL(dgd), HTTP: w.cluster.HTTP}, Model: r.Spec.Model}
 	var s load.Summary
 	w.eventually("load to be taken", func(ctx context.Context) (err error) {
 		s, err = c.Run(ctx, load.Shape{ISL: 1000, OSL: 50, Concurrency: users, Requests: requests, Warmups: 1})

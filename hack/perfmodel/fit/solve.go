@@ -1,8 +1,9 @@
 package fit
 
 import (
-	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/mat"
 )
 
 // solve finds the unknowns by damped Gauss-Newton steps from the prior. It draws
@@ -36,22 +37,19 @@ func (j *joint) solve(steps int) []float64 {
 
 // linearise is half of the objective's slope at x, and of its curvature as far
 // as first derivatives tell.
-func (j *joint) linearise(x []float64) (curve [][]float64, slope []float64) {
-	curve, slope = make([][]float64, len(x)), make([]float64, len(x))
-	for i := range curve {
-		curve[i] = make([]float64, len(x))
-	}
+func (j *joint) linearise(x []float64) (curve *mat.SymDense, slope []float64) {
+	curve, slope = mat.NewSymDense(len(x), nil), make([]float64, len(x))
+	add := func(i, k int, v float64) { curve.SetSym(i, k, curve.At(i, k)+v) }
 	for n := range j.blocks {
 		b := &j.blocks[n]
-		b.linearise(x, curve, slope)
+		b.linearise(x, add, slope)
 		for i := range b.params {
 			at, far, w := b.at+i, j.astray(b, i, x), 1/b.width[i]
-			curve[at][at] += w * w
+			add(at, at, w*w)
 			slope[at] += w * far
 			if up := b.parent[i]; up != none {
-				curve[up][up] += w * w
-				curve[at][up] -= w * w
-				curve[up][at] -= w * w
+				add(up, up, w*w)
+				add(at, up, -w*w)
 				slope[up] -= w * far
 			}
 		}
@@ -60,7 +58,7 @@ func (j *joint) linearise(x []float64) (curve [][]float64, slope []float64) {
 }
 
 // linearise adds the part of a block's rows.
-func (b *block) linearise(x []float64, curve [][]float64, slope []float64) {
+func (b *block) linearise(x []float64, add func(i, k int, v float64), slope []float64) {
 	if len(b.rows) == 0 {
 		return
 	}
@@ -80,47 +78,25 @@ func (b *block) linearise(x []float64, curve [][]float64, slope []float64) {
 		for i := range moves {
 			part := w * moves[i][r]
 			slope[b.at+i] += part * e
-			for l := range moves {
-				curve[b.at+i][b.at+l] += part * moves[l][r]
+			for l := range i + 1 {
+				add(b.at+i, b.at+l, part*moves[l][r])
 			}
 		}
 	}
 }
 
-// solveLinear solves a symmetric system, its diagonal raised by the share damp,
-// by Cholesky's method.
-func solveLinear(a [][]float64, right []float64, damp float64) []float64 {
-	n := len(right)
-	root := make([][]float64, n)
-	for i := range root {
-		root[i] = make([]float64, i+1)
-		for j := range root[i] {
-			s := a[i][j]
-			if i == j {
-				s *= 1 + damp
-			}
-			for k := range j {
-				s -= root[i][k] * root[j][k]
-			}
-			if i == j {
-				root[i][i] = math.Sqrt(max(s, 1e-12))
-			} else {
-				root[i][j] = s / root[j][j]
-			}
-		}
+// solveLinear solves a symmetric system, its diagonal raised by the share damp.
+// A system that has no one solution has no step.
+func solveLinear(a *mat.SymDense, right []float64, damp float64) []float64 {
+	raised := mat.NewSymDense(len(right), nil)
+	raised.CopySym(a)
+	for i := range right {
+		raised.SetSym(i, i, a.At(i, i)*(1+damp))
 	}
-	out := slices.Clone(right)
-	for i := range n {
-		for k := range i {
-			out[i] -= root[i][k] * out[k]
-		}
-		out[i] /= root[i][i]
+	var root mat.Cholesky
+	var out mat.VecDense
+	if !root.Factorize(raised) || root.SolveVecTo(&out, mat.NewVecDense(len(right), right)) != nil {
+		return nil
 	}
-	for i := n - 1; i >= 0; i-- {
-		for k := i + 1; k < n; k++ {
-			out[i] -= root[k][i] * out[k]
-		}
-		out[i] /= root[i][i]
-	}
-	return out
+	return out.RawVector().Data
 }

@@ -59,6 +59,9 @@ func Judge(d input.Document, scope rules.Scope) (Verdict, error) {
 	v.Object = object
 	verdict := rules.Create(object, scope)
 	v.Problems, v.Warnings = unite(v.Problems, verdict.Problems), verdict.Warnings
+	if len(v.Problems) == 0 { // the rules of the definition say again, less plainly, what ours do
+		v.Problems = schema.Rules(stored.Object)
+	}
 	return v, nil
 }
 

@@ -1,16 +1,21 @@
 // Package definition does without a server what an API server does to an object
 // of ours before anybody sees it: it fills in the defaults of the definitions
-// that we ship, and finds what they do not allow. CEL rules are not evaluated;
-// package validation repeats each of them.
+// that we ship, and finds what they do not allow.
 package crdschema
 
 import (
+	"context" //nolint:depguard // the evaluator takes one; it waits for nothing
 	"fmt"
 	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"github.com/dynamo-operator/dynamo-operator/config/crd"
 )
@@ -18,6 +23,8 @@ import (
 // Schema is the shape of one kind.
 type Schema struct {
 	root *schema.Structural
+	// rules compiles the CEL rules, which takes a moment, once.
+	rules func() *cel.Validator
 }
 
 // Of is the schema of a kind; false if we define no such kind.
@@ -26,23 +33,24 @@ func Of(kind string) (Schema, bool, error) {
 	if err != nil {
 		return Schema{}, false, err
 	}
-	root, known := all[kind]
-	return Schema{root}, known, nil
+	s, known := all[kind]
+	return s, known, nil
 }
 
 // load reads the definitions, which takes a moment, once.
-var load = sync.OnceValues(func() (map[string]*schema.Structural, error) {
+var load = sync.OnceValues(func() (map[string]Schema, error) {
 	objects, err := crd.Objects()
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]*schema.Structural{}
+	all := map[string]Schema{}
 	for _, object := range objects {
 		root, err := structural(object)
 		if err != nil {
 			return nil, fmt.Errorf("definition of %s: %w", object.Spec.Names.Kind, err)
 		}
-		all[object.Spec.Names.Kind] = root
+		rules := sync.OnceValue(func() *cel.Validator { return cel.NewValidator(root, true, celconfig.PerCallLimit) })
+		all[object.Spec.Names.Kind] = Schema{root, rules}
 	}
 	return all, nil
 })
@@ -54,4 +62,20 @@ func structural(object *apiextensionsv1.CustomResourceDefinition) (*schema.Struc
 		return nil, err
 	}
 	return schema.NewStructural(&internal)
+}
+
+// Default fills in what an object leaves out, in place, and drops nulls where
+// the schema knows none: both as a server stores it.
+func (s Schema) Default(object map[string]any) {
+	defaulting.Default(object, s.root)
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, s.root)
+}
+
+// Rules evaluates the CEL rules, and that of lists that have keys, over an object
+// with its defaults in which Check finds nothing. Rules about a change hold at a
+// creation.
+func (s Schema) Rules(object map[string]any) field.ErrorList {
+	errs := listtype.ValidateListSetsAndMaps(nil, s.root, object)
+	broken, _ := s.rules().Validate(context.Background(), nil, s.root, object, nil, celconfig.RuntimeCELCostBudget)
+	return append(errs, broken...)
 }

@@ -98,6 +98,33 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+func TestRules(t *testing.T) {
+	cases := map[string]struct {
+		given string
+		want  []string
+	}{
+		"a graph in order breaks none":  {`spec: {services: {a: {replicas: 1}}}`, nil},
+		"a claim needs a size":          {`spec: {services: {}, pvcs: [{name: x, create: true, storageClass: s, volumeAccessMode: ReadWriteOnce}]}`, []string{"spec.pvcs[0].size: Required value: a claim to create needs a size"}},
+		"a rule within a map":           {`spec: {services: {a: {ingress: {enabled: true}}}}`, []string{"spec.services[a].ingress.host: Required value: an enabled ingress needs a host"}},
+		"a rule that defaults decide":   {`spec: {services: {a: {volumeMounts: [{name: x}]}}}`, []string{"spec.services[a].volumeMounts[0].mountPoint: Required value: a mount needs a mountPoint unless it is the compilation cache"}},
+		"a rule about a change is kept": {`spec: {services: {}, backendFramework: vllm}`, nil},
+	}
+	for rule, c := range cases {
+		t.Run(rule, func(t *testing.T) {
+			object := parse(t, c.given)
+			schema := graphSchema(t)
+			schema.Default(object)
+			var got []string
+			for _, e := range schema.Rules(object) {
+				got = append(got, e.Field+": "+e.Type.String()+": "+e.Detail)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestAKindOfOthersIsNotKnown(t *testing.T) {
 	if _, known, err := Of("Deployment"); known || err != nil {
 		t.Errorf("known %v, %v", known, err)

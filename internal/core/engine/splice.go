@@ -92,12 +92,12 @@ func launchWords(engine graph.Engine, script string) []string {
 	if err != nil {
 		return nil
 	}
-	for _, simple := range parsed.Simples() {
+	for _, call := range commandline.Calls(parsed) {
 		var words []string
-		for _, word := range simple.Words {
-			text, static := word.Static()
+		for _, word := range call.Args {
+			text, static := commandline.Static(word)
 			if !static {
-				text = script[word.Start:word.End]
+				text = commandline.Source(script, word)
 			}
 			words = append(words, text)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
@@ -68,8 +69,11 @@ func ray(s Spec) (command, args []string) {
 // oneStep makes a script one step of a chain, so that none of it runs when a
 // step before it fails.
 func oneStep(script string) string {
-	if parsed, err := commandline.Parse(script); err == nil && len(parsed.Statements) == 1 && len(parsed.Statements[0].Rest) == 0 {
-		return script
+	if parsed, err := commandline.Parse(script); err == nil && len(parsed.Stmts) == 1 {
+		chain, ok := parsed.Stmts[0].Cmd.(*syntax.BinaryCmd)
+		if !ok || chain.Op != syntax.AndStmt && chain.Op != syntax.OrStmt {
+			return script
+		}
 	}
 	return "{\n" + strings.TrimRight(script, "\n") + "\n}"
 }

@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Folder is a store for processes on one machine: each keeps a file and
@@ -67,20 +69,13 @@ func (f *Folder) write() {
 }
 
 func (f *Folder) keepAlive() {
-	ticker := time.NewTicker(freshen)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			f.mu.Lock()
-			if f.data != nil {
-				f.write()
-			}
-			f.mu.Unlock()
-		case <-f.stop:
-			return
+	wait.Until(func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.data != nil {
+			f.write()
 		}
-	}
+	}, freshen, f.stop)
 }
 
 // Close removes the member's file.
@@ -97,20 +92,13 @@ func (f *Folder) Close(context.Context) {
 
 // Watch looks at the folder several times a second.
 func (f *Folder) Watch(ctx context.Context, tell func(Set)) {
-	ticker := time.NewTicker(lookPeriod)
-	defer ticker.Stop()
 	var last *Set
-	for {
+	wait.UntilWithContext(ctx, func(context.Context) {
 		if set := f.look(time.Now()); last == nil || !reflect.DeepEqual(*last, set) {
 			last = &set
 			tell(set)
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	}, lookPeriod)
 }
 
 func (f *Folder) look(now time.Time) Set {

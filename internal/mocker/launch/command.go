@@ -11,10 +11,11 @@ import (
 var shells = []string{"sh", "bash", "dash", "ash", "zsh"}
 
 // programs are commands of the runtime images that Shell plays, beside those
-// that only start another (wrappers) and those of a shell (builtins).
+// that only start another (wrappers) and its own (builtins).
 var programs = []string{
 	"python", "python3", "env", "epp", "planner_sla", "ray", "sshd",
 	"dynamo-vllm-sidecar", "dynamo-sglang-sidecar",
+	"echo", "printf", "pwd", "test", "true", "false",
 }
 
 // Commands are the names of programs that the mock engine can be started as, in

@@ -7,16 +7,14 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 )
 
 // sed knows s/REGEXP/TEXT/[g], which is what multinode scripts use to write
 // the address of a group's member.
-func sed(_ context.Context, p *process, args []string) int {
+func sed(_ context.Context, c command, args []string) int {
 	var expression string
 	for i, arg := range args {
 		if arg == "-e" && i+1 < len(args) || arg == "-E" || arg == "-r" || arg == "-n" {
@@ -27,19 +25,19 @@ func sed(_ context.Context, p *process, args []string) int {
 	}
 	substitute, err := substitution(expression)
 	if err != nil {
-		fmt.Fprintf(p.streams.Err, "sed: %v\n", err)
+		fmt.Fprintf(c.streams.Err, "sed: %v\n", err)
 		return 1
 	}
-	if p.streams.In == nil {
+	if c.streams.In == nil {
 		return 0
 	}
-	text, err := io.ReadAll(p.streams.In)
+	text, err := io.ReadAll(c.streams.In)
 	if err != nil {
 		return 1
 	}
 	for line := range strings.Lines(string(text)) {
 		body := strings.TrimSuffix(line, "\n")
-		fmt.Fprint(p.streams.Out, substitute(body)+line[len(body):])
+		fmt.Fprint(c.streams.Out, substitute(body)+line[len(body):])
 	}
 	return 0
 }
@@ -48,15 +46,21 @@ func substitution(expression string) (func(string) string, error) {
 	if len(expression) < 4 || expression[0] != 's' {
 		return nil, fmt.Errorf("only s/regexp/text/ is played, not %q", expression)
 	}
-	fields := splitUnescaped(expression[2:], expression[1])
-	if len(fields) != 3 {
-		return nil, fmt.Errorf("unterminated %q", expression)
-	}
-	pattern, err := regexp.Compile(fields[0])
+	separator := regexp.QuoteMeta(expression[1:2])
+	field := `((?:\\.|[^\\` + separator + `])*)` + separator
+	form, err := regexp.Compile(`^s` + separator + field + field + `(\w*)$`)
 	if err != nil {
 		return nil, err
 	}
-	replacement, global := unescape(fields[1]), strings.Contains(fields[2], "g")
+	fields := form.FindStringSubmatch(expression)
+	if fields == nil {
+		return nil, fmt.Errorf("unterminated %q", expression)
+	}
+	pattern, err := regexp.Compile(fields[1])
+	if err != nil {
+		return nil, err
+	}
+	replacement, global := escaped.ReplaceAllString(fields[2], "$1"), strings.Contains(fields[3], "g")
 	return func(line string) string {
 		if global {
 			return pattern.ReplaceAllLiteralString(line, replacement)
@@ -69,30 +73,11 @@ func substitution(expression string) (func(string) string, error) {
 	}, nil
 }
 
-func splitUnescaped(s string, separator byte) []string {
-	fields := []string{""}
-	for i := 0; i < len(s); i++ {
-		last := &fields[len(fields)-1]
-		switch {
-		case s[i] == '\\' && i+1 < len(s):
-			*last += s[i : i+2]
-			i++
-		case s[i] == separator:
-			fields = append(fields, "")
-		default:
-			*last += s[i : i+1]
-		}
-	}
-	return fields
-}
-
-func unescape(s string) string {
-	return regexp.MustCompile(`\\(.)`).ReplaceAllString(s, "$1")
-}
+var escaped = regexp.MustCompile(`\\(.)`)
 
 // curl gets one URL of this very pod: it serves exec probes. "localhost" is the
 // address the pod's processes listen on.
-func curl(ctx context.Context, p *process, args []string) int {
+func curl(ctx context.Context, c command, args []string) int {
 	var address string
 	failOnError := false
 	for i := 0; i < len(args); i++ {
@@ -107,16 +92,16 @@ func curl(ctx context.Context, p *process, args []string) int {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		fmt.Fprintf(p.streams.Err, "curl: no URL in %q\n", args)
+		fmt.Fprintf(c.streams.Err, "curl: no URL in %q\n", args)
 		return 3
 	}
 	switch u.Hostname() {
 	case "localhost", "127.0.0.1", "0.0.0.0":
-		if host := p.env["DYNAMO_LISTEN_HOST"]; host != "" {
+		if host := c.env["DYNAMO_LISTEN_HOST"]; host != "" {
 			u.Host = host + ":" + u.Port()
 		}
 	default:
-		fmt.Fprintf(p.streams.Err, "curl: the mock engine asks only its own pod, not %s\n", u.Host)
+		fmt.Fprintf(c.streams.Err, "curl: the mock engine asks only its own pod, not %s\n", u.Host)
 		return 6
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -127,21 +112,21 @@ func curl(ctx context.Context, p *process, args []string) int {
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		fmt.Fprintf(p.streams.Err, "curl: %v\n", err)
+		fmt.Fprintf(c.streams.Err, "curl: %v\n", err)
 		return 7
 	}
 	defer response.Body.Close()
 	if failOnError && response.StatusCode >= 400 {
 		return 22
 	}
-	_, _ = io.Copy(p.streams.Out, response.Body)
+	_, _ = io.Copy(c.streams.Out, response.Body)
 	return 0
 }
 
 var jqFilter = regexp.MustCompile(`^\s*\.([A-Za-z0-9_.]*)\s*(?:(==|!=)\s*(.+?))?\s*$`)
 
 // jq knows ".a.b" and ".a.b == VALUE", with -e telling by the exit status.
-func jq(_ context.Context, p *process, args []string) int {
+func jq(_ context.Context, c command, args []string) int {
 	var filter string
 	byStatus := false
 	for _, arg := range args {
@@ -153,11 +138,11 @@ func jq(_ context.Context, p *process, args []string) int {
 	}
 	parts := jqFilter.FindStringSubmatch(filter)
 	if parts == nil {
-		fmt.Fprintf(p.streams.Err, "jq: only .path and .path == value are played, not %q\n", filter)
+		fmt.Fprintf(c.streams.Err, "jq: only .path and .path == value are played, not %q\n", filter)
 		return 3
 	}
 	var value any
-	if p.streams.In == nil || json.NewDecoder(p.streams.In).Decode(&value) != nil {
+	if c.streams.In == nil || json.NewDecoder(c.streams.In).Decode(&value) != nil {
 		return 2
 	}
 	for _, key := range strings.FieldsFunc(parts[1], func(r rune) bool { return r == '.' }) {
@@ -167,7 +152,7 @@ func jq(_ context.Context, p *process, args []string) int {
 	if parts[2] != "" {
 		var other any
 		if err := json.Unmarshal([]byte(parts[3]), &other); err != nil {
-			fmt.Fprintf(p.streams.Err, "jq: %v\n", err)
+			fmt.Fprintf(c.streams.Err, "jq: %v\n", err)
 			return 3
 		}
 		value = (fmt.Sprint(value) == fmt.Sprint(other)) == (parts[2] == "==")
@@ -176,95 +161,9 @@ func jq(_ context.Context, p *process, args []string) int {
 	if err != nil {
 		return 5
 	}
-	fmt.Fprintln(p.streams.Out, string(text))
+	fmt.Fprintln(c.streams.Out, string(text))
 	if byStatus && (value == nil || value == false) {
 		return 1
 	}
 	return 0
-}
-
-func bracket(closer string) builtin {
-	return func(ctx context.Context, p *process, args []string) int {
-		if len(args) == 0 || args[len(args)-1] != closer {
-			fmt.Fprintf(p.streams.Err, "[: missing %s\n", closer)
-			return statusSyntax
-		}
-		return test(ctx, p, args[:len(args)-1])
-	}
-}
-
-func test(_ context.Context, p *process, args []string) int {
-	negated := false
-	for len(args) > 0 && args[0] == "!" {
-		negated, args = !negated, args[1:]
-	}
-	holds, err := holds(args)
-	if err != nil {
-		fmt.Fprintf(p.streams.Err, "test: %v\n", err)
-		return statusSyntax
-	}
-	if holds != negated {
-		return 0
-	}
-	return 1
-}
-
-func holds(args []string) (bool, error) {
-	switch len(args) {
-	case 0:
-		return false, nil
-	case 1:
-		return args[0] != "", nil
-	case 2:
-		info, err := os.Stat(args[1])
-		switch args[0] {
-		case "-n":
-			return args[1] != "", nil
-		case "-z":
-			return args[1] == "", nil
-		case "-e", "-r", "-s":
-			return err == nil, nil
-		case "-f":
-			return err == nil && info.Mode().IsRegular(), nil
-		case "-d":
-			return err == nil && info.IsDir(), nil
-		case "-x":
-			return err == nil && info.Mode()&0o111 != 0, nil
-		}
-	case 3:
-		return compare(args[0], args[1], args[2])
-	}
-	return false, fmt.Errorf("cannot tell %q", args)
-}
-
-func compare(left, operator, right string) (bool, error) {
-	switch operator {
-	case "=", "==":
-		return left == right, nil
-	case "!=":
-		return left != right, nil
-	}
-	a, err := strconv.Atoi(left)
-	if err != nil {
-		return false, fmt.Errorf("not a number: %q", left)
-	}
-	b, err := strconv.Atoi(right)
-	if err != nil {
-		return false, fmt.Errorf("not a number: %q", right)
-	}
-	switch operator {
-	case "-eq":
-		return a == b, nil
-	case "-ne":
-		return a != b, nil
-	case "-lt":
-		return a < b, nil
-	case "-le":
-		return a <= b, nil
-	case "-gt":
-		return a > b, nil
-	case "-ge":
-		return a >= b, nil
-	}
-	return false, fmt.Errorf("unknown operator %q", operator)
 }

@@ -129,6 +129,17 @@ func TestStatus(t *testing.T) {
 		"output becomes a value":                   {script: `X=$(printf '%s-%s\n' a b); echo "<$X>"`, prints: "<a-b>\n"},
 		"eval":                                     {script: "eval 'A=5; echo $A'", prints: "5\n"},
 		"positional parameters":                    {script: "set -- a b; echo $# $2", prints: "2 b\n"},
+		"functions and their parameters":           {script: "f() { echo $1; return 3; }; f a; echo $?", prints: "a\n3\n"},
+		"options beyond those that matter":         {script: "set -Eeuo pipefail -o history; echo $UNSET; false | true; echo no", prints: "\n", want: 1},
+		"other descriptors are nobody's":           {script: "exec 3>&1 4</dev/null; echo a >&3; echo b <&4", prints: "a\nb\n"},
+		"any job's end is that of all":             {script: "A=1; (sleep 1; echo a) & wait -n; echo b", prints: "a\nb\n"},
+		"escapes in values":                        {script: `A=a\ \$b\\c; echo "$A"; export B=\"x\"; echo $B; case a\*b in a\*b) echo y;; esac`, prints: "a $b\\c\n\"x\"\ny\n"},
+		"what a shell finds is there":              {script: "command -v python3 && type curl && command echo found", prints: "found\n"},
+		"a shell's commands by their path":         {script: "/bin/echo a; nice -n 5 printf b; /bin/false || /usr/bin/test -n c && env X=1 echo d", prints: "a\nbd\n"},
+		"exec of a shell's command":                {script: "exec echo a; echo no", prints: "a\n"},
+		"nothing is looked up on the host":         {script: "cd /nosuch && . ./env.sh && trap 'echo no' TERM EXIT && ulimit -n 5 && umask 0 && echo /*", prints: "/*\n"},
+		"only exports reach another shell":         {script: "A=1; export B=2; sh -ec 'echo $A$B$1; false; echo no' sh 3; echo $?", prints: "23\n1\n"},
+		"arrays, and words quoted anew":            {script: `a=(x "y z"); a+=(w); printf '%q ' cmd "${a[@]}"; echo ${#a[@]}`, prints: "cmd x 'y z' w 3\n"},
 		"jq tells by its status":                   {script: `echo '{"status":"healthy"}' | jq -e '.status == "healthy"' >/dev/null; echo $?; echo '{"status":"x"}' | jq -e '.status == "healthy"' >/dev/null; echo $?`, prints: "0\n1\n"},
 	}
 	for name, c := range cases {

@@ -2,15 +2,20 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"os"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/interp"
+	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/podenv"
@@ -53,10 +58,6 @@ func (sh Shell) Exec(ctx context.Context, words []string, env podenv.Env, stream
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p := &process{shell: sh, env: env.Clone(), exported: map[string]bool{}, streams: streams, tail: true}
-	for name := range env {
-		p.exported[name] = true
-	}
 	if len(words) == 0 || strings.HasPrefix(words[0], "-") {
 		program := entrypoint(words, env)
 		if len(words) > 1 && words[0] == "-m" { // for the interpreter that is the runtime's entrypoint
@@ -64,430 +65,178 @@ func (sh Shell) Exec(ctx context.Context, words []string, env podenv.Env, stream
 				program = known
 			}
 		}
-		program.Env = p.exports()
+		program.Env = env.Clone()
 		return sh.Run(ctx, program, streams)
 	}
-	return p.words(ctx, words)
+	call := &syntax.CallExpr{}
+	for _, word := range words { // none of them is for a shell to expand
+		call.Args = append(call.Args, &syntax.Word{Parts: []syntax.WordPart{&syntax.SglQuoted{Value: word}}})
+	}
+	container := command{shell: sh, env: env, streams: streams, decisive: true}
+	return container.script(ctx, &syntax.File{Name: "sh", Stmts: []*syntax.Stmt{{Cmd: call}}})
 }
 
 func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	over, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-over.Done()
+	return ctx.Err()
 }
 
-// process is one shell process: variables, options, streams. Subshells and
-// pipeline members are copies.
-type process struct {
-	shell    Shell
-	env      podenv.Env
-	exported map[string]bool
-	params   []string // $0, $1, ...
-	streams  Streams
-	status   int
-	// errexit and pipefail are set -e and set -o pipefail.
-	errexit, pipefail bool
-	// exited stops everything up to the end of this process.
-	exited bool
-	// leaving unwinds loops: break or continue.
-	leaving string
-	// tail is true while the command at hand decides the container's fate: an
+// command is one command at work and what its shell gave it.
+type command struct {
+	shell   Shell
+	env     podenv.Env // the exported variables
+	streams Streams
+	// decisive is true for the command that decides the container's fate: an
 	// unknown program there idles in a runtime image instead of failing.
-	tail bool
-	jobs *sync.WaitGroup
+	decisive bool
+	// builtin runs a command of the interpreter's own.
+	builtin func(ctx context.Context, words []string) error
 }
 
-func (p *process) fork() *process {
-	child := *p
-	child.env = p.env.Clone()
-	child.exported = map[string]bool{}
-	for name := range p.exported {
-		child.exported[name] = true
+// script runs a script in a shell of its own, with the options and parameters
+// that set takes.
+func (c command) script(ctx context.Context, file *syntax.File, params ...string) int {
+	last := map[syntax.Pos]bool{}
+	if c.decisive {
+		markLast(file.Stmts, last)
 	}
-	child.jobs = nil
-	return &child
-}
-
-func (p *process) exports() podenv.Env {
-	out := podenv.Env{}
-	for name := range p.exported {
-		if value, ok := p.env[name]; ok {
-			out[name] = value
-		}
+	var pairs []string
+	for name, value := range c.env {
+		pairs = append(pairs, name+"="+value)
 	}
-	return out
-}
-
-// stopped says whether to run nothing more.
-func (p *process) stopped(ctx context.Context) bool {
-	if ctx.Err() != nil && !p.exited {
-		p.exited, p.status = true, statusTerminated
-	}
-	return p.exited || p.leaving != ""
-}
-
-// source parses and runs a shell string.
-func (p *process) source(ctx context.Context, text string) int {
-	script, err := commandline.Parse(text)
-	if err != nil {
-		fmt.Fprintf(p.streams.Err, "sh: %v\n", err)
-		return statusSyntax
-	}
-	p.script(ctx, script)
-	return p.status
-}
-
-func (p *process) script(ctx context.Context, s commandline.Script) {
-	tail := p.tail
-	for i, statement := range s.Statements {
-		if p.stopped(ctx) {
-			return
-		}
-		p.tail = tail && i == len(s.Statements)-1 && !statement.Background
-		if statement.Background {
-			p.background(ctx, statement)
-			continue
-		}
-		p.statement(ctx, statement)
-	}
-	p.tail = tail
-}
-
-func (p *process) background(ctx context.Context, s commandline.Statement) {
-	if p.jobs == nil {
-		p.jobs = new(sync.WaitGroup)
-	}
-	child := p.fork()
-	p.jobs.Go(func() { child.statement(ctx, s) })
-	p.status = 0
-}
-
-func (p *process) statement(ctx context.Context, s commandline.Statement) {
-	tail := p.tail
-	p.tail = tail && len(s.Rest) == 0
-	p.pipeline(ctx, s.First)
-	decisive := len(s.Rest) == 0 && !s.First.Negated
-	for i, link := range s.Rest {
-		if p.stopped(ctx) {
-			return
-		}
-		if link.Or == (p.status == 0) {
-			decisive = false
-			continue
-		}
-		decisive = i == len(s.Rest)-1 && !link.Pipeline.Negated
-		p.tail = tail && i == len(s.Rest)-1
-		p.pipeline(ctx, link.Pipeline)
-	}
-	p.tail = tail
-	if p.errexit && decisive && p.status != 0 && !p.exited {
-		p.exited = true
-	}
-}
-
-func (p *process) pipeline(ctx context.Context, line commandline.Pipeline) {
-	if len(line.Commands) == 1 {
-		p.command(ctx, line.Commands[0])
-	} else {
-		p.status = p.pipe(ctx, line.Commands)
-	}
-	if line.Negated {
-		if p.status == 0 {
-			p.status = 1
-		} else {
-			p.status = 0
-		}
-	}
-}
-
-// pipe runs all commands at once, each in a copy of the process.
-func (p *process) pipe(ctx context.Context, commands []commandline.Command) int {
-	statuses := make([]int, len(commands))
-	var all sync.WaitGroup
-	in := p.streams.In
-	for i, command := range commands {
-		child := p.fork()
-		child.streams.In = in
-		var writer *io.PipeWriter
-		reader, _ := in.(*io.PipeReader)
-		if i < len(commands)-1 {
-			var next *io.PipeReader
-			next, writer = io.Pipe()
-			child.streams.Out = writer
-			in = next
-		}
-		all.Go(func() {
-			child.command(ctx, command)
-			statuses[i] = child.status
-			// Closing both ends lets the neighbours see the end, as the kernel would.
-			if writer != nil {
-				_ = writer.Close()
+	runner, err := interp.New(
+		interp.Env(expand.ListEnviron(pairs...)),
+		interp.StdIO(c.streams.In, c.streams.Out, c.streams.Err),
+		interp.Params(append([]string{"-f"}, params...)...), // a pattern names files of an image that does not exist here
+		interp.CallHandler(playable),
+		interp.OpenHandler(open),
+		interp.ExecHandlers(func(interp.ExecHandlerFunc) interp.ExecHandlerFunc {
+			return func(ctx context.Context, words []string) error {
+				in := interp.HandlerCtx(ctx)
+				child := command{
+					shell: c.shell, env: exported(in.Env), streams: Streams{In: in.Stdin, Out: in.Stdout, Err: in.Stderr},
+					decisive: last[in.Pos], builtin: in.Builtin,
+				}
+				return child.run(ctx, words)
 			}
-			if i > 0 && reader != nil {
-				_ = reader.Close()
-			}
-		})
+		}),
+	)
+	if err == nil {
+		err = runner.Run(ctx, file)
 	}
-	all.Wait()
-	status := statuses[len(statuses)-1]
-	if p.pipefail {
-		for _, s := range statuses {
-			if s != 0 {
-				status = s
-			}
+	return c.status(ctx, err)
+}
+
+// status is the exit status that an error of the interpreter means.
+func (c command) status(ctx context.Context, err error) int {
+	status, exited := errors.AsType[interp.ExitStatus](err)
+	switch {
+	case err == nil:
+		return 0
+	case exited:
+		return int(status)
+	case ctx.Err() != nil:
+		return statusTerminated
+	}
+	fmt.Fprintf(c.streams.Err, "sh: %v\n", err)
+	return 1
+}
+
+func exported(variables expand.Environ) podenv.Env {
+	env := podenv.Env{}
+	for name, v := range variables.Each { // the last of a name counts
+		delete(env, name)
+		if v.IsSet() && v.Exported {
+			env[name] = v.String()
 		}
 	}
-	return status
+	return env
 }
 
-func (p *process) command(ctx context.Context, command commandline.Command) {
-	switch c := command.(type) {
-	case *commandline.Simple:
-		p.simple(ctx, c)
-	case *commandline.If:
-		p.redirected(c.Redirects, func() { p.ifCommand(ctx, c) })
-	case *commandline.For:
-		p.redirected(c.Redirects, func() { p.forCommand(ctx, c) })
-	case *commandline.Loop:
-		p.redirected(c.Redirects, func() { p.loopCommand(ctx, c) })
-	case *commandline.Case:
-		p.redirected(c.Redirects, func() { p.caseCommand(ctx, c) })
-	case *commandline.Group:
-		if !c.Subshell {
-			p.redirected(c.Redirects, func() { p.script(ctx, c.Body) })
-			return
-		}
-		child := p.fork()
-		child.redirected(c.Redirects, func() { child.script(ctx, c.Body) })
-		p.status = child.status
+// open opens the target of a redirection. Nothing is ever written to a file: a
+// path in a manifest names a place in an image that does not exist here, and
+// must not name one on the host.
+func open(ctx context.Context, name string, flag int, _ os.FileMode) (io.ReadWriteCloser, error) {
+	if flag&(os.O_WRONLY|os.O_RDWR) == 0 {
+		return os.Open(name)
 	}
-}
-
-// condition runs a script whose failure neither ends the shell nor idles.
-func (p *process) condition(ctx context.Context, s commandline.Script) bool {
-	tail, errexit := p.tail, p.errexit
-	p.tail, p.errexit = false, false
-	p.script(ctx, s)
-	p.tail, p.errexit = tail, errexit
-	return p.status == 0
-}
-
-func (p *process) ifCommand(ctx context.Context, c *commandline.If) {
-	for _, branch := range c.Branches {
-		if branch.Condition == nil || p.condition(ctx, *branch.Condition) {
-			if !p.stopped(ctx) {
-				p.script(ctx, branch.Body)
-			}
-			return
-		}
-		if p.stopped(ctx) {
-			return
-		}
-	}
-	p.status = 0
-}
-
-func (p *process) forCommand(ctx context.Context, c *commandline.For) {
-	words, err := p.expander(ctx).Fields(c.Words)
-	if err != nil {
-		p.fail(err)
-		return
-	}
-	p.status = 0
-	for _, word := range words {
-		p.env[c.Name] = word
-		if !p.body(ctx, c.Body) {
-			return
-		}
-	}
-}
-
-func (p *process) loopCommand(ctx context.Context, c *commandline.Loop) {
-	for {
-		if p.condition(ctx, c.Condition) == c.Until || p.stopped(ctx) {
-			if !p.exited {
-				p.status = 0
-			}
-			return
-		}
-		if !p.body(ctx, c.Body) {
-			return
-		}
-	}
-}
-
-// body runs one round of a loop and says whether to go on.
-func (p *process) body(ctx context.Context, s commandline.Script) bool {
-	tail := p.tail
-	p.tail = false
-	p.script(ctx, s)
-	p.tail = tail
-	leaving := p.leaving
-	p.leaving = ""
-	return !p.stopped(ctx) && leaving != "break"
-}
-
-func (p *process) caseCommand(ctx context.Context, c *commandline.Case) {
-	expander := p.expander(ctx)
-	subject, err := expander.Text(c.Subject)
-	if err != nil {
-		p.fail(err)
-		return
-	}
-	p.status = 0
-	for _, arm := range c.Arms {
-		for _, word := range arm.Patterns {
-			pattern, err := expander.Text(word)
-			if err != nil {
-				p.fail(err)
-				return
-			}
-			if commandline.Matches(pattern, subject) {
-				p.script(ctx, arm.Body)
-				return
-			}
-		}
-	}
-}
-
-func (p *process) simple(ctx context.Context, c *commandline.Simple) {
-	expander := p.expander(ctx)
-	words, err := expander.Fields(c.Words)
-	if err != nil {
-		p.fail(err)
-		return
-	}
-	target := p
-	if len(words) > 0 && !changesShell(words[0]) {
-		// Assignments before a command are the command's alone.
-		target = p.fork()
-	}
-	for _, a := range c.Assignments {
-		value, err := expander.Text(a.Value)
-		if err != nil {
-			p.fail(err)
-			return
-		}
-		target.env[a.Name] = value
-		if len(words) > 0 {
-			target.exported[a.Name] = true
-		}
-	}
-	if len(words) == 0 {
-		p.status = 0
-		p.redirected(c.Redirects, func() {})
-		return
-	}
-	target.redirected(c.Redirects, func() { target.status = target.words(ctx, words) })
-	p.status = target.status
-	p.exited = p.exited || target.exited
-}
-
-func (p *process) fail(err error) {
-	fmt.Fprintf(p.streams.Err, "sh: %v\n", err)
-	p.status, p.exited = 1, true
-}
-
-func (p *process) expander(ctx context.Context) commandline.Expander {
-	return commandline.Expander{
-		Lookup: p.lookup,
-		Assign: func(name, value string) { p.env[name] = value },
-		Output: func(s commandline.Script) (string, error) {
-			var out strings.Builder
-			child := p.fork()
-			child.tail = false
-			child.streams.Out = &out
-			child.script(ctx, s)
-			p.status = child.status
-			return out.String(), nil
-		},
-	}
-}
-
-func (p *process) lookup(name string) (string, bool) {
 	switch name {
-	case "?":
-		return strconv.Itoa(p.status), true
-	case "$":
-		return "1", true
-	case "#":
-		return strconv.Itoa(max(0, len(p.params)-1)), true
-	case "@", "*":
-		if len(p.params) < 2 {
-			return "", false
-		}
-		return strings.Join(p.params[1:], " "), true
+	case "/dev/stdout", "/proc/1/fd/1", "/proc/self/fd/1":
+		return sink{interp.HandlerCtx(ctx).Stdout}, nil
+	case "/dev/stderr", "/proc/1/fd/2", "/proc/self/fd/2":
+		return sink{interp.HandlerCtx(ctx).Stderr}, nil
 	}
-	if n, err := strconv.Atoi(name); err == nil {
-		if n < len(p.params) {
-			return p.params[n], true
-		}
-		return "", false
-	}
-	value, ok := p.env[name]
-	return value, ok
+	return sink{io.Discard}, nil
 }
 
-// words runs one command given as words: builtin, shell, wrapper or program.
-func (p *process) words(ctx context.Context, words []string) int {
+type sink struct{ io.Writer }
+
+func (sink) Read([]byte) (int, error) { return 0, io.EOF }
+func (sink) Close() error             { return nil }
+
+// exit is the error by which the interpreter is told an exit status.
+func exit(status int) error {
+	if status == 0 {
+		return nil
+	}
+	return interp.ExitStatus(status) // modulo 256, as a shell does
+}
+
+// run runs one command: a builtin, a shell, a wrapper or a program.
+func (c command) run(ctx context.Context, words []string) error {
 	if builtin, ok := builtins[words[0]]; ok {
-		return builtin(ctx, p, words[1:])
+		return exit(builtin(ctx, c, words[1:]))
 	}
 	name := path.Base(words[0])
 	if slices.Contains(shells, name) {
-		return p.nested(ctx, words[1:])
+		return exit(c.nested(ctx, words[1:]))
 	}
-	switch name {
-	case "exec":
-		if len(words) == 1 {
-			return 0
-		}
-		p.status = p.words(ctx, words[1:])
-		p.exited = true
-		return p.status
-	case "env":
-		return p.withEnv(ctx, words[1:])
+	if name == "env" {
+		return c.withEnv(ctx, words[1:])
 	}
 	if inner := unwrap(words); len(inner) > 0 {
-		return p.wrapped(ctx, words[:len(words)-len(inner)], inner)
+		return c.wrapped(ctx, words[:len(words)-len(inner)], inner)
 	}
 	if program, ok := recognise(words); ok {
-		program.Env = p.exports()
-		return p.shell.Run(ctx, program, p.streams)
+		program.Env = c.env
+		return exit(c.shell.Run(ctx, program, c.streams))
 	}
 	if builtin, ok := builtins[name]; ok {
-		return builtin(ctx, p, words[1:])
+		return exit(builtin(ctx, c, words[1:]))
+	}
+	if interp.IsBuiltin(name) { // by its path, or in a wrapper
+		words, err := playable(ctx, append([]string{name}, words[1:]...))
+		if err != nil {
+			return err
+		}
+		return c.builtin(ctx, words)
 	}
 	if pythonName.MatchString(name) {
-		return p.python(ctx, words)
+		return exit(c.python(ctx, words))
 	}
-	return p.unknown(ctx, words)
+	return exit(c.unknown(ctx, words))
 }
 
 // wrapped runs the command inside a wrapper, and what the wrapper does around it.
-func (p *process) wrapped(ctx context.Context, wrapper, inner []string) int {
+func (c command) wrapped(ctx context.Context, wrapper, inner []string) error {
 	name := path.Base(wrapper[0])
-	if name != "mpirun" && name != "mpiexec" || p.shell.Spread == nil {
-		return p.words(ctx, inner)
+	if name != "mpirun" && name != "mpiexec" || c.shell.Spread == nil {
+		return c.run(ctx, inner)
 	}
-	program := Program{Kind: MPIJob, Name: name, Args: wrapper[1:], Env: p.exports()}
-	return p.shell.Spread(ctx, program, p.streams, func(ctx context.Context, env podenv.Env) int {
-		child := p.fork()
-		for name, value := range env {
-			child.env[name], child.exported[name] = value, true
-		}
-		return child.words(ctx, inner)
-	})
+	program := Program{Kind: MPIJob, Name: name, Args: wrapper[1:], Env: c.env}
+	return exit(c.shell.Spread(ctx, program, c.streams, func(ctx context.Context, env podenv.Env) int {
+		child := c
+		child.env = c.env.Clone()
+		maps.Copy(child.env, env)
+		return child.status(ctx, child.run(ctx, inner))
+	}))
 }
 
 // python is an interpreter that was not given a program of the runtime: code on
 // the command line and package installation prepare something and succeed.
-func (p *process) python(ctx context.Context, words []string) int {
+func (c command) python(ctx context.Context, words []string) int {
 	for i, word := range words[1:] {
 		switch {
 		case word == "-c" || word == "-V" || word == "--version":
@@ -499,57 +248,53 @@ func (p *process) python(ctx context.Context, words []string) int {
 			}
 			if strings.HasPrefix(name, "benchmarks.") {
 				// A Job that idles never ends; one that fails says why.
-				fmt.Fprintf(p.streams.Err, "%s: the mock engine does not play benchmarks or profilers\n", name)
+				fmt.Fprintf(c.streams.Err, "%s: the mock engine does not play benchmarks or profilers\n", name)
 				return 1
 			}
 		}
 	}
-	return p.unknown(ctx, words)
+	return c.unknown(ctx, words)
 }
 
 // nested runs sh [options] -c STRING [NAME ARGS...].
-func (p *process) nested(ctx context.Context, args []string) int {
-	child := p.fork()
-	for i, arg := range args {
-		if !strings.HasPrefix(arg, "-") {
-			break
-		}
-		if strings.HasPrefix(arg, "--") || !strings.HasSuffix(arg, "c") {
-			child.options(arg)
-			continue
-		}
-		child.options(strings.TrimSuffix(arg, "c"))
-		if i+1 >= len(args) {
-			fmt.Fprintf(p.streams.Err, "sh: %s: option requires an argument\n", arg)
-			return statusSyntax
-		}
-		child.params = append([]string{"sh"}, args[min(i+3, len(args)):]...)
-		return child.source(ctx, args[i+1])
+func (c command) nested(ctx context.Context, args []string) int {
+	known, reads, rest := options(args)
+	if !reads {
+		return c.unknown(ctx, append([]string{"sh"}, args...))
 	}
-	return p.unknown(ctx, append([]string{"sh"}, args...))
+	if len(rest) == 0 {
+		fmt.Fprintln(c.streams.Err, "sh: -c: option requires an argument")
+		return statusSyntax
+	}
+	file, err := parse(rest[0])
+	if err != nil {
+		fmt.Fprintf(c.streams.Err, "sh: %v\n", err)
+		return statusSyntax
+	}
+	return c.script(ctx, file, slices.Concat(known, []string{"--"}, rest[min(2, len(rest)):])...)
 }
 
-func (p *process) withEnv(ctx context.Context, words []string) int {
-	child := p.fork()
+func (c command) withEnv(ctx context.Context, words []string) error {
+	c.env = c.env.Clone()
 	for i, word := range words {
 		if name, value, ok := strings.Cut(word, "="); ok {
-			child.env[name], child.exported[name] = value, true
+			c.env[name] = value
 		} else if !strings.HasPrefix(word, "-") {
-			return child.words(ctx, words[i:])
+			return c.run(ctx, words[i:])
 		}
 	}
-	return 0
+	return nil
 }
 
 // unknown is a program that nobody here can play. A shell says 127, and so do
 // we; but where it is all the container would do, and the image is one of the
 // runtime, the lack is ours and not the manifest's: crash-looping would blame
 // the user for it, so the container stays up and says why it does nothing.
-func (p *process) unknown(ctx context.Context, words []string) int {
-	if p.tail && runtimeImage(p.env["DYNAMO_CONTAINER_IMAGE"]) {
-		p.shell.Log.Warn("the mock engine cannot play this program; idling in its place", "command", commandline.Join(words))
-		return p.shell.Run(ctx, Program{Kind: Idle, Name: words[0], Args: words[1:], Env: p.exports()}, p.streams)
+func (c command) unknown(ctx context.Context, words []string) int {
+	if c.decisive && runtimeImage(c.env["DYNAMO_CONTAINER_IMAGE"]) {
+		c.shell.Log.Warn("the mock engine cannot play this program; idling in its place", "command", commandline.Join(words))
+		return c.shell.Run(ctx, Program{Kind: Idle, Name: words[0], Args: words[1:], Env: c.env}, c.streams)
 	}
-	fmt.Fprintf(p.streams.Err, "sh: %s: not found\n", words[0])
+	fmt.Fprintf(c.streams.Err, "sh: %s: not found\n", words[0])
 	return statusNotFound
 }

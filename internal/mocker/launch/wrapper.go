@@ -22,7 +22,6 @@ var wrappers = map[string]wrapper{
 	"trtllm-llmapi-launch": {},
 	"nohup":                {},
 	"setsid":               {},
-	"command":              {},
 	"time":                 {},
 	"stdbuf":               {values: map[string]int{"-o": 1, "-e": 1, "-i": 1}},
 	"nice":                 {values: map[string]int{"-n": 1}},

@@ -2,12 +2,9 @@ package timing
 
 import (
 	"archive/zip"
-	"bytes"
 	"encoding/binary"
 	"fmt"
-	"io"
-	"math"
-	"os"
+	"io/fs"
 	"regexp"
 	"strconv"
 	"strings"
@@ -19,41 +16,30 @@ type arrays map[string][]float64
 // readArchive reads the one-dimensional and two-dimensional arrays of numbers of
 // an .npz file; a table's rows follow each other.
 func readArchive(file string) (arrays, error) {
-	body, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	archive, err := zip.NewReader(bytes.NewReader(body), int64(len(body)))
+	archive, err := zip.OpenReader(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
+	defer archive.Close()
 	out := arrays{}
 	for _, entry := range archive.File {
-		name := strings.TrimSuffix(entry.Name, ".npy")
-		values, err := readArray(entry)
+		if entry.UncompressedSize64 > maxArray {
+			return nil, fmt.Errorf("%s: array %s: %d bytes", file, entry.Name, entry.UncompressedSize64)
+		}
+		body, err := fs.ReadFile(archive, entry.Name)
 		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		name := strings.TrimSuffix(entry.Name, ".npy")
+		if out[name], err = parseArray(body); err != nil {
 			return nil, fmt.Errorf("%s: array %s: %w", file, name, err)
 		}
-		out[name] = values
 	}
 	return out, nil
 }
 
 // maxArray bounds what one array may take, far above any profile.
 const maxArray = 64 << 20
-
-func readArray(entry *zip.File) ([]float64, error) {
-	reader, err := entry.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer reader.Close()
-	body, err := io.ReadAll(io.LimitReader(reader, maxArray))
-	if err != nil {
-		return nil, err
-	}
-	return parseArray(body)
-}
 
 var (
 	descr   = regexp.MustCompile(`'descr': *'([<|=]?)([fiu])([1248])'`)
@@ -96,33 +82,25 @@ func parseArray(body []byte) ([]float64, error) {
 	if count < 0 || count > maxArray || len(data) < count*size {
 		return nil, fmt.Errorf("%d bytes for %d numbers of %d", len(data), count, size)
 	}
-	out := make([]float64, count)
-	for i := range out {
-		value, err := number(kind[2], data[i*size:(i+1)*size])
-		if err != nil {
-			return nil, err
-		}
-		out[i] = value
+	read, ok := decoders[kind[2]+kind[3]]
+	if !ok {
+		return nil, fmt.Errorf("numbers of kind %s%s", kind[2], kind[3])
 	}
-	return out, nil
+	return read(data, count)
 }
 
-// number reads one little-endian element.
-func number(kind string, data []byte) (float64, error) {
-	var bits uint64
-	for i, b := range data {
-		bits |= uint64(b) << (8 * i)
+// decoders read little-endian elements by NumPy's name of their type.
+var decoders = map[string]func(data []byte, count int) ([]float64, error){
+	"f8": decode[float64], "f4": decode[float32],
+	"i8": decode[int64], "i4": decode[int32], "i2": decode[int16], "i1": decode[int8],
+	"u8": decode[uint64], "u4": decode[uint32], "u2": decode[uint16], "u1": decode[uint8],
+}
+
+func decode[T float32 | float64 | int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64](data []byte, count int) ([]float64, error) {
+	raw, out := make([]T, count), make([]float64, count)
+	_, err := binary.Decode(data, binary.LittleEndian, raw)
+	for i, v := range raw {
+		out[i] = float64(v)
 	}
-	unused := 64 - 8*len(data)
-	switch {
-	case kind == "f" && len(data) == 8:
-		return math.Float64frombits(bits), nil
-	case kind == "f" && len(data) == 4:
-		return float64(math.Float32frombits(uint32(bits))), nil
-	case kind == "i":
-		return float64(int64(bits<<unused) >> unused), nil
-	case kind == "u":
-		return float64(bits), nil
-	}
-	return 0, fmt.Errorf("numbers of kind %s%d", kind, len(data))
+	return out, err
 }

@@ -55,16 +55,16 @@ func openScript(words []string, i int, script string) *line {
 	if err != nil {
 		return nil
 	}
-	for _, simple := range parsed.Simples() {
+	for _, call := range commandline.Calls(parsed) {
 		var texts []string
-		for _, w := range simple.Words {
-			texts = append(texts, script[w.Start:w.End])
+		for _, word := range call.Args {
+			texts = append(texts, commandline.Source(script, word))
 		}
 		at := module(texts)
 		if at == 0 {
 			continue
 		}
-		before, after := script[:simple.Words[at-1].End], script[simple.Words[len(texts)-1].End:]
+		before, after := script[:call.Args[at-1].End().Offset()], script[call.Args[len(texts)-1].End().Offset():]
 		return &line{words: slices.Clone(texts[at:]), shell: true, write: func(w []string) {
 			words[i] = before + strings.Join(append([]string{""}, w...), " ") + after
 		}}

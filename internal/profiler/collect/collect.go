@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
@@ -75,28 +76,24 @@ func (o Options) receipt(data map[string]string) error {
 
 // wait returns the exit code of the profiler's container.
 func (o Options) wait(ctx context.Context, pods typedcorev1.PodInterface) (int32, error) {
-	tick := time.NewTicker(o.Every)
-	defer tick.Stop()
 	last := time.Now()
-	for {
+	var code int32
+	err := wait.PollUntilContextCancel(ctx, o.Every, true, func(ctx context.Context) (bool, error) {
 		pod, err := pods.Get(ctx, o.Pod, metav1.GetOptions{})
-		switch {
-		case err == nil:
-			last = time.Now()
-			if end := terminated(pod, o.Container); end != nil {
-				return end.ExitCode, nil
+		if err != nil {
+			if time.Since(last) > o.Patience {
+				return false, fmt.Errorf("look at pod %s: %w", o.Pod, err)
 			}
-		case ctx.Err() != nil:
-			return 0, ctx.Err()
-		case time.Since(last) > o.Patience:
-			return 0, fmt.Errorf("look at pod %s: %w", o.Pod, err)
+			return false, nil
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return 0, ctx.Err()
+		last = time.Now()
+		end := terminated(pod, o.Container)
+		if end != nil {
+			code = end.ExitCode
 		}
-	}
+		return end != nil, nil
+	})
+	return code, err
 }
 
 func terminated(pod *corev1.Pod, container string) *corev1.ContainerStateTerminated {

@@ -1,24 +1,19 @@
 package load
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
 	"strings"
 	"time"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/openai"
 )
 
 // Client asks one model of one server.
 type Client struct {
-	HTTP *http.Client
-	// URL is the server's, without a path.
-	URL, Model string
+	openai.Client
+	Model string
 }
 
 // Answer is one stream, timed from the moment it was asked for.
@@ -27,130 +22,36 @@ type Answer struct {
 	Tokens, Prompt, Cached int
 }
 
-// chunk is what matters of a piece of a stream.
-type chunk struct {
-	Choices []struct {
-		Delta struct {
-			Content          string `json:"content"`
-			ReasoningContent string `json:"reasoning_content"`
-		} `json:"delta"`
-	} `json:"choices"`
-	Usage *struct {
-		PromptTokens     int `json:"prompt_tokens"`
-		CompletionTokens int `json:"completion_tokens"`
-		Details          struct {
-			CachedTokens int `json:"cached_tokens"`
-		} `json:"prompt_tokens_details"`
-	} `json:"usage"`
-	Message string `json:"message"`
-}
-
-// Ask sends one chat request for exactly so many tokens.
+// Ask sends one chat request for exactly so many tokens. Half an answer is no
+// measurement.
 func (c *Client) Ask(ctx context.Context, prompt string, tokens int) (Answer, error) {
-	body, err := json.Marshal(map[string]any{
-		"model": c.Model, "stream": true, "stream_options": map[string]bool{"include_usage": true},
-		"max_tokens": tokens, "min_tokens": tokens, "ignore_eos": true, "nvext": map[string]bool{"ignore_eos": true},
-		"messages": []map[string]string{{"role": "user", "content": prompt}},
-	})
-	if err != nil {
-		return Answer{}, err
+	options := map[string]any{
+		"stream_options": map[string]bool{"include_usage": true},
+		"max_tokens":     tokens, "min_tokens": tokens, "ignore_eos": true, "nvext": map[string]bool{"ignore_eos": true},
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL+"/v1/chat/completions", bytes.NewReader(body))
-	if err != nil {
-		return Answer{}, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	begin := time.Now()
-	response, err := c.HTTP.Do(request)
-	if err != nil {
-		return Answer{}, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		reason, _ := io.ReadAll(io.LimitReader(response.Body, 512))
-		return Answer{}, fmt.Errorf("ask %s: %s: %s", c.Model, response.Status, strings.TrimSpace(string(reason)))
-	}
-	return read(response.Body, func() time.Duration { return time.Since(begin) })
-}
-
-// read times a stream of server-sent events. A stream that breaks off, or ends
-// without a token, is an error: half an answer is no measurement.
-func read(body io.Reader, elapsed func() time.Duration) (Answer, error) {
 	var a Answer
-	pieces := 0
-	broken := false
-	lines := bufio.NewScanner(body)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		line := lines.Text()
-		if strings.HasPrefix(line, "event: error") {
-			broken = true
-			continue
-		}
-		data, ok := strings.CutPrefix(line, "data:")
-		if data = strings.TrimSpace(data); !ok || data == "" {
-			continue
-		}
-		if data == "[DONE]" {
-			if a.Tokens == 0 {
-				a.Tokens = pieces
-			}
-			if pieces == 0 {
-				return Answer{}, errors.New("the stream held no token")
-			}
-			return a, nil
-		}
-		var part chunk
-		if err := json.Unmarshal([]byte(data), &part); err != nil {
-			return Answer{}, fmt.Errorf("read stream: %w", err)
-		}
-		if broken {
-			return Answer{}, fmt.Errorf("the stream failed: %s", part.Message)
-		}
-		if len(part.Choices) > 0 && part.Choices[0].Delta.Content+part.Choices[0].Delta.ReasoningContent != "" {
-			a.Last = elapsed()
-			pieces++
-			if pieces == 1 {
-				a.First = a.Last
-			}
-		}
-		if u := part.Usage; u != nil {
-			a.Tokens, a.Prompt, a.Cached = u.CompletionTokens, u.PromptTokens, u.Details.CachedTokens
-		}
+	begin := time.Now()
+	if err := c.Chat(ctx, c.Model, prompt, options, func(chunk openai.Chunk) { a.add(chunk, time.Since(begin)) }); err != nil {
+		return Answer{}, fmt.Errorf("ask %s: %w", c.Model, err)
 	}
-	if err := lines.Err(); err != nil {
-		return Answer{}, fmt.Errorf("read stream: %w", err)
-	}
-	return Answer{}, errors.New("the stream broke off")
+	return a, nil
 }
 
-// Models lists what the server serves.
-func (c *Client) Models(ctx context.Context) ([]string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL+"/v1/models", http.NoBody)
-	if err != nil {
-		return nil, err
+// add counts a chunk as a token, unless the server says how many there were.
+func (a *Answer) add(chunk openai.Chunk, elapsed time.Duration) {
+	if chunk.Text() != "" {
+		if a.First == 0 {
+			a.First = elapsed
+		}
+		a.Last = elapsed
+		a.Tokens++
 	}
-	response, err := c.HTTP.Do(request)
-	if err != nil {
-		return nil, err
+	if u := chunk.Usage; u != nil {
+		a.Prompt, a.Cached = u.PromptTokens, u.Details.CachedTokens
+		if u.CompletionTokens > 0 {
+			a.Tokens = u.CompletionTokens
+		}
 	}
-	defer response.Body.Close()
-	var list struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
-	}
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("list models: %s", response.Status)
-	}
-	if err := json.NewDecoder(response.Body).Decode(&list); err != nil {
-		return nil, fmt.Errorf("list models: %w", err)
-	}
-	var all []string
-	for _, m := range list.Data {
-		all = append(all, m.ID)
-	}
-	return all, nil
 }
 
 // calibrate finds how many words make a prompt of the wanted length: tokenizers

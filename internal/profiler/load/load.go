@@ -166,14 +166,10 @@ func (c *Client) open(ctx context.Context, s Shape, prompts []string) ([]Answer,
 }
 
 func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	over, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-over.Done()
+	return ctx.Err() == nil
 }
 
 func summarise(answers []Answer, rate float64) Summary {

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/openai"
 )
 
 // stream writes an answer of n tokens to a prompt that it counts by word, with a
@@ -38,7 +40,7 @@ func stream(w http.ResponseWriter, r *http.Request) {
 func client(t *testing.T, handler http.HandlerFunc) *Client {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	return &Client{HTTP: server.Client(), URL: server.URL, Model: "m"}
+	return &Client{Client: openai.Client{HTTP: server.Client(), URL: server.URL}, Model: "m"}
 }
 
 func TestRunAsksForTheShape(t *testing.T) {
@@ -147,8 +149,14 @@ func TestReadTimesTheStream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var now time.Duration
-			got, err := read(strings.NewReader(test.body), func() time.Duration { now++; return now })
-			if (err == nil) != test.ok || got != test.want {
+			var got Answer
+			err := openai.ReadStream(strings.NewReader(test.body), func(chunk openai.Chunk) {
+				if chunk.Text() != "" {
+					now++
+				}
+				got.add(chunk, now)
+			})
+			if (err == nil) != test.ok || test.ok && got != test.want {
 				t.Errorf("got %+v, %v", got, err)
 			}
 		})

@@ -21,11 +21,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/load"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/openai"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/search"
 )
 
@@ -89,7 +91,7 @@ func (r *Runner) Measure(ctx context.Context, trial *v1alpha1.DynamoGraphDeploym
 	}
 	start, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
-	client := &load.Client{HTTP: r.HTTP, URL: r.url(trial), Model: r.Model}
+	client := &load.Client{Client: openai.Client{HTTP: r.HTTP, URL: r.url(trial)}, Model: r.Model}
 	if err := r.await(start, trial.Name, client); err != nil {
 		return m, err
 	}
@@ -121,8 +123,12 @@ func (r *Runner) create(ctx context.Context, trial *v1alpha1.DynamoGraphDeployme
 func (r *Runner) remove(ctx context.Context, name string) error {
 	foreground := metav1.DeletePropagationForeground
 	err := r.Graphs.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &foreground})
-	for err == nil {
-		if _, err = r.Graphs.Get(ctx, name, metav1.GetOptions{}); err == nil && !pause(ctx, r.Poll) {
+	if err == nil {
+		err = wait.PollUntilContextCancel(ctx, r.Poll, true, func(ctx context.Context) (bool, error) {
+			_, err := r.Graphs.Get(ctx, name, metav1.GetOptions{})
+			return false, err
+		})
+		if ctx.Err() != nil {
 			return nil // it is on its way out
 		}
 	}
@@ -135,14 +141,14 @@ func (r *Runner) remove(ctx context.Context, name string) error {
 // await waits until a graph is ready and its frontend knows the model.
 func (r *Runner) await(ctx context.Context, name string, client *load.Client) error {
 	var last error
-	for {
-		if last = r.serves(ctx, name, client); last == nil {
-			return nil
-		}
-		if !pause(ctx, r.Poll) {
-			return fmt.Errorf("wait for graph %s: %w (%w)", name, last, ctx.Err())
-		}
+	err := wait.PollUntilContextCancel(ctx, r.Poll, true, func(ctx context.Context) (bool, error) {
+		last = r.serves(ctx, name, client)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for graph %s: %w (%w)", name, last, err)
 	}
+	return nil
 }
 
 func (r *Runner) serves(ctx context.Context, name string, client *load.Client) error {
@@ -216,15 +222,4 @@ func (r *Runner) url(trial *v1alpha1.DynamoGraphDeployment) string {
 		}
 	}
 	return fmt.Sprintf("http://%s.%s.svc:8000", service, r.Namespace)
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
