@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/hack/perfmodel/fit"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 )
 
 func main() {

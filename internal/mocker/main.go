@@ -1,4 +1,4 @@
-// Package mockengine plays containers of the Dynamo runtime without a GPU: one
+// Package mocker plays containers of the Dynamo runtime without a GPU: one
 // program that reads the command a container would run and takes the part it
 // describes. It is the composition root of the packages below it; each of them
 // plays one part.

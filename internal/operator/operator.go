@@ -1,5 +1,5 @@
-// Package app is the composition root: every part of the operator is made here,
-// and only here. Each controller, server and probe has a file of its own.
+// Package operator wires the operator together: manager, caches, servers, probes
+// and controllers. Each controller is set up in its own folder.
 package operator
 
 import (

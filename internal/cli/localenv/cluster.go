@@ -1,6 +1,6 @@
-// Package playground runs a whole world on one machine: a local cluster as a
-// child process, the operator in it, and a way to talk to what the operator
-// makes. The demo, the end-to-end tests and the benchmarks are built on it.
+// Package localenv starts a local cluster as a child process, installs the
+// operator in it, and talks to what the operator makes. The demo, the end-to-end
+// tests and the benchmarks are built on it.
 package localenv
 
 import (

@@ -1,4 +1,4 @@
-// Package request decides what happens next to a DynamoGraphDeploymentRequest:
+// Package requestplan decides the next step of a DynamoGraphDeploymentRequest:
 // from the request and what was seen around it to the next state, what to say
 // about it, and which objects should exist. It starts nothing and reads nothing;
 // the time comes in as a value.

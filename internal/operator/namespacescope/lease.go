@@ -1,4 +1,4 @@
-// Package tenancy is how operators share a cluster: at any time one process writes
+// Package namespacescope is how operators share a cluster: at any time one process writes
 // to a namespace. An operator for single namespaces holds a Lease in each, one for
 // the whole cluster holds one Lease of the cluster and leaves namespaces alone
 // whose Lease is renewed. A Lease moves the work and nothing else: what is admitted

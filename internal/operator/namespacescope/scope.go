@@ -196,6 +196,7 @@ func (s *Scope) ChangesHands() predicate.Predicate {
 	}
 }
 
+// OnWake adds a function that enqueues all objects of a kind in a namespace.
 func (s *Scope) OnWake(wake func(ctx context.Context, namespace string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

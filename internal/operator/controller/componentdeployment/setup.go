@@ -11,6 +11,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 )
 
+// Setup adds the controller of DynamoComponentDeployments: its children and pods.
 func Setup(ctx context.Context, d *controller.Deps) error {
 	children := Children()
 	if err := d.Index(ctx, controller.Required(children)...); err != nil {

@@ -12,6 +12,8 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 )
 
+// Setup adds the controller of DynamoGraphDeployments: its children, what Grove
+// makes beneath them, pods, and the KAI queue.
 func Setup(ctx context.Context, d *controller.Deps) error {
 	children, claims, beneath := Children(), Claims(), Beneath()
 	if err := d.Index(ctx, append(controller.Required(children), claims)...); err != nil {

@@ -27,6 +27,8 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 )
 
+// Setup adds the controller of DynamoModels: endpoints and pods that serve a base
+// model, and other models of it.
 func Setup(ctx context.Context, d *controller.Deps) error {
 	if err := observe.IndexModels(ctx, d.GetFieldIndexer()); err != nil {
 		return err

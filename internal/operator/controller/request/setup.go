@@ -23,6 +23,8 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 )
 
+// Setup adds the controller of DynamoGraphDeploymentRequests: their Jobs and
+// ConfigMaps, and the graphs made for them.
 func Setup(ctx context.Context, d *controller.Deps) error {
 	children := Children()
 	if err := d.Index(ctx, children...); err != nil {

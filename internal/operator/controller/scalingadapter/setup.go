@@ -13,6 +13,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 )
 
+// Setup adds the controller of DynamoGraphDeploymentScalingAdapters.
 func Setup(ctx context.Context, d *controller.Deps) error {
 	if err := observe.IndexAdapters(ctx, d.GetFieldIndexer()); err != nil {
 		return err

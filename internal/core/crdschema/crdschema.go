@@ -1,6 +1,6 @@
-// Package definition does without a server what an API server does to an object
-// of ours before anybody sees it: it fills in the defaults of the definitions
-// that we ship, and finds what they do not allow.
+// Package crdschema does offline what an API server does to an object of ours at
+// admission: it applies the defaults of the shipped CRDs and validates against
+// their schemas and CEL rules.
 package crdschema
 
 import (

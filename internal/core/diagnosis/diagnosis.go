@@ -1,8 +1,7 @@
-// Package cause finds out why a service is not ready: from pods and what they
-// need it concludes the first thing that a person can act on. It is pure, and
-// what it says is stable: the same state of the world gives the same words, so
-// nothing counts restarts or tells the time. It does not say whether a service
-// is ready; that is the workload's to tell.
+// Package diagnosis finds the first cause of a service that is not ready, from its
+// pods and what they need, in terms that a person can act on. The same state gives
+// the same message: no restart counts and no times. Whether a service is ready is
+// for package workload to say.
 package diagnosis
 
 import (

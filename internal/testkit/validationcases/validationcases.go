@@ -1,6 +1,6 @@
-// Package casebook is a collection of objects of our API, good and bad, with
-// what is to be said of each. Everybody who judges objects - schema, webhook,
-// controller, command line - is held against the same cases.
+// Package validationcases is the casebook: valid and invalid objects of our API,
+// with the expected verdict. Schema, webhook, controller and CLI are all held
+// against the same cases.
 package validationcases
 
 import (

@@ -1,7 +1,6 @@
-// Package patient asks an API server once more when it could not answer: a busy
-// machine may be late with the judgement of a webhook, and a killed server is
-// away for a while. What the server refuses is refused, and a test that is about
-// answers that fail must not use it.
+// Package retryclient retries requests that an API server could not answer: a busy
+// machine may be late with a webhook's answer, and a killed server is away for a
+// while. A refusal is not retried. Tests about failing answers must not use it.
 package retryclient
 
 import (

@@ -1,6 +1,5 @@
-// Package result is what the profiler hands to the controller of requests: the
-// keys of one ConfigMap and the shape of what stands under them. It is the
-// contract between two programs, so it decides nothing and reads nothing.
+// Package profileoutput is the contract between the profiler and the controller of
+// requests: the keys of one ConfigMap and the types of their values.
 //
 //	profiler --progress.json--> ConfigMap ---> status of the request
 //	         --result.json---->                  ^

@@ -1,6 +1,6 @@
-// Package foreign gives a Go shape to kinds of other projects of which we write
-// a part: the fields that we own and no more, so that their modules stay out of
-// ours. Each kind's spec stands beside the builder that fills it.
+// Package externalapi has Go types for kinds of other projects of which we write a
+// part: the fields that we own and no more, so that their modules stay out of
+// ours. Each kind's spec is defined beside the builder that fills it.
 package externalapi
 
 import (

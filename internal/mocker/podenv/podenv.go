@@ -1,6 +1,6 @@
-// Package setting reads the environment a container process was given. The
-// shell around a program may have changed it, so nothing here asks the
-// operating system: an Env is passed from hand to hand.
+// Package podenv reads the environment of a container's process. The shell around
+// a program may have changed it, so nothing here asks the operating system: an Env
+// is passed as a value.
 package podenv
 
 import (

@@ -1,6 +1,6 @@
-// Package attendant plays the parts of a graph that serve no requests: the
-// planner, the endpoint picker, and programs that merely stay up. Each shows the
-// face its probes and scrapers expect, and decides nothing.
+// Package auxiliary plays the components of a graph that serve no requests: the
+// planner, the endpoint picker, and programs that merely stay up. Each answers its
+// probes and scrapers, and decides nothing.
 package auxiliary
 
 import (

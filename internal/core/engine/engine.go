@@ -1,6 +1,6 @@
-// Package backend knows how one engine is launched: alone, or as one of the
-// nodes of a group. It is given a command line and returns one, with what that
-// needs around it; it never sees a pod.
+// Package engine builds the command line that launches an inference engine, alone
+// or as one node of a group, and what that needs around it: environment, probes,
+// volumes. It never sees a pod.
 package engine
 
 import (

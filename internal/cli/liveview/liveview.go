@@ -1,4 +1,4 @@
-// Package picture shows lines of text that change over time.
+// Package liveview redraws lines of text in a terminal while they change.
 package liveview
 
 import (

@@ -1,6 +1,6 @@
-// Package rights holds the rights that roles give against the API server's
-// audit log: what nobody used is too much, what was refused is too little. What
-// is held without being used is in a table, with the reason.
+// Package rbacaudit compares the rights of roles with the API server's audit log:
+// a right that nobody used is too much, a denied request is one too few. Rights
+// that are held without being used are in a table, with the reason.
 package rbacaudit
 
 import (

@@ -1,7 +1,6 @@
-// Package model decides what to ask of which engine so that a DynamoModel's
-// adapter is where it should be and nowhere else: from what is declared, the
-// endpoints that are known, and a memory of past calls. It calls nobody; the
-// outcome of a call comes back to it as a value.
+// Package loraplan decides which LoRA calls to make to which engine, so that the
+// adapter of a DynamoModel is loaded where it should be and nowhere else. Its
+// input are the spec, the known endpoints and the outcomes of past calls.
 package loraplan
 
 import (
