@@ -126,7 +126,7 @@ func newManager(cfg config.Config, cluster *rest.Config, scope *namespacescope.S
 		LeaderElection:                cfg.Leader.Enabled,
 		LeaderElectionID:              cfg.Leader.ID,
 		LeaderElectionReleaseOnCancel: cfg.Leader.ReleaseOnStop,
-		// Passes that have begun are waited for until the scope ends them.
+		// Reconciles that have begun are waited for until the scope ends them.
 		GracefulShutdownTimeout: new(cfg.Shutdown.Stop()),
 		LeaseDuration:           &cfg.Leader.LeaseDuration.Duration,
 		RenewDeadline:           &cfg.Leader.RenewDeadline.Duration,

@@ -110,7 +110,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return nil
 	}
 	cancel()
-	d.farewell(cluster, dgd)
+	d.printNextSteps(cluster, dgd)
 	<-ctx.Done()
 	return nil
 }
@@ -196,7 +196,7 @@ func frontend(dgd *v1alpha1.DynamoGraphDeployment) (string, error) {
 	return "", fmt.Errorf("graph %s has no frontend to ask", dgd.Name)
 }
 
-func (d *demo) farewell(cluster *localenv.Cluster, dgd *v1alpha1.DynamoGraphDeployment) {
+func (d *demo) printNextSteps(cluster *localenv.Cluster, dgd *v1alpha1.DynamoGraphDeployment) {
 	kubectl := filepath.Join(d.options.BinDir, "kubectl")
 	fmt.Fprintf(d.out, `
 The cluster stays up until Ctrl-C. In another terminal:

@@ -14,7 +14,7 @@ import (
 // oldest is the first version of Kubernetes that has all that we use.
 var oldest = utilversion.MustParseGeneric("1.30.0")
 
-func version(_ context.Context, p patient) ([]finding, error) {
+func version(_ context.Context, p target) ([]finding, error) {
 	info, err := p.apis.ServerVersion()
 	if err != nil {
 		return nil, fmt.Errorf("ask the server for its version: %w", err)
@@ -29,10 +29,10 @@ func version(_ context.Context, p patient) ([]finding, error) {
 	return []finding{{what: "Kubernetes " + info.GitVersion}}, nil
 }
 
-// guest is an API that is used where it is served.
-type guest struct{ group, what, without string }
+// optionalAPI is an API that is used where it is served.
+type optionalAPI struct{ group, what, without string }
 
-var optional = []guest{
+var optional = []optionalAPI{
 	{"leaderworkerset.x-k8s.io", "LeaderWorkerSet", "services of several nodes need it, or Grove"},
 	{"grove.io", "Grove", "graphs run on components"},
 	{"scheduling.volcano.sh", "Volcano", "LeaderWorkerSets are not scheduled as gangs"},
@@ -43,7 +43,7 @@ var optional = []guest{
 	{"cert-manager.io", "cert-manager", "the operator makes its certificates itself"},
 }
 
-func guests(_ context.Context, p patient) ([]finding, error) {
+func optionalAPIs(_ context.Context, p target) ([]finding, error) {
 	groups, err := p.apis.ServerGroups()
 	if err != nil {
 		return nil, fmt.Errorf("ask the server for its APIs: %w", err)
@@ -63,7 +63,7 @@ func guests(_ context.Context, p patient) ([]finding, error) {
 	return findings, nil
 }
 
-func gpus(ctx context.Context, p patient) ([]finding, error) {
+func gpus(ctx context.Context, p target) ([]finding, error) {
 	var nodes corev1.NodeList
 	if err := p.List(ctx, &nodes); err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
@@ -90,7 +90,7 @@ func gpus(ctx context.Context, p patient) ([]finding, error) {
 	}
 }
 
-func graphs(ctx context.Context, p patient) ([]finding, error) {
+func graphs(ctx context.Context, p target) ([]finding, error) {
 	var list v1alpha1.DynamoGraphDeploymentList
 	if err := p.List(ctx, &list); err != nil {
 		return nil, nil //nolint:nilerr // definitions that are missing were told before

@@ -38,8 +38,8 @@ func (f finding) String() string {
 	return line
 }
 
-// patient is the cluster that is looked at.
-type patient struct {
+// target is the cluster that is looked at.
+type target struct {
 	*connect.Cluster
 	apis discovery.DiscoveryInterface
 }
@@ -60,7 +60,7 @@ func Command() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return examine(cmd.Context(), patient{Cluster: cluster, apis: apis}, cmd.OutOrStdout())
+			return examine(cmd.Context(), target{Cluster: cluster, apis: apis}, cmd.OutOrStdout())
 		},
 	}
 	to.AddCluster(command.Flags())
@@ -68,9 +68,9 @@ func Command() *cobra.Command {
 }
 
 // examine prints every finding and fails if something is wrong.
-func examine(ctx context.Context, p patient, out io.Writer) error {
+func examine(ctx context.Context, p target, out io.Writer) error {
 	problems := 0
-	for _, look := range []func(context.Context, patient) ([]finding, error){version, definitions, operator, webhooks, policies, rights, guests, gpus, graphs} {
+	for _, look := range []func(context.Context, target) ([]finding, error){version, definitions, operator, webhooks, policies, rights, optionalAPIs, gpus, graphs} {
 		findings, err := look(ctx, p)
 		if err != nil {
 			return err

@@ -20,7 +20,7 @@ import (
 
 // definitions compares by a dry run what is installed with what this program
 // would install.
-func definitions(ctx context.Context, p patient) ([]finding, error) {
+func definitions(ctx context.Context, p target) ([]finding, error) {
 	shipped, err := installation.Definitions()
 	if err != nil {
 		return nil, err
@@ -52,13 +52,13 @@ func definitions(ctx context.Context, p patient) ([]finding, error) {
 }
 
 // found are the operators that are installed, whatever they are called.
-func found(ctx context.Context, p patient) ([]appsv1.Deployment, error) {
+func found(ctx context.Context, p target) ([]appsv1.Deployment, error) {
 	var list appsv1.DeploymentList
 	err := p.List(ctx, &list, client.MatchingLabels{"control-plane": "controller-manager", "app.kubernetes.io/name": "dynamo-operator"})
 	return list.Items, err
 }
 
-func operator(ctx context.Context, p patient) ([]finding, error) {
+func operator(ctx context.Context, p target) ([]finding, error) {
 	deployments, err := found(ctx, p)
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func operator(ctx context.Context, p patient) ([]finding, error) {
 
 // webhooks looks at every registration that judges our kinds: whether somebody
 // serves it and whether that somebody is trusted.
-func webhooks(ctx context.Context, p patient) ([]finding, error) {
+func webhooks(ctx context.Context, p target) ([]finding, error) {
 	var list admissionregistrationv1.ValidatingWebhookConfigurationList
 	if err := p.List(ctx, &list); err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func empty(name string, judges []admissionregistrationv1.ValidatingWebhook) (fin
 	return finding{}, false
 }
 
-func served(ctx context.Context, p patient, name string, to admissionregistrationv1.WebhookClientConfig) (finding, error) {
+func served(ctx context.Context, p target, name string, to admissionregistrationv1.WebhookClientConfig) (finding, error) {
 	f := finding{what: "webhooks of " + name}
 	expires, err := expiry(to.CABundle)
 	switch {

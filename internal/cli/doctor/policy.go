@@ -26,7 +26,7 @@ const installPolicies = "kubectl apply --server-side -k config/tenancy, or insta
 
 // policies looks for the ValidatingAdmissionPolicies of an installation for the
 // cluster. They are told by their label, since releases name them.
-func policies(ctx context.Context, p patient) ([]finding, error) {
+func policies(ctx context.Context, p target) ([]finding, error) {
 	var list admissionregistrationv1.ValidatingAdmissionPolicyList
 	if err := p.List(ctx, &list, client.MatchingLabels{"app.kubernetes.io/name": "dynamo-operator"}); err != nil {
 		return nil, fmt.Errorf("list policies: %w", err)
@@ -55,7 +55,7 @@ func policies(ctx context.Context, p patient) ([]finding, error) {
 }
 
 // policiesMissing is how bad it is if a policy is not there.
-func (p patient) policiesMissing(ctx context.Context) (verdict, error) {
+func (p target) policiesMissing(ctx context.Context) (verdict, error) {
 	deployments, err := found(ctx, p)
 	if err != nil {
 		return wrong, err
@@ -73,7 +73,7 @@ func (p patient) policiesMissing(ctx context.Context) (verdict, error) {
 }
 
 // enforced judges one policy: of several releases that bring it, one suffices.
-func (p patient) enforced(ctx context.Context, policy config.Policy, installed []admissionregistrationv1.ValidatingAdmissionPolicy) (finding, error) {
+func (p target) enforced(ctx context.Context, policy config.Policy, installed []admissionregistrationv1.ValidatingAdmissionPolicy) (finding, error) {
 	missing := finding{verdict: wrong, what: fmt.Sprintf("no policy %s is installed: %s", policy, without[policy]), todo: installPolicies}
 	for i := range installed {
 		name := installed[i].Name

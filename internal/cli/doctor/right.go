@@ -32,7 +32,7 @@ func (a account) among(subjects []rbacv1.Subject) bool {
 
 // rights asks the server whether each operator may do what it is shipped to do,
 // where it is to do it: everywhere, or in the namespaces that it serves.
-func rights(ctx context.Context, p patient) ([]finding, error) {
+func rights(ctx context.Context, p target) ([]finding, error) {
 	deployments, err := found(ctx, p)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func rights(ctx context.Context, p patient) ([]finding, error) {
 	return findings, nil
 }
 
-func (p patient) lacking(ctx context.Context, who account, shipped []right, places []string, held bound) ([]finding, error) {
+func (p target) lacking(ctx context.Context, who account, shipped []right, places []string, held bound) ([]finding, error) {
 	if len(places) == 0 {
 		return []finding{{verdict: wrong, what: who.String() + " is bound to no role of the operator", todo: "install the roles and bindings of the operator's own version"}}, nil
 	}
@@ -92,7 +92,7 @@ func in(place string) string {
 
 // may asks the server. What an object is called is the installation's choice, so a
 // right on single objects is looked for among what is bound.
-func (p patient) may(ctx context.Context, who account, r right, place string, held bound) (bool, error) {
+func (p target) may(ctx context.Context, who account, r right, place string, held bound) (bool, error) {
 	if r.named {
 		return held.names(r), nil
 	}
@@ -136,7 +136,7 @@ func (b bound) names(r right) bool {
 }
 
 // held reads every role that an account is bound to.
-func (p patient) held(ctx context.Context, who account) (bound, error) {
+func (p target) held(ctx context.Context, who account) (bound, error) {
 	var b bound
 	var cluster rbacv1.ClusterRoleBindingList
 	if err := p.List(ctx, &cluster); err != nil {
@@ -183,7 +183,7 @@ func onGraphs(rules []rbacv1.PolicyRule) bool {
 }
 
 // rules are those of the role that a binding names; one that is gone gives none.
-func (p patient) rules(ctx context.Context, namespace string, ref rbacv1.RoleRef) ([]rbacv1.PolicyRule, error) {
+func (p target) rules(ctx context.Context, namespace string, ref rbacv1.RoleRef) ([]rbacv1.PolicyRule, error) {
 	if ref.Kind == "Role" {
 		role := &rbacv1.Role{}
 		err := p.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, role)

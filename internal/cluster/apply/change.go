@@ -20,7 +20,7 @@ const (
 	Adopted Action = "Adopted"
 	// Replaced objects cannot take a change: they are deleted to be made again.
 	Replaced Action = "Replaced"
-	// Awaited objects were written by an earlier pass and are still seen as they
+	// Awaited objects were written by an earlier reconcile and are still seen as they
 	// were before: what they say is about that.
 	Awaited Action = "Awaited"
 	// Postponed objects are to change once it is their turn, and were left as

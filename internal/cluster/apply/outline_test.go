@@ -112,7 +112,7 @@ func (r *reads) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 }
 
 // TestWhatTheCacheHoldsInOutlineIsReadWhenItChanged: once for what is there when
-// the operator starts, and whenever somebody changed it, but not in every pass.
+// the operator starts, and whenever somebody changed it, but not in every reconcile.
 func TestWhatTheCacheHoldsInOutlineIsReadWhenItChanged(t *testing.T) {
 	s := newStage(t, interceptor.Funcs{})
 	config := func() *corev1.ConfigMap {

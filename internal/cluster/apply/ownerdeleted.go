@@ -14,7 +14,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
-// ownerPresent asks the server, once a pass and before anything is made, whether the
+// ownerPresent asks the server, once a reconcile and before anything is made, whether the
 // owner is there to stay. The cache may show children that deletion has taken
 // away before it shows that the owner is being deleted; what would be made then
 // is what deletion has just removed.
@@ -45,7 +45,7 @@ func ownerDeleted(owner graph.Object) error {
 	return fault.New(fault.Waiting, v1alpha1.ReasonDeleting, "%s is being deleted", owner.GetName())
 }
 
-// OwnerDeleted reports whether a pass was ended because its owner is going: there is
+// OwnerDeleted reports whether a reconcile was ended because its owner is going: there is
 // nothing left to do, and nothing to say.
 func OwnerDeleted(err error) bool {
 	f, known := fault.From(err)

@@ -20,7 +20,7 @@ import (
 
 // replace makes an object again that cannot take a change. One that nothing
 // hangs on is gone when it is deleted, and made at once; of another the event
-// that tells of its end brings the pass that makes it.
+// that tells of its end brings the reconcile that makes it.
 //
 //	differs in a fixed field --delete--> terminating --gone--> made again
 func (p *run) replace(ctx context.Context, tie graph.Ownership, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {

@@ -370,7 +370,7 @@ func TestAnObjectOfAnEarlierOwnerOfTheSameNameIsWaitedFor(t *testing.T) {
 	}
 	s.must("Created Deployment d", deployment("a"))
 
-	// A pass over an object that is itself the earlier one says nothing.
+	// A reconcile over an object that is itself the earlier one says nothing.
 	s.owner.UID = "earlier"
 	if err := s.sync(deployment("b")); !OwnerDeleted(err) {
 		t.Errorf("error %v", err)

@@ -34,8 +34,8 @@ type Limits struct {
 	// not count among the quick ones. One namespace has at most half of them, and
 	// less while others have calls there.
 	Slow int
-	// Patience is how long a call may stay among the quick ones.
-	Patience time.Duration
+	// SlowAfter is how long a call may stay among the quick ones.
+	SlowAfter time.Duration
 	// Timeout bounds one call.
 	Timeout time.Duration
 }
@@ -204,7 +204,7 @@ func (c *Caller) run(e *engine, r Request, in *lane) {
 	}
 	attempt := c.begin(r.Call)
 	defer attempt.cancel()
-	patience := time.NewTimer(c.limits.Patience)
+	patience := time.NewTimer(c.limits.SlowAfter)
 	defer patience.Stop()
 	select {
 	case outcome := <-attempt.outcome:

@@ -93,7 +93,7 @@ func await(t *testing.T, what string, outcomes <-chan loraplan.Outcome, n int) [
 // served before any of them is let go.
 func TestEnginesThatHangHoldUpNobody(t *testing.T) {
 	e := newEngines()
-	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 2, Slow: 30, Patience: 20 * time.Millisecond, Timeout: deadline})
+	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 2, Slow: 30, SlowAfter: 20 * time.Millisecond, Timeout: deadline})
 	healthy, hanging := make(chan loraplan.Outcome, 20), make(chan loraplan.Outcome, 8)
 	for i := range 8 {
 		start(caller, "n", load(fmt.Sprintf("10.66.0.%d", i), false), func(o loraplan.Outcome) { hanging <- o })
@@ -126,7 +126,7 @@ func TestEnginesThatHangHoldUpNobody(t *testing.T) {
 // one to others.
 func TestTheQuickLaneIsLeftEvenIfTheSlowOneIsFull(t *testing.T) {
 	e := newEngines()
-	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 1, Slow: 1, Patience: 20 * time.Millisecond, Timeout: deadline})
+	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 1, Slow: 1, SlowAfter: 20 * time.Millisecond, Timeout: deadline})
 	hanging := make(chan loraplan.Outcome, 3)
 	for i := range 3 {
 		start(caller, "n", load(fmt.Sprintf("10.66.0.%d", i), false), func(o loraplan.Outcome) { hanging <- o })
@@ -150,7 +150,7 @@ func TestTheQuickLaneIsLeftEvenIfTheSlowOneIsFull(t *testing.T) {
 func TestAPatientCallTakesNoPlaceAmongQuickOnes(t *testing.T) {
 	e := newEngines()
 	// A quick call would hold the only place for as long as the test may take.
-	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 1, Slow: 1, Patience: deadline, Timeout: deadline})
+	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 1, Slow: 1, SlowAfter: deadline, Timeout: deadline})
 	done := make(chan loraplan.Outcome, 2)
 	start(caller, "n", load("10.66.0.1", true), func(o loraplan.Outcome) { done <- o })
 	for e.callsTo("10.66.0.1") == 0 {
@@ -170,14 +170,14 @@ func TestAProblemIsToldInTheSameWordsEachTime(t *testing.T) {
 		io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
 	}
-	caller := NewCaller(t.Context(), through(t, hang), Limits{Quick: 1, Slow: 1, Patience: time.Millisecond, Timeout: 2 * time.Second})
+	caller := NewCaller(t.Context(), through(t, hang), Limits{Quick: 1, Slow: 1, SlowAfter: time.Millisecond, Timeout: 2 * time.Second})
 	done := make(chan loraplan.Outcome, 1)
 	start(caller, "n", load("10.1.0.1", false), func(o loraplan.Outcome) { done <- o })
 	if o := await(t, "the call", done, 1)[0]; o.Problem != "load a: no answer within 2s" || !o.Slow {
 		t.Errorf("outcome %+v", o)
 	}
 	abort := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
-	caller = NewCaller(t.Context(), through(t, abort), Limits{Quick: 1, Slow: 1, Patience: deadline, Timeout: deadline})
+	caller = NewCaller(t.Context(), through(t, abort), Limits{Quick: 1, Slow: 1, SlowAfter: deadline, Timeout: deadline})
 	start(caller, "n", load("10.1.0.1", false), func(o loraplan.Outcome) { done <- o })
 	if o := await(t, "the call", done, 1)[0]; o.Problem != "load a: the connection broke" {
 		t.Errorf("outcome %+v", o)
@@ -187,7 +187,7 @@ func TestAProblemIsToldInTheSameWordsEachTime(t *testing.T) {
 func TestNothingComesBackAfterTheEnd(t *testing.T) {
 	e := newEngines()
 	ctx, cancel := context.WithCancel(t.Context())
-	caller := NewCaller(ctx, through(t, e.serve), Limits{Quick: 1, Slow: 1, Patience: deadline, Timeout: deadline})
+	caller := NewCaller(ctx, through(t, e.serve), Limits{Quick: 1, Slow: 1, SlowAfter: deadline, Timeout: deadline})
 	start(caller, "n", load("10.66.0.1", false), func(o loraplan.Outcome) { t.Errorf("outcome %+v", o) })
 	for e.callsTo("10.66.0.1") == 0 {
 		time.Sleep(time.Millisecond)
@@ -208,7 +208,7 @@ func (c *Caller) inUse() (quick, slow int) {
 // asked for one thing at a time.
 func TestAnEngineIsCalledForOneModelAtATime(t *testing.T) {
 	e := newEngines()
-	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 2, Slow: 4, Patience: time.Millisecond, Timeout: deadline})
+	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 2, Slow: 4, SlowAfter: time.Millisecond, Timeout: deadline})
 	const models = 200
 	hanging, healthy := make(chan loraplan.Outcome, models), make(chan loraplan.Outcome, 20)
 	for range models {
@@ -237,7 +237,7 @@ func TestAnEngineIsCalledForOneModelAtATime(t *testing.T) {
 // find room.
 func TestNamespacesShareTheSlowLane(t *testing.T) {
 	e := newEngines()
-	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 4, Slow: 10, Patience: time.Millisecond, Timeout: deadline})
+	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 4, Slow: 10, SlowAfter: time.Millisecond, Timeout: deadline})
 	hanging, others := make(chan loraplan.Outcome, 50), make(chan loraplan.Outcome, 10)
 	for i := range 50 {
 		start(caller, "attacker", load(fmt.Sprintf("10.66.0.%d", i), true), func(o loraplan.Outcome) { hanging <- o })
@@ -258,7 +258,7 @@ func TestNamespacesShareTheSlowLane(t *testing.T) {
 
 func TestACallThatNobodyWantsAnyMoreIsNotMade(t *testing.T) {
 	e := newEngines()
-	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 1, Slow: 1, Patience: deadline, Timeout: deadline})
+	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 1, Slow: 1, SlowAfter: deadline, Timeout: deadline})
 	first, second, third := make(chan loraplan.Outcome, 1), make(chan loraplan.Outcome, 1), make(chan loraplan.Outcome, 1)
 	start(caller, "n", load("10.66.0.1", false), func(o loraplan.Outcome) { first <- o })
 	for e.callsTo("10.66.0.1") == 0 {

@@ -16,7 +16,7 @@ import (
 func TestWithoutSharesOneNamespaceFillsTheSlowLane(t *testing.T) {
 	t.Setenv(guard.Variable, string(NamespaceShares))
 	e := newEngines()
-	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 4, Slow: 10, Patience: time.Millisecond, Timeout: deadline})
+	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 4, Slow: 10, SlowAfter: time.Millisecond, Timeout: deadline})
 	hanging := make(chan loraplan.Outcome, 50)
 	for i := range 50 {
 		start(caller, "attacker", load(fmt.Sprintf("10.66.0.%d", i), true), func(o loraplan.Outcome) { hanging <- o })
@@ -31,7 +31,7 @@ func TestWithoutSharesOneNamespaceFillsTheSlowLane(t *testing.T) {
 func TestWithoutOneCallPerEngineAHangingOneFillsTheSlowLane(t *testing.T) {
 	t.Setenv(guard.Variable, string(OneCallPerEngine)+","+string(NamespaceShares))
 	e := newEngines()
-	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 4, Slow: 10, Patience: time.Millisecond, Timeout: deadline})
+	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 4, Slow: 10, SlowAfter: time.Millisecond, Timeout: deadline})
 	hanging := make(chan loraplan.Outcome, 50)
 	for range 50 {
 		start(caller, "attacker", load("10.66.0.1", true), func(o loraplan.Outcome) { hanging <- o })
@@ -46,7 +46,7 @@ func TestWithoutOneCallPerEngineAHangingOneFillsTheSlowLane(t *testing.T) {
 func TestWithoutAskingAgainAQueuedLoadIsMadeAfterItsModelIsGone(t *testing.T) {
 	t.Setenv(guard.Variable, string(IntentBeforeDial))
 	e := newEngines()
-	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 1, Slow: 1, Patience: deadline, Timeout: deadline})
+	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 1, Slow: 1, SlowAfter: deadline, Timeout: deadline})
 	done := make(chan loraplan.Outcome, 1)
 	caller.Start(Request{Namespace: "n", Call: load("10.1.0.1", false), Wanted: func(context.Context) bool { return false }, Done: func(o loraplan.Outcome) { done <- o }})
 	if o := await(t, "the call", done, 1)[0]; o.Skipped || e.callsTo("10.1.0.1") != 1 {

@@ -21,7 +21,7 @@ import (
 )
 
 // baseModelHash indexes EndpointSlices and models by the base model, so that a
-// pass over one model costs what that model has.
+// reconcile over one model costs what that model has.
 const baseModelHash = "baseModelHash"
 
 // PodAddress has only pods of the model's own namespace called: a slice is written

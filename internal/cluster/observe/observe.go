@@ -16,7 +16,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 )
 
-// ownerUID indexes objects by their owners, so that a pass over one owner costs
+// ownerUID indexes objects by their owners, so that a reconcile over one owner costs
 // what that owner has, not what the cluster has.
 const ownerUID = "metadata.ownerUID"
 

@@ -80,12 +80,12 @@ func (f Facts) PullSecrets(ctx context.Context, namespace string) (snapshot.Pull
 }
 
 // Registries remembers which registries pull secrets have credentials for, and
-// nothing else of them. A Secret is read when a pass over something in its
+// nothing else of them. A Secret is read when a reconcile over something in its
 // namespace asks, once for each version.
 type Registries struct {
 	mu    sync.Mutex
 	known map[types.UID]reading
-	// reads is shared by passes that ask for the same, and reading has a place for
+	// reads is shared by reconciles that ask for the same, and reading has a place for
 	// each read that may be under way. Who waits for one comes next, so that a
 	// namespace with many Secrets does not keep another waiting for more than one.
 	reads   singleflight.Group

@@ -93,7 +93,7 @@ func TestNoPasswordIsHeld(t *testing.T) {
 	}
 }
 
-// TestOfAPullSecretItsNameIsHeld: the informer holds what a pass needs in order to
+// TestOfAPullSecretItsNameIsHeld: the informer holds what a reconcile needs in order to
 // ask for the rest.
 func TestOfAPullSecretItsNameIsHeld(t *testing.T) {
 	large := strings.Repeat("x", 1<<18)
@@ -131,7 +131,7 @@ func (a *asked) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 	return a.Reader.Get(ctx, key, into, options...)
 }
 
-// TestAPullSecretIsReadOnceForEachVersion: a pass over a namespace in which nothing
+// TestAPullSecretIsReadOnceForEachVersion: a reconcile over a namespace in which nothing
 // changed asks for nothing, and what is deleted is not remembered.
 func TestAPullSecretIsReadOnceForEachVersion(t *testing.T) {
 	secret := func(name, host string) *corev1.Secret {

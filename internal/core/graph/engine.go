@@ -26,7 +26,7 @@ func Engines(command, args []string) []Engine {
 	line := strings.Join(slices.Concat(command, args), " ")
 	var found []Engine
 	for _, e := range engines {
-		// The plain searches are for speed: every pass over a graph comes by here.
+		// The plain searches are for speed: every reconcile over a graph comes by here.
 		if strings.HasPrefix(line, "python3 -m dynamo."+string(e)) ||
 			(strings.Contains(line, "dynamo."+string(e)) && launches[e].MatchString(line)) {
 			found = append(found, e)

@@ -8,7 +8,7 @@ import (
 )
 
 // BenchmarkRender25Services renders both levels of a graph of 25 services: the
-// work of one pass over the graph and one over each component.
+// work of one reconcile over the graph and one over each component.
 func BenchmarkRender25Services(b *testing.B) {
 	dgd := readGraph(b, "testdata/overrides/graph.yaml")
 	services := map[string]*v1alpha1.SharedSpec{}

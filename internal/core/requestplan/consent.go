@@ -52,7 +52,7 @@ type Grant struct {
 }
 
 // Consent is what the namespace of a graph says to requests of another, at the
-// moment of the pass.
+// moment of the reconcile.
 type Consent struct {
 	// Grants are sorted by account.
 	Grants []Grant

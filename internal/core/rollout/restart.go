@@ -1,4 +1,4 @@
-// Package rollout decides the next step of a change that takes several passes.
+// Package rollout decides the next step of a change that takes several reconciles.
 // It is pure: what is asked for and what was seen go in, the next step comes
 // out. Asked again with the same world it gives the same step, so nothing is
 // lost when the operator is restarted half-way.

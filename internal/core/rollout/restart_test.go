@@ -127,7 +127,7 @@ func TestNext(t *testing.T) {
 }
 
 // TestEveryRestartEndsAndTakesDownNoMoreThanItMay plays random worlds: services
-// come up after some passes, the record is lost at times.
+// come up after some reconciles, the record is lost at times.
 func TestEveryRestartEndsAndTakesDownNoMoreThanItMay(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 0))

@@ -15,7 +15,7 @@ import (
 )
 
 // Component computes the status of a DynamoComponentDeployment from how far its
-// workload is. An error of this pass stands in the condition and leaves the
+// workload is. An error of this reconcile stands in the condition and leaves the
 // rest as it was last seen.
 func Component(dcd *v1alpha1.DynamoComponentDeployment, p workload.Progress, err error, now metav1.Time) v1alpha1.DynamoComponentDeploymentStatus {
 	s := *dcd.Status.DeepCopy()
@@ -45,7 +45,7 @@ func Component(dcd *v1alpha1.DynamoComponentDeployment, p workload.Progress, err
 	return s
 }
 
-// valid tells whether the spec obeys the rules, as far as this pass has looked.
+// valid tells whether the spec obeys the rules, as far as this reconcile has looked.
 func valid(err error) condition {
 	if f, known := fault.From(err); known && f.Reason == v1alpha1.ReasonValidationFailed {
 		return condition{false, v1alpha1.ReasonValidationFailed, f.Message}

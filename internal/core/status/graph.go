@@ -17,7 +17,7 @@ import (
 )
 
 // Graph computes the status of a DynamoGraphDeployment from what runs it. An
-// error of this pass makes it failed, but what the services last showed stays.
+// error of this reconcile makes it failed, but what the services last showed stays.
 func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by Orchestration, s snapshot.Snapshot, restart rollout.Step, err error, now metav1.Time) v1alpha1.DynamoGraphDeploymentStatus {
 	st := *dgd.Status.DeepCopy()
 	st.ObservedGeneration = dgd.Generation

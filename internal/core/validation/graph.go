@@ -25,7 +25,7 @@ func GraphDeployment(dgd *v1alpha1.DynamoGraphDeployment) field.ErrorList {
 	return sorted(errs)
 }
 
-// maxServices bounds the objects that one graph can ask for, and what a pass
+// maxServices bounds the objects that one graph can ask for, and what a reconcile
 // over it costs.
 const maxServices = 25
 

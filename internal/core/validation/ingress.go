@@ -53,7 +53,7 @@ func ComponentIngress(dcd *v1alpha1.DynamoComponentDeployment, r IngressRules, a
 	return sorted(r.judge(dcd.Spec.Ingress, authorized, graph.ParentGraph(dcd), dcd.Namespace, field.NewPath("spec", "ingress")))
 }
 
-// IngressFault turns what is not allowed into the error of a pass that leaves the
+// IngressFault turns what is not allowed into the error of a reconcile that leaves the
 // Ingress or VirtualService as it is and goes on with the rest. A policy may be
 // installed at any time, so the object is looked at again.
 func IngressFault(errs field.ErrorList) error {

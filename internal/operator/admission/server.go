@@ -57,7 +57,7 @@ func (s *Server) Start(ctx context.Context) error {
 		s.listening.Store(address)
 	}
 	server := &http.Server{
-		Handler:           s.farewell(s.Mux()),
+		Handler:           s.closeConnections(s.Mux()),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      30 * time.Second,
@@ -86,9 +86,9 @@ func (s *Server) drain(ctx context.Context, server *http.Server) {
 	}
 }
 
-// farewell has callers of a server that is about to end call elsewhere next
+// closeConnections has callers of a server that is about to end call elsewhere next
 // time: a connection that is closed while a request is under way would fail it.
-func (s *Server) farewell(next http.Handler) http.Handler {
+func (s *Server) closeConnections(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.leaving.Load() {
 			w.Header().Set("Connection", "close")

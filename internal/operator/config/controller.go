@@ -23,7 +23,7 @@ type Controller struct {
 	// QPS and Burst bound the requests to the API server.
 	QPS   float32 `json:"qps,omitempty"`
 	Burst int     `json:"burst,omitempty"`
-	// Timeout ends a pass over one object that hangs.
+	// Timeout ends a reconcile over one object that hangs.
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 	// BatchPeriod is how long changes of an object's children are gathered before
 	// the object is looked at again.
@@ -39,10 +39,10 @@ type Controller struct {
 
 // Watchdog is when a controller counts as one that no longer works.
 type Watchdog struct {
-	// Stuck is how long after its deadline a pass counts as stuck; the probe fails
+	// Stuck is how long after its deadline a reconcile counts as stuck; the probe fails
 	// when all workers of a kind are. 0 turns it off.
 	Stuck metav1.Duration `json:"stuck,omitzero"`
-	// Idle is how long objects may be ready in a queue while no pass of their kind
+	// Idle is how long objects may be ready in a queue while no reconcile of their kind
 	// begins or ends. 0 turns it off.
 	Idle metav1.Duration `json:"idle,omitzero"`
 }
@@ -62,7 +62,7 @@ type Fairness struct {
 	DegradedBudget int `json:"degradedBudget,omitempty"`
 }
 
-// Queue is about objects whose pass failed.
+// Queue is about objects whose reconcile failed.
 type Queue struct {
 	// BaseDelay is the wait after the first failure; it doubles up to MaxDelay.
 	BaseDelay metav1.Duration `json:"baseDelay,omitzero"`

@@ -60,7 +60,7 @@ func (l Leader) validate(at *field.Path) field.ErrorList {
 type Shutdown struct {
 	// Drain is how long what is queued is still worked off.
 	Drain metav1.Duration `json:"drain,omitzero"`
-	// Grace is how long passes that have begun are waited for after that.
+	// Grace is how long reconciles that have begun are waited for after that.
 	Grace metav1.Duration `json:"grace,omitzero"`
 }
 
@@ -78,7 +78,7 @@ func defaultShutdown() Shutdown {
 	return Shutdown{Drain: metav1.Duration{Duration: 5 * time.Second}, Grace: metav1.Duration{Duration: 10 * time.Second}}
 }
 
-// Stop is how long the manager waits for all that it runs: passes end when their
+// Stop is how long the manager waits for all that it runs: reconciles end when their
 // grace does, and a moment later they are gone.
 func (s Shutdown) Stop() time.Duration { return s.Grace.Duration + time.Second }
 

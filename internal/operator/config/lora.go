@@ -63,7 +63,7 @@ func (l LoRA) validate(at *field.Path) field.ErrorList {
 
 // Limits are the bounds in the form that calls are made with.
 func (l LoRA) Limits() lora.Limits {
-	return lora.Limits{Quick: l.Parallel, Slow: l.SlowParallel, Patience: time.Second, Timeout: l.Timeout.Duration}
+	return lora.Limits{Quick: l.Parallel, Slow: l.SlowParallel, SlowAfter: time.Second, Timeout: l.Timeout.Duration}
 }
 
 // Backoff is how long an engine that failed is left alone.

@@ -6,12 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Tracing is where the operator tells what each pass did and why.
+// Tracing is where the operator tells what each reconcile did and why.
 type Tracing struct {
 	// Endpoint takes OTLP over HTTP, such as http://collector:4318; empty
 	// turns tracing off.
 	Endpoint string `json:"endpoint,omitempty"`
-	// Ratio is the share of passes that are told about, from 0 to 1.
+	// Ratio is the share of reconciles that are told about, from 0 to 1.
 	Ratio float64 `json:"ratio,omitempty"`
 }
 

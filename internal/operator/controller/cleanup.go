@@ -21,7 +21,7 @@ import (
 const (
 	cleanupRetryPeriod = 5 * time.Second
 	// cleanupTimeout bounds one try over all places, so that a store which keeps
-	// silent leaves a pass the time to release the object.
+	// silent leaves a reconcile the time to release the object.
 	cleanupTimeout = 20 * time.Second
 )
 

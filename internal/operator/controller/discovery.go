@@ -28,7 +28,7 @@ type discoveryPoller struct {
 func (s *discoveryPoller) Served() snapshot.Capabilities { return *s.known.Load() }
 
 // setupDiscoveryPoller takes the place of the watch on definitions. What there is is known
-// before the first pass.
+// before the first reconcile.
 func setupDiscoveryPoller(d *Deps, g *optionalAPIs) error {
 	server, err := discovery.NewDiscoveryClientForConfigAndClient(d.GetConfig(), d.GetHTTPClient())
 	if err != nil {

@@ -32,7 +32,7 @@ type Guard struct {
 	Retries *Retries
 }
 
-// Reconcile makes one guarded pass.
+// Reconcile runs the guarded reconciler.
 func (g *Guard) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if !g.Covers(request.Namespace) {
 		return reconcile.Result{}, nil
@@ -50,7 +50,7 @@ func (g *Guard) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	return result, err
 }
 
-// pass makes a pass that cannot take the operator down, and that an operator which
+// pass runs a reconcile that cannot take the operator down, and that an operator which
 // is told to end does not take down with it at once, so that nothing is left half
 // done: once begun it ends by itself, by its deadline, by the end of the grace
 // period, or because somebody else is to write.

@@ -41,7 +41,7 @@ func SetupOptionalAPIs(_ context.Context, d *Deps) error {
 	ours := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		return slices.Contains(snapshot.APIs, snapshot.API(o.GetName()))
 	})
-	err := ctrl.NewControllerManagedBy(d).Named("guests").
+	err := ctrl.NewControllerManagedBy(d).Named("optional-apis").
 		For(observe.Definition(), builder.OnlyMetadata, builder.WithPredicates(ours)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 1}). // known is not shared
 		Complete(g)

@@ -28,7 +28,7 @@ func (d *Deps) NewController(kind client.Object) *ctrl.Builder {
 	b := ctrl.NewControllerManagedBy(d).
 		For(kind, builder.WithPredicates(IntentChanged())).
 		WithOptions(ctrlcontroller.Options{
-			// One more than a namespace may have, so that a namespace whose passes hang
+			// One more than a namespace may have, so that a namespace whose reconciles hang
 			// does not have them all.
 			MaxConcurrentReconciles: workers + 1,
 			RateLimiter:             queue.Backoff(backoff.BaseDelay.Duration, backoff.MaxDelay.Duration, backoff.RetryRate, backoff.RetryBurst),
@@ -47,7 +47,7 @@ func (d *Deps) NewController(kind client.Object) *ctrl.Builder {
 	return d.followScope(kind, b)
 }
 
-// Guarded puts what all passes have in common around a reconciler.
+// Guarded puts what all reconciles have in common around a reconciler.
 func (d *Deps) Guarded(kind Object, recorder events.EventRecorder, r reconcile.Reconciler) reconcile.Reconciler {
 	return d.Watchdog.Watch(KindName(kind), d.Config.Controller.WorkersOf(KindName(kind))+1, d.gate(kind, &Guard{
 		Kind: KindName(kind), Do: r,
@@ -61,7 +61,7 @@ func (d *Deps) Guarded(kind Object, recorder events.EventRecorder, r reconcile.R
 }
 
 // Batched has objects of a kind wait a moment when something around them
-// changed, so that changes which come together cost one pass.
+// changed, so that changes which come together cost one reconcile.
 func (d *Deps) Batched(kind client.Object, h handler.EventHandler) handler.EventHandler {
 	return queue.Batch(h, d.Config.Controller.BatchPeriod.Duration, queue.PriorityChild, d.causesOf(kind))
 }

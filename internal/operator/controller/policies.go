@@ -19,7 +19,7 @@ import (
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=dynamo-operator-namespace-scope;dynamo-operator-request-namespace;dynamo-operator-graph-ingress;dynamo-operator-component-ingress;dynamo-operator-scaling-adapter;dynamo-operator-worker-metadata,verbs=get,roleName=dynamo-operator-manager-cluster
 
 // policyPeriod is how often the policies are looked at, and policyMemory how long
-// an answer serves the passes that ask for it: what counts is whether objects were
+// an answer serves the reconciles that ask for it: what counts is whether objects were
 // judged when they were written, long before.
 const (
 	policyPeriod = time.Minute

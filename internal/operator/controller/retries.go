@@ -36,7 +36,7 @@ type Retries struct {
 	failed map[reconcile.Request]int
 }
 
-// Exhausted counts how a pass ended and reports whether this was the failure
+// Exhausted counts how a reconcile ended and reports whether this was the failure
 // too many.
 func (r *Retries) Exhausted(request reconcile.Request, err error) bool {
 	r.mu.Lock()
@@ -58,7 +58,7 @@ func (r *Retries) Exhausted(request reconcile.Request, err error) bool {
 
 // GiveUp tells about it, by an event and by the object's condition.
 func (r *Retries) GiveUp(ctx context.Context, request reconcile.Request, why error) error {
-	// A pass that hung has no time left of its own.
+	// A reconcile that hung has no time left of its own.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	message := fmt.Sprintf("gave up after %d failures, until something changes: %s", r.Max, why)

@@ -1,4 +1,4 @@
-// Package controller holds what the reconcilers of all kinds share: how a pass
+// Package controller holds what the reconcilers of all kinds share: how a reconcile
 // begins and ends. The reconcilers themselves live in a folder per kind.
 package controller
 
@@ -18,8 +18,8 @@ import (
 // Object is an object of one of our kinds.
 type Object = namespacescope.Object
 
-// PatchStatus ends a pass: it writes the object's status if that changed, by one
-// patch of the difference, and turns the error of the pass into what the queue
+// PatchStatus ends a reconcile: it writes the object's status if that changed, by one
+// patch of the difference, and turns the error of the reconcile into what the queue
 // does next. status points into object.
 //
 //	transient --> back-off

@@ -52,7 +52,7 @@ func BecameFalse(was, now []metav1.Condition, condition string) bool {
 	return meta.IsStatusConditionTrue(was, condition) && !meta.IsStatusConditionTrue(now, condition)
 }
 
-// Defer reports whether this pass over an object ends without a report, to come
+// Defer reports whether this reconcile over an object ends without a report, to come
 // again later. Nil has no patience.
 func (p *StatusThrottle) Defer(object metav1.Object, what Urgency, now time.Time) (reconcile.Result, bool) {
 	if p == nil || p.Period == 0 {

@@ -151,7 +151,7 @@ func IntentChanged() predicate.Predicate {
 }
 
 // noted are an object's annotations but for our record of the provider. It is put
-// back by the next pass if somebody takes it away.
+// back by the next reconcile if somebody takes it away.
 func noted(object client.Object) map[string]string {
 	annotations := maps.Clone(object.GetAnnotations())
 	for ours := range workload.Record(nil, "") {

@@ -15,16 +15,16 @@ import (
 )
 
 // Watchdog notices controllers that no longer work: all their workers hang in
-// passes that ignore their deadline, or objects are ready in a queue and nobody
+// reconciles that ignore their deadline, or objects are ready in a queue and nobody
 // takes them. It judges by time alone. Errors are no sign of it: while the API
-// server is away every pass fails, and each of them ends.
+// server is away every reconcile fails, and each of them ends.
 type Watchdog struct {
 	Clock clock.PassiveClock
-	// Deadline is when a pass is to end by itself.
+	// Deadline is when a reconcile is to end by itself.
 	Deadline time.Duration
-	// Stuck is how long after that a pass counts as stuck; 0 never.
+	// Stuck is how long after that a reconcile counts as stuck; 0 never.
 	Stuck time.Duration
-	// Idle is how long a queue with objects in it may see no pass begin or end; 0
+	// Idle is how long a queue with objects in it may see no reconcile begin or end; 0
 	// for ever.
 	Idle time.Duration
 
@@ -36,9 +36,9 @@ type Watchdog struct {
 type watched struct {
 	workers int
 	waiting func() int
-	begun   map[int]time.Time // the passes that run, by a number of their own
+	begun   map[int]time.Time // the reconciles that run, by a number of their own
 	next    int
-	// progress is when a pass last began or ended, or there was nothing to do.
+	// progress is when a reconcile last began or ended, or there was nothing to do.
 	progress time.Time
 }
 
@@ -46,7 +46,7 @@ type watched struct {
 type NewQueue = func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // Queue remembers the queue of a kind, whose length tells how many objects are
-// ready for a pass.
+// ready for a reconcile.
 func (w *Watchdog) Queue(kind string, construct NewQueue) NewQueue {
 	return func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 		made := construct(name, limiter)
@@ -57,7 +57,7 @@ func (w *Watchdog) Queue(kind string, construct NewQueue) NewQueue {
 	}
 }
 
-// Watch follows the passes of a kind, which so many workers make.
+// Watch follows the reconciles of a kind, which so many workers make.
 func (w *Watchdog) Watch(kind string, workers int, next reconcile.Reconciler) reconcile.Reconciler {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,7 +78,7 @@ func (w *Watchdog) of(kind string) *watched {
 	return w.kinds[kind]
 }
 
-// begin counts a pass, and returns what ends it.
+// begin counts a reconcile, and returns what ends it.
 func (w *Watchdog) begin(kind string) (end func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,7 +116,7 @@ func (w *Watchdog) Check(leading bool) error {
 	return errors.Join(errs...)
 }
 
-// stuck counts passes that run since before a time.
+// stuck counts reconciles that run since before a time.
 func (k *watched) stuck(before time.Time) int {
 	count := 0
 	for _, at := range k.begun {

@@ -26,7 +26,7 @@ func TestWatchdog(t *testing.T) {
 	const deadline, stuck, idle = time.Minute, 2 * time.Minute, 10 * time.Minute
 	for rule, c := range map[string]struct {
 		hanging, waiting int           // at the beginning
-		fails            time.Duration // how often a pass begins and ends with an error
+		fails            time.Duration // how often a reconcile begins and ends with an error
 		after            time.Duration
 		standby          bool
 		stuck, idle      time.Duration
@@ -105,7 +105,7 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// TestAControllerThatHangsIsNoticed runs a real controller whose passes ignore
+// TestAControllerThatHangsIsNoticed runs a real controller whose reconciles ignore
 // their deadline: first with a worker left, then with none.
 func TestAControllerThatHangsIsNoticed(t *testing.T) {
 	w := &Watchdog{Clock: clock.RealClock{}, Deadline: 10 * time.Millisecond, Stuck: 10 * time.Millisecond, Idle: 50 * time.Millisecond}

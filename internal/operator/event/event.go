@@ -16,7 +16,7 @@ import (
 // limit is how long the API lets a note be.
 const limit = 1024
 
-// Applied tells about the writes of a pass: one event for what was created, one
+// Applied tells about the writes of a reconcile: one event for what was created, one
 // for what was updated, and so on.
 func Applied(r events.EventRecorder, about runtime.Object, changes apply.ChangeSet) {
 	for _, action := range []apply.Action{apply.Created, apply.Updated, apply.Replaced, apply.Deleted} {

@@ -89,7 +89,7 @@ func (m *Metrics) CertificateFailed(failed bool) {
 	m.certificate.WithLabelValues().Set(value)
 }
 
-// Result is how a pass ended.
+// Result is how a reconcile ended.
 type Result string
 
 const (
@@ -98,7 +98,7 @@ const (
 	Error   Result = "error"
 )
 
-// Pass counts one pass over an object.
+// Pass counts one reconcile over an object.
 func (m *Metrics) Pass(kind, namespace string, result Result, took time.Duration, err error) {
 	m.count(kind, namespace)
 	m.duration.WithLabelValues(kind, namespace, string(result)).Observe(took.Seconds())
@@ -142,7 +142,7 @@ func (m *Metrics) count(kind, namespace string) {
 	m.counted[place{kind, namespace}] = true
 }
 
-// keep drops the series of places that have no object. A last pass over what is
+// keep drops the series of places that have no object. A last reconcile over what is
 // gone may come after that and bring some back; the next call finds them, too.
 func (m *Metrics) keep(now map[place]bool) {
 	m.mu.Lock()

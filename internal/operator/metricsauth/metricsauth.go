@@ -27,10 +27,10 @@ import (
 
 // How long answers of the API server are believed, and how long it is asked.
 const (
-	identityKept = time.Minute
-	allowedKept  = 5 * time.Minute
-	deniedKept   = 30 * time.Second
-	patience     = 10 * time.Second
+	identityKept  = time.Minute
+	allowedKept   = 5 * time.Minute
+	deniedKept    = 30 * time.Second
+	reviewTimeout = 10 * time.Second
 )
 
 // guard asks before it lets a request through.
@@ -68,7 +68,7 @@ func Filter(config *rest.Config, hc *http.Client) (metricsserver.Filter, error) 
 // not an error.
 func known(client typedauthenticationv1.TokenReviewsGetter) authenticator.TokenFunc {
 	return func(ctx context.Context, token string) (*authenticator.Response, bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, patience)
+		ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 		defer cancel()
 		asked := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 		review, err := client.TokenReviews().Create(ctx, asked, metav1.CreateOptions{})

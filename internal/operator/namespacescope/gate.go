@@ -24,7 +24,7 @@ type Object interface {
 	SetConditions(conditions []metav1.Condition)
 }
 
-// Gate asks before every pass whether the operator is the one to make it; what is
+// Gate asks before every reconcile whether the operator is the one to make it; what is
 // queued when it no longer is stops there, and what waits is woken when it is.
 type Gate struct {
 	// Client reads objects from the informers.

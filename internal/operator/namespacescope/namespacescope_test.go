@@ -115,7 +115,7 @@ func (w *world) try(t *testing.T, h *Holder) bool {
 	return err == nil
 }
 
-// pass makes one and returns what the graph says about it.
+// pass makes one reconcile and returns what the graph says about it.
 func (w *world) pass(t *testing.T) (ours bool, said string, result reconcile.Result) {
 	t.Helper()
 	before := w.passes

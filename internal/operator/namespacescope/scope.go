@@ -148,7 +148,7 @@ func (s *Scope) Report(mgr manager.Manager) {
 	}
 }
 
-// Bound ends passes that are still under way a while after the operator was told to
+// Bound ends reconciles that are still under way a while after the operator was told to
 // end. Until then only a lost Lease ends them.
 func (s *Scope) Bound(work context.Context, grace time.Duration) {
 	late, end := context.WithCancelCause(context.Background())

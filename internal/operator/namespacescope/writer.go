@@ -18,7 +18,7 @@ import (
 type Permit func(ctx context.Context, namespace string) (time.Duration, error)
 
 // Writer stands in the way of every request that changes something. What decides
-// earlier, at the beginning of a pass, spares work; what keeps two operators from
+// earlier, at the beginning of a reconcile, spares work; what keeps two operators from
 // writing at once is here, since a process can be stopped for minutes between any two
 // of its steps.
 //

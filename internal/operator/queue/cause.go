@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// maxCauses causes are kept of one pass; the rest is noise.
+// maxCauses causes are kept of one reconcile; the rest is noise.
 const maxCauses = 8
 
 // Causes remember why objects of one controller stand in line, for those who

@@ -8,18 +8,17 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/roundrobin"
 )
 
-// PriorityIdle is the place of an object that waits until nothing that users of its
-// namespace asked for stands in any line. It comes then, or when the time is over
-// after which it was to come.
+// PriorityIdle defers an object until no user work of its namespace is pending in
+// any queue, or until its delay is over.
 const PriorityIdle = PriorityChild - 1
 
-// deferredBatch is how many come when a pass ends in a lull. Each of them calls as many
-// again when it ends itself, so that all come soon, and few are there when the
-// lull is a short one.
+// deferredBatch is how many deferred objects are enqueued when a reconcile ends and
+// no user work is pending. Each releases as many again when it ends, so that all
+// come soon, and few are in the way when user work arrives.
 const deferredBatch = 2
 
-// deferred is where those are who wait for a lull, those of each namespace in the
-// order in which they came.
+// deferred holds the objects that wait until no user work is pending, by namespace,
+// first in, first out.
 type deferred struct {
 	mu      sync.Mutex
 	waiting roundrobin.Queue[string, reconcile.Request]

@@ -21,7 +21,7 @@ const PriorityChild = handler.LowPriority / 10
 const PriorityDegraded = -PriorityChild
 
 // Batch has whom a handler wakes wait a moment, so that several changes that
-// come together cost one pass. The first change sets the time; later ones do
+// come together cost one reconcile. The first change sets the time; later ones do
 // not put it off. Then they stand at a place in line.
 func Batch(h handler.EventHandler, wait time.Duration, place int, causes *Causes) handler.EventHandler {
 	return batching{h, wait, place, causes}

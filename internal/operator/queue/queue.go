@@ -26,7 +26,7 @@ type queue struct {
 	timer   workqueue.TypedDelayingInterface[reconcile.Request]
 	queues  *Queues
 	depth   int
-	// deferred is where those wait who come when there is a lull.
+	// deferred are the objects of PriorityIdle.
 	deferred deferred
 
 	mu sync.Mutex

@@ -1,4 +1,4 @@
-// Package queue is the line in which objects wait for a pass of their
+// Package queue is the line in which objects wait for a reconcile of their
 // controller: what a user just did comes before what is looked at again for no
 // reason, namespaces take turns, changes of children are gathered, failures wait
 // longer each time, and what stands in line can be worked off before the operator
@@ -52,7 +52,7 @@ func (l *Queues) Drain(ctx context.Context) int {
 	l.closed.Store(true)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	// What a pass has written may still have to wake another object, hence more than
+	// What a reconcile has written may still have to wake another object, hence more than
 	// one look.
 	for quiet := 0; quiet < 3; {
 		left := l.unfinished()
@@ -77,9 +77,9 @@ func (l *Queues) UserWorkPending(namespace string) bool {
 	return slices.ContainsFunc(l.all, func(q *queue) bool { return q.hasUserWork(namespace) })
 }
 
-// releaseDeferred calls some of those of a namespace who wait for a lull, if there is one:
-// first those who are owned, since what is told of an owner is made of what is
-// told of them.
+// releaseDeferred enqueues some of the deferred objects of a namespace, if no user
+// work is pending there: owned ones first, since the status of an owner is computed
+// from theirs.
 func (l *Queues) releaseDeferred(namespace string) {
 	l.mu.Lock()
 	waiting := slices.DeleteFunc(slices.Clone(l.all), func(q *queue) bool { return q.deferred.empty(namespace) })

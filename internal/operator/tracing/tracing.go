@@ -1,4 +1,4 @@
-// Package tracing tells what the passes over objects did and why, as
+// Package tracing tells what the reconciles over objects did and why, as
 // OpenTelemetry spans: what woke the controller, what it decided, what it wrote.
 package tracing
 
@@ -18,7 +18,7 @@ import (
 
 const scope = "github.com/dynamo-operator/dynamo-operator"
 
-// Tracer tells about passes.
+// Tracer tells about reconciles.
 type Tracer struct {
 	tracer trace.Tracer
 	stop   func(context.Context) error
@@ -29,7 +29,7 @@ func Off() *Tracer {
 	return &Tracer{noop.NewTracerProvider().Tracer(scope), func(context.Context) error { return nil }}
 }
 
-// To is a Tracer that sends a share of the passes by OTLP over HTTP.
+// To is a Tracer that sends a share of the reconciles by OTLP over HTTP.
 func To(ctx context.Context, endpoint string, ratio float64, version string) (*Tracer, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -57,7 +57,7 @@ func with(out sdktrace.TracerProviderOption, ratio float64, version string) *Tra
 // Stop sends what was not sent yet.
 func (t *Tracer) Stop(ctx context.Context) error { return t.stop(ctx) }
 
-// Pass opens the span of one pass. What brought it about stands in it.
+// Pass opens the span of one reconcile. What brought it about stands in it.
 func (t *Tracer) Pass(ctx context.Context, kind, namespace, name string, causes []string) (context.Context, trace.Span) {
 	return t.tracer.Start(ctx, "reconcile "+kind, trace.WithAttributes(
 		attribute.String("k8s.namespace.name", namespace),
@@ -67,7 +67,7 @@ func (t *Tracer) Pass(ctx context.Context, kind, namespace, name string, causes 
 	))
 }
 
-// End closes the span of a pass.
+// End closes the span of a reconcile.
 func End(span trace.Span, result string, err error) {
 	span.SetAttributes(attribute.String("dynamo.result", result))
 	if err != nil {
@@ -76,7 +76,7 @@ func End(span trace.Span, result string, err error) {
 	span.End()
 }
 
-// Decided notes in the span of a pass what it decided to do: pairs of a name and
+// Decided notes in the span of a reconcile what it decided to do: pairs of a name and
 // a value.
 func Decided(ctx context.Context, pairs ...any) {
 	span := trace.SpanFromContext(ctx)

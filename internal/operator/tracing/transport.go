@@ -10,7 +10,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/metric"
 )
 
-// Transport gives each write of a pass a span of its own below that of the pass.
+// Transport gives each write of a reconcile a span of its own below that of the reconcile.
 func Transport(next http.RoundTripper) http.RoundTripper { return telling{next} }
 
 type telling struct{ next http.RoundTripper }

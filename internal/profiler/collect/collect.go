@@ -34,7 +34,7 @@ type Options struct {
 	Receipt string
 	// Every is how often the pod is looked at, Patience how long it may be that
 	// it cannot be.
-	Every, Patience time.Duration
+	Every, GiveUpAfter time.Duration
 }
 
 // Run waits for the end of a profiler and collects.
@@ -81,7 +81,7 @@ func (o Options) wait(ctx context.Context, pods typedcorev1.PodInterface) (int32
 	err := wait.PollUntilContextCancel(ctx, o.Every, true, func(ctx context.Context) (bool, error) {
 		pod, err := pods.Get(ctx, o.Pod, metav1.GetOptions{})
 		if err != nil {
-			if time.Since(last) > o.Patience {
+			if time.Since(last) > o.GiveUpAfter {
 				return false, fmt.Errorf("look at pod %s: %w", o.Pod, err)
 			}
 			return false, nil

@@ -47,7 +47,7 @@ func TestRun(t *testing.T) {
 			place := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "place"}}
 			api := fake.NewClientset(pod, place).CoreV1()
 			err := Run(t.Context(), api, Options{
-				From: folder, Namespace: "ns", Pod: "pod", Container: "profiler", Result: "place", Every: time.Millisecond, Patience: time.Minute,
+				From: folder, Namespace: "ns", Pod: "pod", Container: "profiler", Result: "place", Every: time.Millisecond, GiveUpAfter: time.Minute,
 				Receipt: filepath.Join(folder, "receipt"),
 			})
 			if (err != nil) != test.failed {

@@ -41,7 +41,7 @@ func Command() *cobra.Command {
 	f.StringVar(&o.Result, "result", "", "ConfigMap to write to")
 	f.StringVar(&o.Receipt, "termination-log", "/dev/termination-log", "`file` for the digests of what was written")
 	f.DurationVar(&o.Every, "every", 2*time.Second, "how often to look")
-	f.DurationVar(&o.Patience, "patience", 5*time.Minute, "how long to go on if the pod cannot be looked at")
+	f.DurationVar(&o.GiveUpAfter, "patience", 5*time.Minute, "how long to go on if the pod cannot be looked at")
 	for _, name := range []string{"namespace", "pod", "result"} {
 		if err := c.MarkFlagRequired(name); err != nil {
 			panic(err) // the flags are above

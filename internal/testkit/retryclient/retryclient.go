@@ -16,8 +16,8 @@ import (
 // pause is taken before a question is put again, patience is how long this goes
 // on.
 const (
-	pause    = 250 * time.Millisecond
-	patience = 3 * time.Minute
+	pause       = 250 * time.Millisecond
+	giveUpAfter = 3 * time.Minute
 )
 
 // Client is a client whose requests are repeated until they are answered.
@@ -34,7 +34,7 @@ func Unanswered(err error) bool {
 // given: meant says of an error that comes after it that all is as it should be.
 func insist(ctx context.Context, ask func() error, meant func(error) bool) error {
 	lost := false
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(giveUpAfter); ; {
 		err := ask()
 		if lost && err != nil && meant(err) {
 			return nil

@@ -1,5 +1,5 @@
 // Package summary lets a test say a figure that is worth reading even when it
-// passes: go test shows nothing of a package that does.
+// reconciles: go test shows nothing of a package that does.
 package summary
 
 import (

@@ -16,7 +16,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
 )
 
-// Reconciler looks at one namespace a pass; requests have no name.
+// Reconciler looks at one namespace a reconcile; requests have no name.
 type Reconciler struct {
 	// Cached reads from the informers, Direct from the API server.
 	Cached, Direct client.Reader

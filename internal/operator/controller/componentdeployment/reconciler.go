@@ -79,7 +79,7 @@ type Reconciler struct {
 	Routes controller.Routes
 }
 
-// Reconcile makes one pass over a component.
+// Reconcile reconciles one component.
 func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment) (reconcile.Result, error) {
 	if dcd.DeletionTimestamp != nil {
 		return r.leave(ctx, dcd)
@@ -124,7 +124,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 	}
 	err = errors.Join(unrendered, err)
 	progress := render.Progress(g, snap, platform)
-	if result, off := r.StatusThrottle.Defer(dcd, tidings(dcd, r.status(dcd, progress, err), snap, err), r.Clock.Now()); off {
+	if result, off := r.StatusThrottle.Defer(dcd, urgency(dcd, r.status(dcd, progress, err), snap, err), r.Clock.Now()); off {
 		return result, nil
 	}
 	return r.report(ctx, dcd, progress, err)
@@ -138,7 +138,7 @@ func (r *Reconciler) sshKey(ctx context.Context, g *graph.Graph) ([]graph.Desire
 	return controller.SSHKey(ctx, r.Facts, g, r.Platform.Pod.SSHSecret)
 }
 
-func tidings(dcd *v1alpha1.DynamoComponentDeployment, now v1alpha1.DynamoComponentDeploymentStatus, s snapshot.Snapshot, err error) controller.Urgency {
+func urgency(dcd *v1alpha1.DynamoComponentDeployment, now v1alpha1.DynamoComponentDeploymentStatus, s snapshot.Snapshot, err error) controller.Urgency {
 	switch {
 	case err != nil:
 		return controller.Urgent
@@ -151,7 +151,7 @@ func tidings(dcd *v1alpha1.DynamoComponentDeployment, now v1alpha1.DynamoCompone
 	}
 }
 
-// bornOfGraph reports whether this is the first pass over a component of a graph:
+// bornOfGraph reports whether this is the first reconcile over a component of a graph:
 // that its children are made is no news to those who read that it was.
 func bornOfGraph(dcd *v1alpha1.DynamoComponentDeployment) bool {
 	return dcd.Status.ObservedGeneration == 0 && graph.ParentGraph(dcd) != ""

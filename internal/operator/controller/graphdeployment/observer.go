@@ -84,7 +84,7 @@ func Beneath() []observe.Child {
 	}
 }
 
-// Observer reads what a pass over a graph needs to know.
+// Observer reads what a reconcile over a graph needs to know.
 type Observer struct {
 	Children *observe.Observer
 	Claims   *observe.Observer
@@ -93,7 +93,7 @@ type Observer struct {
 	Pods     *observe.Inspector
 }
 
-// observation is what was seen for one pass, and what follows from it.
+// observation is what was seen for one reconcile, and what follows from it.
 type observation struct {
 	snapshot.Snapshot
 	// claims are those that would go with the graph.
@@ -106,8 +106,8 @@ type observation struct {
 }
 
 // urgency weighs a status: how far a restart is must be written down before the
-// next pass, a graph that nobody changed and that fails is somebody's alarm, and
-// children have settled when nothing was written in this pass and every component
+// next reconcile, a graph that nobody changed and that fails is somebody's alarm, and
+// children have settled when nothing was written in this reconcile and every component
 // has said something about what it was last told.
 func (w observation) urgency(dgd *v1alpha1.DynamoGraphDeployment, now v1alpha1.DynamoGraphDeploymentStatus, err error) controller.Urgency {
 	switch {

@@ -42,7 +42,7 @@ type Reconciler struct {
 	Routes controller.Routes
 }
 
-// Reconcile makes one pass over a graph.
+// Reconcile reconciles one graph.
 func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment) (reconcile.Result, error) {
 	if dgd.DeletionTimestamp != nil {
 		return r.finalize(ctx, dgd)

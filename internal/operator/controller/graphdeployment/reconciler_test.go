@@ -92,7 +92,7 @@ func newStage(t *testing.T, dgd *v1alpha1.DynamoGraphDeployment, have ...snapsho
 	return s
 }
 
-// pass makes one pass and returns what it wrote to workloads, and the graph.
+// pass makes one reconcile and returns what it wrote to workloads, and the graph.
 func (s *stage) pass() ([]string, *v1alpha1.DynamoGraphDeployment) {
 	s.Helper()
 	dgd := &v1alpha1.DynamoGraphDeployment{}

@@ -57,7 +57,7 @@ func TestAClockThatIsAheadSkipsNoUnload(t *testing.T) {
 			woken := make(chan struct{}, 100)
 			r := &Reconciler{
 				Client: cluster, Models: observe.Models{Reader: cluster}, Applier: applier,
-				Caller:  lora.NewCaller(t.Context(), lora.NewClient(proxy), lora.Limits{Quick: 1, Slow: 1, Patience: time.Minute, Timeout: time.Minute}),
+				Caller:  lora.NewCaller(t.Context(), lora.NewClient(proxy), lora.Limits{Quick: 1, Slow: 1, SlowAfter: time.Minute, Timeout: time.Minute}),
 				Backoff: loraplan.Backoff{}, UnloadDeadline: deadline, Events: events.NewFakeRecorder(10), Clock: clock,
 				Wake: func(types.NamespacedName, time.Duration) { woken <- struct{}{} },
 			}

@@ -14,10 +14,10 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 )
 
-// settleTime gathers the outcomes of several calls into one pass.
+// settleTime gathers the outcomes of several calls into one reconcile.
 const settleTime = 100 * time.Millisecond
 
-// memory keeps what is known of engines from one pass to the next. It is lost
+// memory keeps what is known of engines from one reconcile to the next. It is lost
 // with the process; the note on the model and the engines' own lists make up
 // for it.
 type memory struct {

@@ -1,6 +1,6 @@
 // Package model reconciles DynamoModels: it finds the engines of the base model
 // and has a LoRA adapter loaded into each, or unloaded from it. Calls run beside
-// the passes: a pass starts them, and their outcomes wake the next one.
+// the reconciles: a reconcile starts them, and their outcomes wake the next one.
 package model
 
 import (
@@ -56,7 +56,7 @@ type Reconciler struct {
 	deleted controller.FirstSeen
 }
 
-// Reconcile makes one pass over a model.
+// Reconcile reconciles one model.
 func (r *Reconciler) Reconcile(ctx context.Context, dm *v1alpha1.DynamoModel) (reconcile.Result, error) {
 	if dm.DeletionTimestamp != nil {
 		return r.finalize(ctx, dm)
@@ -121,7 +121,7 @@ func (r *Reconciler) finalize(ctx context.Context, dm *v1alpha1.DynamoModel) (re
 	return reconcile.Result{}, nil
 }
 
-// later ends a pass that could not write down what it was about to do. That the
+// later ends a reconcile that could not write down what it was about to do. That the
 // informer is behind is no error; nothing was done yet.
 func later(err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) {

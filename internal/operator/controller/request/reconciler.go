@@ -54,7 +54,7 @@ type Reconciler struct {
 	Profiling render.Profiling
 }
 
-// Reconcile makes one pass over a request.
+// Reconcile reconciles one request.
 func (r *Reconciler) Reconcile(ctx context.Context, dgdr *v1alpha1.DynamoGraphDeploymentRequest) (reconcile.Result, error) {
 	if err := r.Applier.RemoveFinalizer(ctx, dgdr, v1alpha1.Finalizer); err != nil || dgdr.DeletionTimestamp != nil {
 		return reconcile.Result{}, err // the garbage collector does the rest

@@ -109,7 +109,7 @@ func (w *world) request() *v1alpha1.DynamoGraphDeploymentRequest {
 	return r
 }
 
-// settle passes until nothing is written any more, and returns the states seen.
+// settle reconciles until nothing is written any more, and returns the states seen.
 func (w *world) settle() []v1alpha1.RequestState {
 	w.Helper()
 	var states []v1alpha1.RequestState

@@ -61,7 +61,7 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 }
 
 // keptByRequests tells of the ConfigMaps of requests; what is in them is read
-// when a pass needs it. Those of graphs are selected
+// when a reconcile needs it. Those of graphs are selected
 // by another label, and one informer knows one selector.
 func keptByRequests(d *controller.Deps) (cache.Cache, error) {
 	named, err := labels.NewRequirement(v1alpha1.LabelRequestName, selection.Exists, nil)

@@ -27,7 +27,7 @@ type Reconciler struct {
 	Clock  clock.PassiveClock
 }
 
-// Reconcile makes one pass over an adapter.
+// Reconcile reconciles one adapter.
 func (r *Reconciler) Reconcile(ctx context.Context, a *v1alpha1.DynamoGraphDeploymentScalingAdapter) (reconcile.Result, error) {
 	if a.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
