@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/config/crd"
 )
 
@@ -20,36 +21,46 @@ type Schema struct {
 	root *schema.Structural
 }
 
-// Of is the schema of a kind; false if we define no such kind.
+// Of is the schema of a kind in the version that is stored; false if we define
+// no such kind.
 func Of(kind string) (Schema, bool, error) {
+	return OfVersion(kind, v1alpha1.SchemeGroupVersion.Version)
+}
+
+// OfVersion is the schema of a kind in one version, whether or not it is served;
+// false if we define no such kind or version.
+func OfVersion(kind, version string) (Schema, bool, error) {
 	all, err := load()
 	if err != nil {
 		return Schema{}, false, err
 	}
-	root, known := all[kind]
+	root, known := all[shape{kind, version}]
 	return Schema{root}, known, nil
 }
 
+type shape struct{ kind, version string }
+
 // load reads the definitions, which takes a moment, once.
-var load = sync.OnceValues(func() (map[string]*schema.Structural, error) {
+var load = sync.OnceValues(func() (map[shape]*schema.Structural, error) {
 	objects, err := crd.Objects()
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]*schema.Structural{}
+	all := map[shape]*schema.Structural{}
 	for _, object := range objects {
-		root, err := structural(object)
-		if err != nil {
-			return nil, fmt.Errorf("definition of %s: %w", object.Spec.Names.Kind, err)
+		for _, version := range object.Spec.Versions {
+			root, err := structural(version.Schema.OpenAPIV3Schema)
+			if err != nil {
+				return nil, fmt.Errorf("definition of %s %s: %w", object.Spec.Names.Kind, version.Name, err)
+			}
+			all[shape{object.Spec.Names.Kind, version.Name}] = root
 		}
-		all[object.Spec.Names.Kind] = root
 	}
 	return all, nil
 })
 
-func structural(object *apiextensionsv1.CustomResourceDefinition) (*schema.Structural, error) {
+func structural(published *apiextensionsv1.JSONSchemaProps) (*schema.Structural, error) {
 	var internal apiextensions.JSONSchemaProps
-	published := object.Spec.Versions[0].Schema.OpenAPIV3Schema
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(published, &internal, nil); err != nil {
 		return nil, err
 	}
