@@ -79,7 +79,7 @@ test: build addons ## Unit, golden and integration tests, the core of e2e, and a
 	hack/generate.sh --check
 	@rm -f bin/summary.txt
 	TEST_SUMMARY=$(CURDIR)/bin/summary.txt $(run) --packages="$$(go list ./... | grep -v '/test/' | tr '\n' ' ')" -- -count=1 -timeout 20m
-	go test -count=1 -tags unguarded ./internal/queue ./internal/lora
+	go test -count=1 -tags unguarded ./internal/queue ./internal/lora ./internal/core/conversion
 	PLAYGROUND_BIN=$(CURDIR)/bin TEST_SUMMARY=$(CURDIR)/bin/summary.txt $(run) --packages=./test/... -- -count=1 -p 1 -timeout 40m -parallel 6
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -tags unguarded -run Attack ./internal/controller
 	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster $(run) --packages=./... -- -count=1 -p 1 -timeout 30m
@@ -144,11 +144,13 @@ fire: build ## Rollouts under traffic, rollouts that cannot progress, and a cont
 FUZZTIME ?= 60s
 
 .PHONY: fuzz
-fuzz: ## Fuzz argument parsing, overlays, graphs and admission (FUZZTIME=60s each)
+fuzz: ## Fuzz argument parsing, overlays, graphs, conversion and admission (FUZZTIME=60s each)
 	go test -run '^$$' -fuzz FuzzShell -fuzztime $(FUZZTIME) ./internal/commandline
 	go test -run '^$$' -fuzz FuzzOverlay -fuzztime $(FUZZTIME) ./internal/render/pod
 	go test -run '^$$' -fuzz FuzzGraph -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/render
 	go test -run '^$$' -fuzz FuzzDefault -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/definition
+	for target in FromAlpha FromBeta ForgedPayload AnyBytes; do \
+	  go test -run '^$$' -fuzz "Fuzz$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/core/conversion || exit 1; done
 	@for path in GraphDeployment ComponentDeployment Model Request ScalingAdapter Body; do \
 	  go test -run '^$$' -fuzz "Fuzz$$path\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/admission; done
 
