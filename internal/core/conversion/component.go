@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -284,7 +283,7 @@ func downTemplate(c *v1beta1.Component, s *v1alpha1.SharedSpec) {
 		}
 	}
 	extra := &v1alpha1.ExtraPodSpec{MainContainer: main}
-	if !equality.Semantic.DeepEqual(spec, corev1.PodSpec{}) {
+	if !same(spec, corev1.PodSpec{}) {
 		extra.PodSpec = &spec
 	}
 	if extra.PodSpec != nil || main != nil {
@@ -297,7 +296,7 @@ func mainIndex(containers []corev1.Container) int {
 }
 
 func empty(c *corev1.Container) bool {
-	return equality.Semantic.DeepEqual(*c, corev1.Container{})
+	return same(*c, corev1.Container{})
 }
 
 // downMain moves what a service has fields for out of the main container.

@@ -50,11 +50,11 @@ func ComponentToBeta(in *v1alpha1.DynamoComponentDeployment) (*v1beta1.DynamoCom
 		ignored = append(ignored, "payload")
 	}
 	out.Spec = v1beta1.DynamoComponentDeploymentSpec{BackendFramework: string(in.Spec.BackendFramework), Component: *restored}
-	saved, any := remember(&service, down(restored))
-	if any {
+	saved, special := remember(&service, down(restored))
+	if special {
 		back.Spec.SharedSpec = *saved
 	}
-	if written == Alpha || any || back.Absent != nil {
+	if written == Alpha || special || back.Absent != nil {
 		put(&out.ObjectMeta, v1alpha1.AnnotationComponentPayload, back)
 		annotate(&out.ObjectMeta, v1alpha1.AnnotationWrittenAs, written)
 	}
@@ -87,8 +87,8 @@ func ComponentToAlpha(in *v1beta1.DynamoComponentDeployment) (*v1alpha1.DynamoCo
 	}
 	home := up(c.Name, service)
 	back := envelope[v1beta1.DynamoComponentDeploymentSpec]{}
-	saved, any := rememberComponent(c, &home)
-	if any {
+	saved, special := rememberComponent(c, &home)
+	if special {
 		back.Spec.Component = saved
 	}
 	service.ServiceName = c.Name
@@ -99,7 +99,7 @@ func ComponentToAlpha(in *v1beta1.DynamoComponentDeployment) (*v1alpha1.DynamoCo
 		back.Absent = []string{absentName}
 	}
 	out.Spec = v1alpha1.DynamoComponentDeploymentSpec{BackendFramework: v1alpha1.BackendFramework(in.Spec.BackendFramework), SharedSpec: *service}
-	if any || back.Absent != nil {
+	if special || back.Absent != nil {
 		put(&out.ObjectMeta, v1alpha1.AnnotationComponentPayload, back)
 	}
 	if written == Beta {

@@ -30,7 +30,7 @@ func GraphToBeta(in *v1alpha1.DynamoGraphDeployment) (*v1beta1.DynamoGraphDeploy
 	back.Spec.PVCs = in.Spec.PVCs
 	for name, service := range in.Spec.SortedServices() {
 		c := up(name, service)
-		if k := kept[name]; k != nil {
+		if k := kept[name]; k != nil && (k.PodTemplate != nil || k.FrontendSidecar != "" || k.Experimental != nil) {
 			restored, whole := restoreComponent(&c, k)
 			c = *restored
 			if !whole {
@@ -38,11 +38,11 @@ func GraphToBeta(in *v1alpha1.DynamoGraphDeployment) (*v1beta1.DynamoGraphDeploy
 			}
 		}
 		out.Spec.Components = append(out.Spec.Components, c)
-		saved, any := remember(service, down(&c))
+		saved, special := remember(service, down(&c))
 		if in.Spec.Services[name] == nil {
-			saved, any = nil, true
+			saved, special = nil, true
 		}
-		if any {
+		if special {
 			if back.Spec.Services == nil {
 				back.Spec.Services = map[string]*v1alpha1.SharedSpec{}
 			}
@@ -97,11 +97,9 @@ func GraphToAlpha(in *v1beta1.DynamoGraphDeployment) (*v1alpha1.DynamoGraphDeplo
 			service = &v1alpha1.SharedSpec{}
 		}
 		home := up(c.Name, service)
-		saved, any := rememberComponent(c, &home)
+		saved, differs := rememberComponent(c, &home)
 		back.Spec.Components = append(back.Spec.Components, saved)
-		if any {
-			special = true
-		}
+		special = special || differs
 	}
 	if !slices.IsSortedFunc(in.Spec.Components, func(a, b v1beta1.Component) int { return cmp.Compare(a.Name, b.Name) }) {
 		special = true

@@ -109,15 +109,15 @@ func upJob(config *v1alpha1.ProfilingConfig, overrides *v1alpha1.RequestOverride
 		job = *overrides.ProfilingJob
 	}
 	pod := &job.Template.Spec
-	any := false
+	special := false
 	if len(config.Tolerations) > 0 {
-		pod.Tolerations, any = config.Tolerations, true
+		pod.Tolerations, special = config.Tolerations, true
 	}
 	if len(config.NodeSelector) > 0 {
-		pod.NodeSelector, any = config.NodeSelector, true
+		pod.NodeSelector, special = config.NodeSelector, true
 	}
 	if config.Resources != nil && !same(*config.Resources, corev1.ResourceRequirements{}) {
-		any = true
+		special = true
 		pod.Containers = slices.Clone(pod.Containers)
 		at := profilerIndex(pod.Containers)
 		if at < 0 {
@@ -126,7 +126,7 @@ func upJob(config *v1alpha1.ProfilingConfig, overrides *v1alpha1.RequestOverride
 		}
 		pod.Containers[at].Resources = *config.Resources
 	}
-	if !any {
+	if !special {
 		return nil
 	}
 	return &job
@@ -193,18 +193,18 @@ func downJob(in *batchv1.JobSpec, config *v1alpha1.ProfilingConfig) *batchv1.Job
 
 // rememberRequest keeps what v1beta1 cannot say of a request.
 func rememberRequest(payload, source, home *v1alpha1.DynamoGraphDeploymentRequestSpec) bool {
-	any := source.EnableGPUDiscovery || source.DeploymentOverrides != nil
+	special := source.EnableGPUDiscovery || source.DeploymentOverrides != nil
 	payload.EnableGPUDiscovery, payload.DeploymentOverrides = source.EnableGPUDiscovery, source.DeploymentOverrides
 	from, to := &source.ProfilingConfig, &payload.ProfilingConfig
 	to.ConfigMapRef, to.OutputPVC = from.ConfigMapRef, from.OutputPVC
-	any = any || from.ConfigMapRef != nil || from.OutputPVC != ""
+	special = special || from.ConfigMapRef != nil || from.OutputPVC != ""
 	if !sameJSON(from.Config, home.ProfilingConfig.Config) {
-		to.Config, any = from.Config, true
+		to.Config, special = from.Config, true
 	}
 	if from.Resources != nil && home.ProfilingConfig.Resources == nil {
-		to.Resources, any = from.Resources, true // is empty
+		to.Resources, special = from.Resources, true // is empty
 	}
-	return any
+	return special
 }
 
 func restoreAlphaRequest(out, payload *v1alpha1.DynamoGraphDeploymentRequestSpec) {
@@ -228,24 +228,24 @@ func restoreAlphaRequest(out, payload *v1alpha1.DynamoGraphDeploymentRequestSpec
 // rememberBetaRequest keeps what v1alpha1 cannot say of a request. Overrides are
 // never among it.
 func rememberBetaRequest(payload, source *v1beta1.DynamoGraphDeploymentRequestSpec, home v1beta1.DynamoGraphDeploymentRequestSpec) bool {
-	any := source.Hardware != nil || source.SearchStrategy != ""
+	special := source.Hardware != nil || source.SearchStrategy != ""
 	payload.Hardware, payload.SearchStrategy = source.Hardware, source.SearchStrategy
 	if w := source.Workload; w != nil && (w.Concurrency != nil || w.RequestRate != nil || home.Workload == nil) {
-		payload.Workload, any = &v1beta1.Workload{Concurrency: w.Concurrency, RequestRate: w.RequestRate}, true
+		payload.Workload, special = &v1beta1.Workload{Concurrency: w.Concurrency, RequestRate: w.RequestRate}, true
 	}
 	if s := source.SLA; s != nil && (s.E2ELatency != nil || home.SLA == nil) {
-		payload.SLA, any = &v1beta1.SLA{E2ELatency: s.E2ELatency}, true
+		payload.SLA, special = &v1beta1.SLA{E2ELatency: s.E2ELatency}, true
 	}
 	if source.ModelCache != nil && home.ModelCache == nil {
-		payload.ModelCache, any = &v1beta1.ModelCache{}, true
+		payload.ModelCache, special = &v1beta1.ModelCache{}, true
 	}
 	if f := source.Features; f != nil && (home.Features == nil || f.Mocker != nil && home.Features.Mocker == nil) {
-		payload.Features, any = &v1beta1.Features{}, true
+		payload.Features, special = &v1beta1.Features{}, true
 		if f.Mocker != nil {
 			payload.Features.Mocker = &v1beta1.Mocker{}
 		}
 	}
-	return any
+	return special
 }
 
 // restoreBetaRequest puts back what v1alpha1 cannot say, and nothing that it can.

@@ -1,6 +1,8 @@
 package conversion
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -94,12 +96,7 @@ func overlay(below, above corev1.ResourceList) corev1.ResourceList {
 	if len(above) == 0 {
 		return below
 	}
-	all := make(corev1.ResourceList, len(below)+len(above))
-	for name, quantity := range below {
-		all[name] = quantity
-	}
-	for name, quantity := range above {
-		all[name] = quantity
-	}
+	all := maps.Clone(below)
+	maps.Copy(all, above)
 	return all
 }

@@ -2,6 +2,7 @@ package conversion
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,8 +15,36 @@ import (
 )
 
 // same is equality in the eyes of the API: an empty list is no list, and 1000m
-// is 1.
-var same = equality.Semantic.DeepEqual
+// is 1. Most of what is compared is one value that went there and back, so that
+// is looked at first.
+func same(a, b any) bool {
+	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+	if x.Kind() == y.Kind() {
+		switch x.Kind() {
+		case reflect.Pointer:
+			if x.Pointer() == y.Pointer() {
+				return true
+			}
+		case reflect.Slice, reflect.Map:
+			if x.Len() == y.Len() && (x.Len() == 0 || x.Pointer() == y.Pointer()) {
+				return true
+			}
+		default:
+		}
+	}
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+// sameService compares services field by field, by the same short cut.
+func sameService(a, b *v1alpha1.SharedSpec) bool {
+	x, y := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
+	for i := range x.NumField() {
+		if !same(x.Field(i).Interface(), y.Field(i).Interface()) {
+			return false
+		}
+	}
+	return true
+}
 
 // GuardPayload lets a payload count only while the object shows what it would
 // show without it.
@@ -418,21 +447,21 @@ func loadExperimental(object, payload *v1beta1.Component, _ *v1beta1.Component) 
 // remember is what a service would lose on the way to v1beta1 and back; false if
 // nothing.
 func remember(source, home *v1alpha1.SharedSpec) (*v1alpha1.SharedSpec, bool) {
-	payload, any := &v1alpha1.SharedSpec{}, false
+	payload, special := &v1alpha1.SharedSpec{}, false
 	for _, p := range serviceParts {
-		any = p.save(payload, source, home) || any
+		special = p.save(payload, source, home) || special
 	}
-	return payload, any
+	return payload, special
 }
 
 // rememberComponent is what a component would lose on the way to v1alpha1 and
 // back; false if nothing.
 func rememberComponent(source, home *v1beta1.Component) (v1beta1.Component, bool) {
-	payload, any := v1beta1.Component{Name: source.Name}, false
+	payload, special := v1beta1.Component{Name: source.Name}, false
 	for _, p := range componentParts {
-		any = p.save(&payload, source, home) || any
+		special = p.save(&payload, source, home) || special
 	}
-	return payload, any
+	return payload, special
 }
 
 // restoreService puts a payload back into a service that came from a component.
@@ -452,7 +481,7 @@ func restoreService(live *v1beta1.Component, payload *v1alpha1.SharedSpec) (*v1a
 	shows := func(s *v1alpha1.SharedSpec) bool {
 		c := up(live.Name, s)
 		// v1alpha1 has no word for a component without a template.
-		return (live.PodTemplate != nil || c.PodTemplate == nil) && same(down(&c), plain)
+		return (live.PodTemplate != nil || c.PodTemplate == nil) && sameService(down(&c), plain)
 	}
 	return restore(plain, payload, live, serviceParts, shows)
 }
@@ -461,7 +490,7 @@ func restoreService(live *v1beta1.Component, payload *v1alpha1.SharedSpec) (*v1a
 // service, by the same rule.
 func restoreComponent(live *v1beta1.Component, payload *v1beta1.Component) (*v1beta1.Component, bool) {
 	plain := down(live)
-	shows := func(c *v1beta1.Component) bool { return same(down(c), plain) }
+	shows := func(c *v1beta1.Component) bool { return sameService(down(c), plain) }
 	return restore(live, payload, live, componentParts, shows)
 }
 

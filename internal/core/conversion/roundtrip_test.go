@@ -49,7 +49,7 @@ func filler(seed int64) *randfill.Filler {
 			*v = pick(c, intstr.FromInt32(8000), intstr.FromString("http"))
 		},
 		func(v *metav1.Time, c randfill.Continue) { *v = metav1.Unix(int64(c.Intn(1<<30)), 0) },
-		func(v *metav1.MicroTime, c randfill.Continue) { *v = metav1.MicroTime{} },
+		func(v *metav1.MicroTime, _ randfill.Continue) { *v = metav1.MicroTime{} },
 		func(v *metav1.ObjectMeta, c randfill.Continue) {
 			c.Fill(&v.Name)
 			c.Fill(&v.Labels)
