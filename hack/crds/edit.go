@@ -161,6 +161,12 @@ func relaxPodSpec(podSpec *apiextensionsv1.JSONSchemaProps) {
 	main.Required = without(main.Required, "name")
 	podSpec.Properties["mainContainer"] = main
 	podSpec.Required = without(podSpec.Required, "containers")
+	// Published manifests say that there are none; server-side apply refuses a
+	// null elsewhere.
+	if containers, ok := podSpec.Properties["containers"]; ok {
+		containers.Nullable = true
+		podSpec.Properties["containers"] = containers
+	}
 
 	dropDescriptions(podSpec)
 	main = podSpec.Properties["mainContainer"]
