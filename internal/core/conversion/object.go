@@ -20,20 +20,20 @@ type Result struct {
 // kinds convert an object of each kind that has two versions, up and down.
 var kinds = map[string]struct{ up, down func([]byte) (Result, error) }{
 	v1alpha1.KindDynamoGraphDeployment: {
-		func(raw []byte) (Result, error) { return apply(raw, GraphToBeta) },
-		func(raw []byte) (Result, error) { return apply(raw, GraphToAlpha) },
+		upBy(v1alpha1.AnnotationGraphPayload, GraphToBeta),
+		downBy(v1alpha1.AnnotationGraphPayload, GraphToAlpha, func(g *v1beta1.DynamoGraphDeployment) any { return g.Spec }),
 	},
 	v1alpha1.KindDynamoComponentDeployment: {
-		func(raw []byte) (Result, error) { return apply(raw, ComponentToBeta) },
-		func(raw []byte) (Result, error) { return apply(raw, ComponentToAlpha) },
+		upBy(v1alpha1.AnnotationComponentPayload, ComponentToBeta),
+		downBy(v1alpha1.AnnotationComponentPayload, ComponentToAlpha, func(c *v1beta1.DynamoComponentDeployment) any { return c.Spec }),
 	},
 	v1alpha1.KindDynamoGraphDeploymentRequest: {
-		func(raw []byte) (Result, error) { return apply(raw, RequestToBeta) },
-		func(raw []byte) (Result, error) { return apply(raw, RequestToAlpha) },
+		upBy(v1alpha1.AnnotationRequestPayload, RequestToBeta),
+		downBy(v1alpha1.AnnotationRequestPayload, RequestToAlpha, func(r *v1beta1.DynamoGraphDeploymentRequest) any { return r.Spec }),
 	},
 	v1alpha1.KindDynamoGraphDeploymentScalingAdapter: {
-		func(raw []byte) (Result, error) { return apply(raw, lossless(AdapterToBeta)) },
-		func(raw []byte) (Result, error) { return apply(raw, lossless(AdapterToAlpha)) },
+		upBy("", lossless(AdapterToBeta)),
+		downBy("", lossless(AdapterToAlpha), nil),
 	},
 }
 
@@ -75,16 +75,41 @@ func Convert(raw []byte, apiVersion string) (Result, error) {
 	}
 }
 
-// apply converts by a typed function.
-func apply[In any, Out metav1.Object](raw []byte, convert func(*In) (Out, []string)) (Result, error) {
-	in := new(In)
-	if err := json.Unmarshal(raw, in); err != nil {
-		return Result{}, fmt.Errorf("decode the object: %w", err)
+// upBy converts to v1beta1 by a typed function.
+func upBy[In, Out any](key string, convert func(*In) (*Out, []string)) func([]byte) (Result, error) {
+	return func(raw []byte) (Result, error) {
+		in := new(In)
+		if err := json.Unmarshal(raw, in); err != nil {
+			return Result{}, fmt.Errorf("decode the object: %w", err)
+		}
+		out, ignored := convert(in)
+		text, err := json.Marshal(out)
+		if err != nil {
+			return Result{}, fmt.Errorf("encode the converted object: %w", err)
+		}
+		if object, ok := any(in).(metav1.Object); ok {
+			text = restoreEmpty[Out](text, object.GetAnnotations()[key])
+		}
+		return Result{JSON: text, Ignored: ignored}, nil
 	}
-	out, ignored := convert(in)
-	text, err := json.Marshal(out)
-	if err != nil {
-		return Result{}, fmt.Errorf("encode the converted object: %w", err)
+}
+
+// downBy converts to v1alpha1, the stored version, by a typed function. What was
+// written there is stored as it is; what was written as v1beta1 is kept here.
+func downBy[In, Out any](key string, convert func(*In) (*Out, []string), spec func(*In) any) func([]byte) (Result, error) {
+	return func(raw []byte) (Result, error) {
+		in := new(In)
+		if err := json.Unmarshal(raw, in); err != nil {
+			return Result{}, fmt.Errorf("decode the object: %w", err)
+		}
+		out, ignored := convert(in)
+		if object, ok := any(out).(metav1.Object); ok && spec != nil {
+			keepEmpty(object, key, raw, spec(in))
+		}
+		text, err := json.Marshal(out)
+		if err != nil {
+			return Result{}, fmt.Errorf("encode the converted object: %w", err)
+		}
+		return Result{JSON: text, Ignored: ignored}, nil
 	}
-	return Result{JSON: text, Ignored: ignored}, nil
 }

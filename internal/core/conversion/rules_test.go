@@ -151,6 +151,30 @@ func TestAnEditInTheOtherVersionWins(t *testing.T) {
 	}
 }
 
+// TestWhatIsWrittenThoughEmptyComesBack: an apply that finds a field gone writes
+// it again, and the generation moves.
+func TestWhatIsWrittenThoughEmptyComesBack(t *testing.T) {
+	object := `{"apiVersion":"nvidia.com/v1beta1","kind":"DynamoGraphDeployment","metadata":{"name":"g"},"spec":{"components":[{"name":"w","podTemplate":{"spec":{"containers":[{"name":"main","resources":{},"env":[{"name":"A","value":""}]}]}}}]}}`
+	there, err := conversion.Convert([]byte(object), "nvidia.com/v1alpha1")
+	must(t, err)
+	back, err := conversion.Convert(there.JSON, "nvidia.com/v1beta1")
+	must(t, err)
+	var want, got map[string]any
+	must(t, json.Unmarshal([]byte(object), &want))
+	must(t, json.Unmarshal(back.JSON, &got))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+
+	// What would mean something is not put in.
+	forged := `{"apiVersion":"nvidia.com/v1alpha1","kind":"DynamoGraphDeployment","metadata":{"name":"g","annotations":{"nvidia.com/dgd-spec":"{\"version\":1,\"spec\":{},\"rawJSON\":[{\"path\":[\"components\",\"0\",\"replicas\"],\"raw\":0}]}"}},"spec":{"services":{"w":{}}}}`
+	result, err := conversion.Convert([]byte(forged), "nvidia.com/v1beta1")
+	must(t, err)
+	if strings.Contains(string(result.JSON), "replicas") {
+		t.Errorf("a payload scaled to zero: %s", result.JSON)
+	}
+}
+
 func TestComponentIsNamedAfterItsObject(t *testing.T) {
 	alpha := read[v1alpha1.DynamoComponentDeployment](t, `{metadata: {name: lone}, spec: {componentType: worker}}`)
 	beta, _ := conversion.ComponentToBeta(alpha)
