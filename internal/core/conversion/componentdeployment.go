@@ -45,12 +45,13 @@ func ComponentToBeta(in *v1alpha1.DynamoComponentDeployment) (*v1beta1.DynamoCom
 	service := in.Spec.SharedSpec
 	service.ServiceName = ""
 	c := up(name, &service)
-	restored, whole := restoreComponent(&c, &payload.Spec.Component)
+	plain := down(&c)
+	restored, whole := restoreComponent(&c, plain, &payload.Spec.Component)
 	if !whole {
 		ignored = append(ignored, "payload")
 	}
 	out.Spec = v1beta1.DynamoComponentDeploymentSpec{BackendFramework: string(in.Spec.BackendFramework), Component: *restored}
-	saved, special := remember(&service, down(restored))
+	saved, special := remember(&service, plain)
 	if special {
 		back.Spec.SharedSpec = *saved
 	}

@@ -30,15 +30,16 @@ func GraphToBeta(in *v1alpha1.DynamoGraphDeployment) (*v1beta1.DynamoGraphDeploy
 	back.Spec.PVCs = in.Spec.PVCs
 	for name, service := range in.Spec.SortedServices() {
 		c := up(name, service)
+		plain := down(&c)
 		if k := kept[name]; k != nil && (k.PodTemplate != nil || k.FrontendSidecar != "" || k.Experimental != nil) {
-			restored, whole := restoreComponent(&c, k)
+			restored, whole := restoreComponent(&c, plain, k)
 			c = *restored
 			if !whole {
 				ignored = append(ignored, "component "+name)
 			}
 		}
 		out.Spec.Components = append(out.Spec.Components, c)
-		saved, special := remember(service, down(&c))
+		saved, special := remember(service, plain)
 		if in.Spec.Services[name] == nil {
 			saved, special = nil, true
 		}

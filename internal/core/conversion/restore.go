@@ -29,6 +29,14 @@ func same(a, b any) bool {
 			if x.Len() == y.Len() && (x.Len() == 0 || x.Pointer() == y.Pointer()) {
 				return true
 			}
+		case reflect.String:
+			return x.String() == y.String()
+		case reflect.Bool:
+			return x.Bool() == y.Bool()
+		case reflect.Struct:
+			if x.IsZero() && y.IsZero() {
+				return true
+			}
 		default:
 		}
 	}
@@ -487,9 +495,9 @@ func restoreService(live *v1beta1.Component, payload *v1alpha1.SharedSpec) (*v1a
 }
 
 // restoreComponent puts a payload back into a component that came from a
-// service, by the same rule.
-func restoreComponent(live *v1beta1.Component, payload *v1beta1.Component) (*v1beta1.Component, bool) {
-	plain := down(live)
+// service, by the same rule: plain is what it shows as, with the payload and
+// without.
+func restoreComponent(live *v1beta1.Component, plain *v1alpha1.SharedSpec, payload *v1beta1.Component) (*v1beta1.Component, bool) {
 	shows := func(c *v1beta1.Component) bool { return sameService(down(c), plain) }
 	return restore(live, payload, live, componentParts, shows)
 }
