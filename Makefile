@@ -90,7 +90,7 @@ test: build addons lint chart-units ## Everything that has to pass: lint, charts
 	hack/generate.sh --check
 	@rm -f bin/summary.txt
 	TEST_SUMMARY=$(CURDIR)/bin/summary.txt $(run) --packages="$$(go list ./... | grep -v '/test/' | tr '\n' ' ')" -- -count=1 -timeout 20m
-	go test -count=1 -tags unguarded ./internal/operator/queue ./internal/cluster/lora ./internal/core/sanitise
+	go test -count=1 -tags unguarded ./internal/operator/queue ./internal/cluster/lora ./internal/core/sanitise ./internal/core/conversion
 	PLAYGROUND_BIN=$(CURDIR)/bin TEST_SUMMARY=$(CURDIR)/bin/summary.txt $(run) --packages=./test/... -- -count=1 -p 1 -timeout 40m -parallel 6
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -tags unguarded -run Attack ./internal/operator/controller
 	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster $(run) --packages=./... -- -count=1 -p 1 -timeout 30m
@@ -155,11 +155,13 @@ resilience: build ## Rollouts under traffic, rollouts that cannot progress, and 
 FUZZTIME ?= 60s
 
 .PHONY: fuzz
-fuzz: ## Fuzz argument parsing, overlays, graphs and admission (FUZZTIME=60s each)
+fuzz: ## Fuzz argument parsing, overlays, graphs, conversion and admission (FUZZTIME=60s each)
 	go test -run '^$$' -fuzz FuzzShell -fuzztime $(FUZZTIME) ./internal/core/commandline
 	go test -run '^$$' -fuzz FuzzOverlay -fuzztime $(FUZZTIME) ./internal/core/render/pod
 	go test -run '^$$' -fuzz FuzzGraph -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/core/render
 	go test -run '^$$' -fuzz FuzzDefault -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/core/crdschema
+	for target in FromAlpha FromBeta ForgedPayload AnyBytes; do \
+	  go test -run '^$$' -fuzz "Fuzz$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/core/conversion || exit 1; done
 	@for path in GraphDeployment ComponentDeployment Model Request ScalingAdapter Body; do \
 	  go test -run '^$$' -fuzz "Fuzz$$path\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/operator/admission; done
 

@@ -16,13 +16,21 @@ export CGO_ENABLED=0
 
 # generate ROOT writes all generated files below ROOT.
 generate() {
-  local root=$1 controller_gen crd_ref_docs helm_docs raw
+  local root=$1 version controller_gen crd_ref_docs helm_docs raw
   controller_gen=$(hack/tool.sh controller-gen)
   crd_ref_docs=$(hack/tool.sh crd-ref-docs)
   helm_docs=$(hack/tool.sh helm-docs)
   raw=$(mktemp -d)
-  mkdir -p "$root/api/v1alpha1" "$root/docs/api"
-  "$controller_gen" paths=./api/... object output:object:dir="$root/api/v1alpha1" crd output:crd:dir="$raw"
+  mkdir -p "$root/docs/api"
+  for version in v1alpha1 v1beta1; do
+    mkdir -p "$root/api/$version"
+    "$controller_gen" paths="./api/$version" object output:object:dir="$root/api/$version"
+    "$crd_ref_docs" --source-path="./api/$version" --config=hack/api-reference.yaml --renderer=markdown \
+      --output-path="$root/docs/api/$version.md" --log-level=ERROR
+  done
+  # Floats are dangerous where numbers are compared; those of v1beta1 are its
+  # published shape.
+  "$controller_gen" paths=./api/... crd:allowDangerousTypes=true output:crd:dir="$raw"
   "$controller_gen" paths=./internal/... rbac:roleName=dynamo-operator-manager output:rbac:dir="$root/config/rbac"
   go run ./hack/crds --from "$raw" --kustomize "$root/config/crd" --chart "$root/charts/crds/templates"
   rm -r "$raw"
@@ -36,8 +44,6 @@ generate() {
   go run ./hack/dashboards "$root/charts/platform/files/dashboards"
   "$helm_docs" --chart-search-root=charts/platform --sort-values-order=file --dry-run \
     --log-level=warning >"$root/charts/platform/README.md"
-  "$crd_ref_docs" --source-path=./api --config=hack/api-reference.yaml --renderer=markdown \
-    --output-path="$root/docs/api/v1alpha1.md" --log-level=ERROR
 }
 
 case ${1:-} in

@@ -1,4 +1,4 @@
-// Package v1alpha1 declares the six kinds of the API group nvidia.com: their
+// Package v1alpha1 declares the seven kinds of the API group nvidia.com: their
 // wire shape, their schema rules and the well-known names on the objects the
 // operator makes.
 //

@@ -8,6 +8,7 @@ import (
 // for each service of a graph; it can also stand alone.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:storageversion
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=dcd
 // +kubebuilder:printcolumn:name="DynamoComponent",type="string",JSONPath=".spec.serviceName"
@@ -35,6 +36,7 @@ type DynamoComponentDeploymentSpec struct {
 	// recognised from the command line. It cannot change later.
 	//
 	// +optional
+	// +kubebuilder:validation:Enum=sglang;vllm;trtllm
 	BackendFramework BackendFramework `json:"backendFramework,omitempty"`
 
 	SharedSpec `json:",inline"`

@@ -10,6 +10,7 @@ import (
 // answer requests for a model, and what they share.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:storageversion
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=dgd
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
@@ -60,6 +61,7 @@ type DynamoGraphDeploymentSpec struct {
 	// recognised from each worker's command line. It cannot change later.
 	//
 	// +optional
+	// +kubebuilder:validation:Enum=sglang;vllm;trtllm
 	BackendFramework BackendFramework `json:"backendFramework,omitempty"`
 
 	// restart asks for one controlled restart of the services each time its id
@@ -68,11 +70,39 @@ type DynamoGraphDeploymentSpec struct {
 	// +optional
 	// +nullable
 	Restart *Restart `json:"restart,omitempty"`
+
+	// annotations for every child and pod; those of a service win.
+	//
+	// +optional
+	// +nullable
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// labels for every child and pod; those of a service win.
+	//
+	// +optional
+	// +nullable
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// priorityClassName of the pods; only Grove honours it.
+	//
+	// +optional
+	// +nullable
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+
+	// topologyConstraint packs the graph into a domain of a cluster topology.
+	//
+	// +optional
+	// +nullable
+	TopologyConstraint *TopologyConstraint `json:"topologyConstraint,omitempty"`
+
+	// experimental settings may change between releases.
+	//
+	// +optional
+	// +nullable
+	Experimental *GraphExperimental `json:"experimental,omitempty"`
 }
 
 // BackendFramework names an inference engine.
-//
-// +kubebuilder:validation:Enum=sglang;vllm;trtllm
 type BackendFramework string
 
 // The engines the operator knows how to launch.
@@ -191,6 +221,21 @@ type DynamoGraphDeploymentStatus struct {
 	//
 	// +optional
 	Restart *RestartStatus `json:"restart,omitempty"`
+
+	// checkpoints of services by name.
+	//
+	// +optional
+	Checkpoints map[string]CheckpointStatus `json:"checkpoints,omitempty"`
+
+	// rollingUpdate is the progress of the last rollout of workers.
+	//
+	// +optional
+	RollingUpdate *RollingUpdateStatus `json:"rollingUpdate,omitempty"`
+
+	// placement is how well the pods are placed.
+	//
+	// +optional
+	Placement *PlacementStatus `json:"placement,omitempty"`
 }
 
 // GraphState sums a graph up in one word.

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -10,6 +11,7 @@ import (
 // by services: a profiling job finds a configuration that meets them.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:storageversion
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=dgdr
 // +kubebuilder:printcolumn:name="Model",type="string",JSONPath=".spec.model"
@@ -35,9 +37,10 @@ type DynamoGraphDeploymentRequestSpec struct {
 	// +required
 	Model string `json:"model"`
 
-	// backend is the engine to profile.
+	// backend is the engine to profile; auto leaves the choice to the profiler.
 	//
 	// +required
+	// +kubebuilder:validation:Enum=auto;sglang;vllm;trtllm
 	Backend BackendFramework `json:"backend"`
 
 	// useMocker takes the graph of mock engines instead of the real one.
@@ -68,6 +71,39 @@ type DynamoGraphDeploymentRequestSpec struct {
 	//
 	// +required
 	ProfilingConfig ProfilingConfig `json:"profilingConfig"`
+
+	// runtimeVersionOverride is the version of the runtime in the image, as
+	// x.y.z, where the tag does not tell.
+	//
+	// +optional
+	// +kubebuilder:validation:Pattern=`^(0|[1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})$`
+	RuntimeVersionOverride string `json:"runtimeVersionOverride,omitempty"`
+
+	// overrides change what is generated. They belong to v1beta1 and stand here
+	// in full, because they decide as whom the job runs and what the graph is:
+	// a policy for v1alpha1 must see them.
+	//
+	// +optional
+	Overrides *RequestOverrides `json:"overrides,omitempty"`
+}
+
+// RequestOverrides change what is generated.
+type RequestOverrides struct {
+	// profilingJob goes over the profiling job; v1beta1 has its schema.
+	//
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	ProfilingJob *batchv1.JobSpec `json:"profilingJob,omitempty"`
+
+	// dgd is a partial DynamoGraphDeployment of either version that goes over the
+	// generated one.
+	//
+	// +optional
+	// +kubebuilder:validation:EmbeddedResource
+	// +kubebuilder:pruning:PreserveUnknownFields
+	DGD *runtime.RawExtension `json:"dgd,omitempty"`
 }
 
 // DeploymentOverrides changes the generated graph.
@@ -134,6 +170,11 @@ type ProfilingConfig struct {
 	// +optional
 	// +listType=atomic
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// nodeSelector of the job's pod.
+	//
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 }
 
 // ConfigMapKeyRef names a key of a ConfigMap in the same namespace.
@@ -165,6 +206,7 @@ type DynamoGraphDeploymentRequestStatus struct {
 	// backend is the engine being profiled.
 	//
 	// +optional
+	// +kubebuilder:validation:Enum=auto;sglang;vllm;trtllm
 	Backend BackendFramework `json:"backend,omitempty"`
 
 	// accepted is what the request goes by since its work began. Nothing else
@@ -192,6 +234,27 @@ type DynamoGraphDeploymentRequestStatus struct {
 	// +optional
 	Deployment *RequestedDeployment `json:"deployment,omitempty"`
 
+	// profilingPhase is how far profiling has come.
+	//
+	// +optional
+	ProfilingPhase string `json:"profilingPhase,omitempty"`
+
+	// profilingJobName is the Job.
+	//
+	// +optional
+	ProfilingJobName string `json:"profilingJobName,omitempty"`
+
+	// pareto is what v1beta1 has in profilingResults; it is deprecated.
+	//
+	// +optional
+	// +listType=atomic
+	Pareto []ParetoConfig `json:"pareto,omitempty"`
+
+	// deploymentInfo is the progress of the graph that was created.
+	//
+	// +optional
+	DeploymentInfo *DeploymentInfo `json:"deploymentInfo,omitempty"`
+
 	// conditions of the request: Validation, Profiling, SpecGenerated and
 	// DeploymentReady.
 	//
@@ -199,6 +262,28 @@ type DynamoGraphDeploymentRequestStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ParetoConfig is one of the best configurations.
+type ParetoConfig struct {
+	// config is the graph.
+	//
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Config *runtime.RawExtension `json:"config,omitempty"`
+}
+
+// DeploymentInfo is the progress of the graph that was created.
+type DeploymentInfo struct {
+	// replicas that exist.
+	//
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// availableReplicas are those ready for long enough.
+	//
+	// +optional
+	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
 }
 
 // AcceptedRequest is a request as it was when its work began.

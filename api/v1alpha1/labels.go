@@ -68,6 +68,18 @@ const (
 	AnnotationRetainPVCs = "nvidia.com/retain-pvcs"
 )
 
+// Annotations that keep, in one version of the API, what it cannot say of an
+// object of the other. The keys and the envelope are the original's.
+const (
+	AnnotationGraphPayload     = "nvidia.com/dgd-spec"
+	AnnotationComponentPayload = "nvidia.com/dcd-spec"
+	AnnotationRequestPayload   = "nvidia.com/dgdr-spec"
+)
+
+// AnnotationWrittenAs is the version that an object was last written as, where
+// that is not the version it is shown in.
+const AnnotationWrittenAs = "nvidia.com/written-as"
+
 // AnnotationProfilingDeadline on a request is how long profiling may take, as in
 // 30m or 2h; the operator's configuration says how long it is without.
 const AnnotationProfilingDeadline = "dgdr.nvidia.com/profiling-deadline"

@@ -17,6 +17,7 @@ const (
 	KindDynamoGraphDeploymentRequest        = "DynamoGraphDeploymentRequest"
 	KindDynamoGraphDeploymentScalingAdapter = "DynamoGraphDeploymentScalingAdapter"
 	KindDynamoWorkerMetadata                = "DynamoWorkerMetadata"
+	KindDynamoCheckpoint                    = "DynamoCheckpoint"
 )
 
 var (
@@ -48,6 +49,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&DynamoGraphDeploymentRequest{}, &DynamoGraphDeploymentRequestList{},
 		&DynamoGraphDeploymentScalingAdapter{}, &DynamoGraphDeploymentScalingAdapterList{},
 		&DynamoWorkerMetadata{}, &DynamoWorkerMetadataList{},
+		&DynamoCheckpoint{}, &DynamoCheckpointList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

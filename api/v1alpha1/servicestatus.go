@@ -39,6 +39,24 @@ type ServiceReplicaStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
 
+	// componentNames are the names of all objects of that kind, if there are
+	// several.
+	//
+	// +optional
+	// +listType=atomic
+	ComponentNames []string `json:"componentNames,omitempty"`
+
+	// runtimeNamespace is the Dynamo namespace that the pods register in.
+	//
+	// +optional
+	RuntimeNamespace string `json:"runtimeNamespace,omitempty"`
+
+	// scheduledReplicas are those whose pods have a node.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ScheduledReplicas *int32 `json:"scheduledReplicas,omitempty"`
+
 	// message is the first cause a person can act on while the service is not
 	// ready.
 	//

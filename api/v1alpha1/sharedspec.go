@@ -167,6 +167,53 @@ type SharedSpec struct {
 	//
 	// +optional
 	EPPConfig *EPPConfig `json:"eppConfig,omitempty"`
+
+	// frontendSidecar runs a frontend for this service alone in each of its pods.
+	//
+	// +optional
+	// +nullable
+	FrontendSidecar *FrontendSidecar `json:"frontendSidecar,omitempty"`
+
+	// gpuMemoryService shares the weights in GPU memory among engines.
+	//
+	// +optional
+	// +nullable
+	GPUMemoryService *GPUMemoryService `json:"gpuMemoryService,omitempty"`
+
+	// failover keeps a shadow engine ready.
+	//
+	// +optional
+	// +nullable
+	Failover *Failover `json:"failover,omitempty"`
+
+	// checkpoint starts pods from a snapshot of a running engine.
+	//
+	// +optional
+	// +nullable
+	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
+
+	// topologyConstraint packs each replica into a domain that is equal to or
+	// narrower than the graph's.
+	//
+	// +optional
+	// +nullable
+	TopologyConstraint *ServiceTopologyConstraint `json:"topologyConstraint,omitempty"`
+
+	// minAvailable is how many replicas a gang needs to start; only Grove
+	// honours it.
+	//
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:Minimum=1
+	MinAvailable *int32 `json:"minAvailable,omitempty"`
+
+	// runtimeVersionOverride is the version of the runtime in the image, as
+	// x.y.z, where the tag does not tell.
+	//
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:Pattern=`^(0|[1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})$`
+	RuntimeVersionOverride string `json:"runtimeVersionOverride,omitempty"`
 }
 
 // ComponentType is the role of a service.

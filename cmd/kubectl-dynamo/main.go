@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/convert"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/demo"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/doctor"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/install"
@@ -33,7 +34,7 @@ func main() {
 	stderr := sanitise.NewWriter(os.Stderr)
 	root.SetOut(sanitise.NewWriter(os.Stdout))
 	root.SetErr(stderr)
-	root.AddCommand(demo.Command(), doctor.Command(), install.Command(), install.Uninstall(), models.Command(), profile.Command(), render.Command(), status.Command(), validate.Command(), why.Command())
+	root.AddCommand(convert.Command(), demo.Command(), doctor.Command(), install.Command(), install.Uninstall(), models.Command(), profile.Command(), render.Command(), status.Command(), validate.Command(), why.Command())
 	if err := root.Execute(); err != nil {
 		fmt.Fprintln(stderr, "kubectl-dynamo:", err)
 		os.Exit(1)

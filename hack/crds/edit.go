@@ -13,13 +13,21 @@ func edit(crd *apiextensionsv1.CustomResourceDefinition) error {
 	for i := range crd.Spec.Versions {
 		root := crd.Spec.Versions[i].Schema.OpenAPIV3Schema
 		var err error
-		switch crd.Spec.Names.Kind {
-		case "DynamoGraphDeployment":
+		switch crd.Spec.Names.Kind + "/" + crd.Spec.Versions[i].Name {
+		case "DynamoGraphDeployment/v1alpha1":
 			err = editGraph(root)
-		case "DynamoComponentDeployment":
+		case "DynamoComponentDeployment/v1alpha1":
 			err = editService(root, "spec")
-		case "DynamoGraphDeploymentRequest":
+		case "DynamoGraphDeploymentRequest/v1alpha1":
 			err = editRequest(root)
+		case "DynamoCheckpoint/v1alpha1":
+			err = at(root, editPodTemplate, "spec", "job", "podTemplateSpec")
+		case "DynamoGraphDeployment/v1beta1":
+			err = editBetaGraph(root)
+		case "DynamoComponentDeployment/v1beta1":
+			err = editComponent(root, "spec")
+		case "DynamoGraphDeploymentRequest/v1beta1":
+			err = editBetaRequest(root)
 		}
 		if err != nil {
 			return fmt.Errorf("version %s: %w", crd.Spec.Versions[i].Name, err)
@@ -57,6 +65,7 @@ func editService(root *apiextensionsv1.JSONSchemaProps, path ...string) error {
 		below("autoscaling", "behavior"),
 		below("autoscaling", "metrics"),
 		below("eppConfig", "configMapRef"),
+		below("frontendSidecar", "envs"),
 	} {
 		if err := at(root, dropDescriptions, coreType...); err != nil {
 			return err
@@ -77,6 +86,73 @@ func editRequest(root *apiextensionsv1.JSONSchemaProps) error {
 	return nil
 }
 
+func editBetaGraph(root *apiextensionsv1.JSONSchemaProps) error {
+	if err := at(root, dropDescriptions, "spec", "env"); err != nil {
+		return err
+	}
+	// A component that stands alone is named after its object; in a graph the
+	// name is the key.
+	err := at(root, func(component *apiextensionsv1.JSONSchemaProps) {
+		component.Required = append(component.Required, "name")
+	}, "spec", "components", eachValue)
+	if err != nil {
+		return err
+	}
+	return editComponent(root, "spec", "components", eachValue)
+}
+
+// editComponent edits the part that a component of a graph and one that stands
+// alone share.
+func editComponent(root *apiextensionsv1.JSONSchemaProps, path ...string) error {
+	below := func(names ...string) []string { return append(slices.Clone(path), names...) }
+	if err := at(root, editPodTemplate, below("podTemplate")...); err != nil {
+		return err
+	}
+	if err := at(root, dropDescriptions, below("eppConfig", "configMapRef")...); err != nil {
+		return err
+	}
+	return at(root, shapeEndpointPickerConfig, below("eppConfig", "config")...)
+}
+
+func editBetaRequest(root *apiextensionsv1.JSONSchemaProps) error {
+	job := []string{"spec", "overrides", "profilingJob"}
+	// It goes over a job that is complete, so it need not be.
+	err := at(root, func(job *apiextensionsv1.JSONSchemaProps) { job.Required = without(job.Required, "template") }, job...)
+	if err != nil {
+		return err
+	}
+	err = at(root, func(spec *apiextensionsv1.JSONSchemaProps) { spec.Required = without(spec.Required, "containers") }, append(job, "template", "spec")...)
+	if err != nil {
+		return err
+	}
+	if err := at(root, keepMetadata, append(job, "template", "metadata")...); err != nil {
+		return err
+	}
+	return at(root, dropDescriptions, job...)
+}
+
+// editPodTemplate lets a template keep its metadata, which controller-gen leaves
+// without fields, so that a server would drop them.
+func editPodTemplate(template *apiextensionsv1.JSONSchemaProps) {
+	metadata := template.Properties["metadata"]
+	keepMetadata(&metadata)
+	template.Properties["metadata"] = metadata
+	dropDescriptions(template)
+}
+
+// keepMetadata gives the metadata of a template the fields that templates have.
+func keepMetadata(metadata *apiextensionsv1.JSONSchemaProps) {
+	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	texts := apiextensionsv1.JSONSchemaProps{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &text}}
+	metadata.Properties = map[string]apiextensionsv1.JSONSchemaProps{
+		"annotations": texts,
+		"labels":      texts,
+		"finalizers":  {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &text}},
+		"name":        text,
+		"namespace":   text,
+	}
+}
+
 // relaxPodSpec makes a pod spec partial: it goes over one that is complete, so
 // it may come without containers and its main container without a name.
 func relaxPodSpec(podSpec *apiextensionsv1.JSONSchemaProps) {
@@ -85,6 +161,12 @@ func relaxPodSpec(podSpec *apiextensionsv1.JSONSchemaProps) {
 	main.Required = without(main.Required, "name")
 	podSpec.Properties["mainContainer"] = main
 	podSpec.Required = without(podSpec.Required, "containers")
+	// Published manifests say that there are none; server-side apply refuses a
+	// null elsewhere.
+	if containers, ok := podSpec.Properties["containers"]; ok {
+		containers.Nullable = true
+		podSpec.Properties["containers"] = containers
+	}
 
 	dropDescriptions(podSpec)
 	main = podSpec.Properties["mainContainer"]

@@ -7,7 +7,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// eachValue is the path step from a map to the schema of its values.
+// eachValue is the path step from a map or a list to the schema of its values.
 const eachValue = "*"
 
 // at applies change to the schema at path. Properties are values in a map, so
@@ -19,8 +19,11 @@ func at(schema *apiextensionsv1.JSONSchemaProps, change func(*apiextensionsv1.JS
 	}
 	step, rest := path[0], path[1:]
 	if step == eachValue {
+		if schema.Items != nil && schema.Items.Schema != nil {
+			return at(schema.Items.Schema, change, rest...)
+		}
 		if schema.AdditionalProperties == nil || schema.AdditionalProperties.Schema == nil {
-			return fmt.Errorf("no map where one is expected, %d steps from the end of the path", len(path))
+			return fmt.Errorf("no map or list where one is expected, %d steps from the end of the path", len(path))
 		}
 		return at(schema.AdditionalProperties.Schema, change, rest...)
 	}

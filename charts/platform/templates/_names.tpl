@@ -123,7 +123,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 
 {{/* The definitions of the API, by which the right to write them is limited. */}}
 {{- define "dynamo.definitions" -}}
-{{- range list "dynamocomponentdeployments" "dynamographdeploymentrequests" "dynamographdeployments" "dynamographdeploymentscalingadapters" "dynamomodels" "dynamoworkermetadatas" }}
+{{- range list "dynamocheckpoints" "dynamocomponentdeployments" "dynamographdeploymentrequests" "dynamographdeployments" "dynamographdeploymentscalingadapters" "dynamomodels" "dynamoworkermetadatas" }}
 - {{ . }}.nvidia.com
 {{- end -}}
 {{- end -}}

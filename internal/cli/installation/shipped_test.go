@@ -30,7 +30,7 @@ func TestNamesAreOurs(t *testing.T) {
 
 func TestDefinitionsAreShipped(t *testing.T) {
 	definitions, err := Definitions()
-	if err != nil || len(definitions) != 6 {
+	if err != nil || len(definitions) != 7 {
 		t.Errorf("%d definitions, %v", len(definitions), err)
 	}
 }

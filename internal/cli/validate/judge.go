@@ -76,6 +76,7 @@ var types = map[string]func() graph.Object{
 	v1alpha1.KindDynamoModel:                         func() graph.Object { return &v1alpha1.DynamoModel{} },
 	v1alpha1.KindDynamoGraphDeploymentRequest:        func() graph.Object { return &v1alpha1.DynamoGraphDeploymentRequest{} },
 	v1alpha1.KindDynamoGraphDeploymentScalingAdapter: func() graph.Object { return &v1alpha1.DynamoGraphDeploymentScalingAdapter{} },
+	v1alpha1.KindDynamoCheckpoint:                    func() graph.Object { return &v1alpha1.DynamoCheckpoint{} },
 	v1alpha1.KindDynamoWorkerMetadata:                func() graph.Object { return &v1alpha1.DynamoWorkerMetadata{} },
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/config/crd"
 )
 
@@ -27,37 +28,47 @@ type Schema struct {
 	rules func() *cel.Validator
 }
 
-// Of is the schema of a kind; false if we define no such kind.
+// Of is the schema of a kind in the version that is stored; false if we define
+// no such kind.
 func Of(kind string) (Schema, bool, error) {
+	return OfVersion(kind, v1alpha1.SchemeGroupVersion.Version)
+}
+
+// OfVersion is the schema of a kind in one version, whether or not it is served;
+// false if we define no such kind or version.
+func OfVersion(kind, version string) (Schema, bool, error) {
 	all, err := load()
 	if err != nil {
 		return Schema{}, false, err
 	}
-	s, known := all[kind]
+	s, known := all[kindVersion{kind, version}]
 	return s, known, nil
 }
 
+type kindVersion struct{ kind, version string }
+
 // load reads the definitions, which takes a moment, once.
-var load = sync.OnceValues(func() (map[string]Schema, error) {
+var load = sync.OnceValues(func() (map[kindVersion]Schema, error) {
 	objects, err := crd.Objects()
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]Schema{}
+	all := map[kindVersion]Schema{}
 	for _, object := range objects {
-		root, err := structural(object)
-		if err != nil {
-			return nil, fmt.Errorf("definition of %s: %w", object.Spec.Names.Kind, err)
+		for _, version := range object.Spec.Versions {
+			root, err := structural(version.Schema.OpenAPIV3Schema)
+			if err != nil {
+				return nil, fmt.Errorf("definition of %s %s: %w", object.Spec.Names.Kind, version.Name, err)
+			}
+			rules := sync.OnceValue(func() *cel.Validator { return cel.NewValidator(root, true, celconfig.PerCallLimit) })
+			all[kindVersion{object.Spec.Names.Kind, version.Name}] = Schema{root, rules}
 		}
-		rules := sync.OnceValue(func() *cel.Validator { return cel.NewValidator(root, true, celconfig.PerCallLimit) })
-		all[object.Spec.Names.Kind] = Schema{root, rules}
 	}
 	return all, nil
 })
 
-func structural(object *apiextensionsv1.CustomResourceDefinition) (*schema.Structural, error) {
+func structural(published *apiextensionsv1.JSONSchemaProps) (*schema.Structural, error) {
 	var internal apiextensions.JSONSchemaProps
-	published := object.Spec.Versions[0].Schema.OpenAPIV3Schema
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(published, &internal, nil); err != nil {
 		return nil, err
 	}

@@ -109,13 +109,15 @@ func (s *Server) TLS() *tls.Config {
 	return &tls.Config{GetCertificate: s.Certificate, MinVersion: tls.VersionTLS12, NextProtos: protocols}
 }
 
-// Mux has a path for each kind. Sizes are bounded there: two objects at most,
-// each no larger than the API server takes.
+// Mux has a path for each kind, and one for conversion. Sizes are bounded there:
+// two objects at most for a kind, each no larger than the API server takes, and a
+// long list for conversion.
 func (s *Server) Mux() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, kind := range Kinds {
 		handler := measured(kind, Handler{Kind: kind, Scope: s.Scope, Operator: s.Operator})
 		mux.Handle(kind.Path(), &ctrladmission.Webhook{Handler: handler, RecoverPanic: new(true)})
 	}
+	mux.Handle(ConvertPath, Converter{})
 	return mux
 }

@@ -1,0 +1,98 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// DynamoGraphDeploymentScalingAdapter is the scale of one component of a graph.
+// It gives autoscalers a scale subresource to write.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:unservedversion
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:shortName=dgdsa
+// +kubebuilder:printcolumn:name="DGD",type="string",JSONPath=".spec.dgdRef.name"
+// +kubebuilder:printcolumn:name="COMPONENT",type="string",JSONPath=".spec.dgdRef.componentName"
+// +kubebuilder:printcolumn:name="REPLICAS",type="integer",JSONPath=".status.replicas"
+// +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
+type DynamoGraphDeploymentScalingAdapter struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// +required
+	Spec DynamoGraphDeploymentScalingAdapterSpec `json:"spec,omitzero"`
+	// +optional
+	Status DynamoGraphDeploymentScalingAdapterStatus `json:"status,omitzero"`
+}
+
+// DynamoGraphDeploymentScalingAdapterSpec is the wanted scale of a component.
+type DynamoGraphDeploymentScalingAdapterSpec struct {
+	// replicas wanted of the component.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Replicas int32 `json:"replicas"`
+
+	// dgdRef is the component that is scaled. It cannot change later.
+	//
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an adapter cannot be moved to another component: create a new one"
+	DGDRef GraphComponentRef `json:"dgdRef"`
+}
+
+// GraphComponentRef names a component of a graph in the same namespace.
+type GraphComponentRef struct {
+	// name of the DynamoGraphDeployment.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+
+	// componentName is the component's name in the graph, in its exact spelling.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	ComponentName string `json:"componentName"`
+}
+
+// DynamoGraphDeploymentScalingAdapterStatus is the scale last seen.
+type DynamoGraphDeploymentScalingAdapterStatus struct {
+	// observedGeneration is the generation of the spec this status describes.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// replicas of the component.
+	//
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+
+	// selector of the component's pods in string form, for autoscalers.
+	//
+	// +optional
+	Selector string `json:"selector,omitempty"`
+
+	// lastScaleTime is when the replicas last changed.
+	//
+	// +optional
+	LastScaleTime *metav1.Time `json:"lastScaleTime,omitempty"`
+
+	// conditions of the adapter; Active is true while it decides the scale.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// DynamoGraphDeploymentScalingAdapterList is a list of scaling adapters.
+//
+// +kubebuilder:object:root=true
+type DynamoGraphDeploymentScalingAdapterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	Items []DynamoGraphDeploymentScalingAdapter `json:"items"`
+}

@@ -1,0 +1,115 @@
+package conversion
+
+import (
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
+)
+
+// Result is an object in another version.
+type Result struct {
+	JSON []byte
+	// Ignored are the parts of the old payload that did not count.
+	Ignored []string
+}
+
+// kinds convert an object of each kind that has two versions, up and down.
+var kinds = map[string]struct{ up, down func([]byte) (Result, error) }{
+	v1alpha1.KindDynamoGraphDeployment: {
+		upBy(v1alpha1.AnnotationGraphPayload, GraphToBeta),
+		downBy(v1alpha1.AnnotationGraphPayload, GraphToAlpha, func(g *v1beta1.DynamoGraphDeployment) any { return g.Spec }),
+	},
+	v1alpha1.KindDynamoComponentDeployment: {
+		upBy(v1alpha1.AnnotationComponentPayload, ComponentToBeta),
+		downBy(v1alpha1.AnnotationComponentPayload, ComponentToAlpha, func(c *v1beta1.DynamoComponentDeployment) any { return c.Spec }),
+	},
+	v1alpha1.KindDynamoGraphDeploymentRequest: {
+		upBy(v1alpha1.AnnotationRequestPayload, RequestToBeta),
+		downBy(v1alpha1.AnnotationRequestPayload, RequestToAlpha, func(r *v1beta1.DynamoGraphDeploymentRequest) any { return r.Spec }),
+	},
+	v1alpha1.KindDynamoGraphDeploymentScalingAdapter: {
+		upBy("", lossless(AdapterToBeta)),
+		downBy("", lossless(AdapterToAlpha), nil),
+	},
+}
+
+// lossless is a conversion that needs no payload.
+func lossless[In, Out any](convert func(In) Out) func(In) (Out, []string) {
+	return func(in In) (Out, []string) { return convert(in), nil }
+}
+
+// Convertible reports whether a kind has two versions.
+func Convertible(kind string) bool {
+	_, ok := kinds[kind]
+	return ok
+}
+
+// Convert turns an object, as JSON, into a version of our API, given as in
+// apiVersion. An object that has that version already is returned as it is.
+func Convert(raw []byte, apiVersion string) (Result, error) {
+	var head metav1.TypeMeta
+	if err := json.Unmarshal(raw, &head); err != nil {
+		return Result{}, fmt.Errorf("decode the object: %w", err)
+	}
+	alpha, beta := v1alpha1.SchemeGroupVersion.String(), v1beta1.SchemeGroupVersion.String()
+	if head.APIVersion != alpha && head.APIVersion != beta {
+		return Result{}, fmt.Errorf("no conversion from apiVersion %q", head.APIVersion)
+	}
+	if apiVersion != alpha && apiVersion != beta {
+		return Result{}, fmt.Errorf("no conversion to apiVersion %q", apiVersion)
+	}
+	kind, ok := kinds[head.Kind]
+	switch {
+	case !ok:
+		return Result{}, fmt.Errorf("kind %q has one version", head.Kind)
+	case head.APIVersion == apiVersion:
+		return Result{JSON: raw}, nil
+	case apiVersion == beta:
+		return kind.up(raw)
+	default:
+		return kind.down(raw)
+	}
+}
+
+// upBy converts to v1beta1 by a typed function.
+func upBy[In, Out any](key string, convert func(*In) (*Out, []string)) func([]byte) (Result, error) {
+	return func(raw []byte) (Result, error) {
+		in := new(In)
+		if err := json.Unmarshal(raw, in); err != nil {
+			return Result{}, fmt.Errorf("decode the object: %w", err)
+		}
+		out, ignored := convert(in)
+		text, err := json.Marshal(out)
+		if err != nil {
+			return Result{}, fmt.Errorf("encode the converted object: %w", err)
+		}
+		if object, ok := any(in).(metav1.Object); ok {
+			text = restoreEmpty[Out](text, object.GetAnnotations()[key])
+		}
+		return Result{JSON: text, Ignored: ignored}, nil
+	}
+}
+
+// downBy converts to v1alpha1, the stored version, by a typed function. What was
+// written there is stored as it is; what was written as v1beta1 is kept here.
+func downBy[In, Out any](key string, convert func(*In) (*Out, []string), spec func(*In) any) func([]byte) (Result, error) {
+	return func(raw []byte) (Result, error) {
+		in := new(In)
+		if err := json.Unmarshal(raw, in); err != nil {
+			return Result{}, fmt.Errorf("decode the object: %w", err)
+		}
+		out, ignored := convert(in)
+		if object, ok := any(out).(metav1.Object); ok && spec != nil {
+			keepEmpty(object, key, raw, spec(in))
+		}
+		text, err := json.Marshal(out)
+		if err != nil {
+			return Result{}, fmt.Errorf("encode the converted object: %w", err)
+		}
+		return Result{JSON: text, Ignored: ignored}, nil
+	}
+}

@@ -1,0 +1,98 @@
+package conversion
+
+import (
+	"encoding/json"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+)
+
+// payloadVersion is the version of the envelope.
+const payloadVersion = 1
+
+// envelope is what a payload annotation holds. Its first two fields are the
+// original's.
+type envelope[Spec any] struct {
+	Version int  `json:"version"`
+	Spec    Spec `json:"spec"`
+	// Absent names fields that the source did not have although the target says
+	// something for them.
+	Absent []string `json:"absent,omitempty"`
+}
+
+// scrubbed are annotations that belong to a conversion and never survive one:
+// payloads of the other direction, and what the original kept of a status.
+var scrubbed = []string{
+	v1alpha1.AnnotationGraphPayload, v1alpha1.AnnotationComponentPayload, v1alpha1.AnnotationRequestPayload,
+	"nvidia.com/dgd-status", "nvidia.com/dcd-status", "nvidia.com/dgdr-status",
+	v1alpha1.AnnotationWrittenAs,
+}
+
+// take reads the payload under a key and removes everything from the metadata
+// that belongs to conversion. It reports whether there was a payload, and whether
+// it could be read.
+func take[Spec any](meta *metav1.ObjectMeta, key string) (payload envelope[Spec], present, readable bool) {
+	text, present := meta.Annotations[key]
+	if present {
+		if err := json.Unmarshal([]byte(text), &payload); err == nil && payload.Version == payloadVersion {
+			readable = true
+		} else {
+			payload = envelope[Spec]{}
+		}
+	}
+	if len(meta.Annotations) == 0 {
+		return payload, present, readable
+	}
+	kept := maps.Clone(meta.Annotations)
+	for _, name := range scrubbed {
+		delete(kept, name)
+	}
+	if len(kept) == 0 {
+		kept = nil
+	}
+	meta.Annotations = kept
+	return payload, present, readable
+}
+
+// put writes a payload.
+func put[Spec any](meta *metav1.ObjectMeta, key string, payload envelope[Spec]) {
+	payload.Version = payloadVersion
+	text, err := json.Marshal(payload)
+	if err != nil {
+		// The spec is one that was decoded from JSON, or is about to be encoded to
+		// it with the same failure.
+		return
+	}
+	annotate(meta, key, string(text))
+}
+
+func annotate(meta *metav1.ObjectMeta, key, value string) {
+	if meta.Annotations == nil {
+		meta.Annotations = map[string]string{}
+	}
+	meta.Annotations[key] = value
+}
+
+// WrittenAs is the version that a v1alpha1 object was last written as. An object
+// that was written as v1beta1 means what its v1beta1 form says.
+func WrittenAs(alpha metav1.Object) string {
+	if alpha.GetAnnotations()[v1alpha1.AnnotationWrittenAs] == Beta {
+		return Beta
+	}
+	return Alpha
+}
+
+// origin is the version that a v1beta1 object was first written as. Without a
+// word of ours, one that carries a payload came from v1alpha1.
+func origin(beta *metav1.ObjectMeta, payload bool) string {
+	switch written := beta.Annotations[v1alpha1.AnnotationWrittenAs]; {
+	case written == Alpha, written == Beta:
+		return written
+	case payload:
+		return Alpha
+	default:
+		return Beta
+	}
+}

@@ -1,0 +1,77 @@
+package admission
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
+)
+
+// ConvertPath is where the API server asks for objects in another version.
+const ConvertPath = "/convert"
+
+// conversionLimit bounds a request: the API server sends the objects of a list
+// in one.
+const conversionLimit = 128 << 20
+
+// Converter turns objects into another version for the API server. It needs
+// nothing but the request, so every replica answers, leader or not. It is not
+// asked before a definition names it.
+type Converter struct{}
+
+// ServeHTTP answers one ConversionReview.
+func (Converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var review apiextensionsv1.ConversionReview
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, conversionLimit)).Decode(&review); err != nil {
+		status := http.StatusBadRequest
+		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		http.Error(w, fmt.Sprintf("decode ConversionReview: %v", err), status)
+		return
+	}
+	if review.Request == nil {
+		http.Error(w, "ConversionReview has no request", http.StatusBadRequest)
+		return
+	}
+	review.Response = answer(review.Request)
+	review.Request = nil
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(review); err != nil {
+		log.FromContext(r.Context()).Error(err, "write ConversionReview")
+	}
+}
+
+// answer converts all objects of a request, or none.
+func answer(request *apiextensionsv1.ConversionRequest) *apiextensionsv1.ConversionResponse {
+	response := &apiextensionsv1.ConversionResponse{UID: request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
+	response.ConvertedObjects = make([]runtime.RawExtension, len(request.Objects))
+	for i, object := range request.Objects {
+		converted, err := conversion.Convert(object.Raw, request.DesiredAPIVersion)
+		if err != nil {
+			return &apiextensionsv1.ConversionResponse{UID: request.UID, Result: metav1.Status{
+				Status:  metav1.StatusFailure,
+				Reason:  metav1.StatusReasonBadRequest,
+				Message: fmt.Sprintf("convert %s to %s: %v", nameOf(object.Raw), request.DesiredAPIVersion, err),
+			}}
+		}
+		response.ConvertedObjects[i].Raw = converted.JSON
+	}
+	return response
+}
+
+// nameOf names an object for a message, as far as it can be read.
+func nameOf(raw []byte) string {
+	var head metav1.PartialObjectMetadata
+	if json.Unmarshal(raw, &head) != nil {
+		return "an object that cannot be read"
+	}
+	return fmt.Sprintf("%s %s/%s", head.Kind, head.Namespace, head.Name)
+}
