@@ -17,9 +17,9 @@ import (
 // quotedKey is a label or an annotation of ours in a text.
 var quotedKey = regexp.MustCompile(`\b(dgdr\.)?nvidia\.com/[A-Za-z][A-Za-z0-9-]*(\.[a-z]+)?`)
 
-// others are keys of the group that are not ours: the API version, the device
+// others are keys of the group that are not ours: the API versions, the device
 // plugin's resource, the labels of GPU feature discovery, an image in a registry.
-var others = []string{"nvidia.com/v1alpha1", "nvidia.com/gpu", "nvidia.com/gpu.product", "nvidia.com/gpu.count", "nvidia.com/gpu.memory", "nvidia.com/nvidia"}
+var others = []string{"nvidia.com/v1alpha1", "nvidia.com/v1beta1", "nvidia.com/gpu", "nvidia.com/gpu.product", "nvidia.com/gpu.count", "nvidia.com/gpu.memory", "nvidia.com/nvidia"}
 
 // TestKeysThatPagesQuoteExist: a label or an annotation that nobody reads looks just
 // like one that works.
