@@ -7,6 +7,9 @@ SHELL       := /bin/bash
 
 export CGO_ENABLED := 0
 export GOWORK      := off
+# Nothing here is debugged with DWARF, and programs are stripped: without it a cold
+# build needs two thirds of the time. For all commands, so that they share a cache.
+export GOFLAGS     := $(GOFLAGS) -gcflags=all=-dwarf=false
 
 MODULE   := github.com/dynamo-operator/dynamo-operator
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)

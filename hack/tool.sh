@@ -6,7 +6,9 @@
 # Tools live in $TOOLS_DIR by name and version, so that another version never
 # finds the wrong one.
 set -euo pipefail
-export CGO_ENABLED=0 GOWORK=off GOFLAGS=
+export CGO_ENABLED=0 GOWORK=off GOFLAGS=-gcflags=all=-dwarf=false
+# As in build.sh: compilers live for seconds.
+export GOGC=${GOGC:-off} GOMEMLIMIT=${GOMEMLIMIT:-2GiB}
 
 tools=${TOOLS_DIR:-$HOME/.cache/dynamo-operator/tools}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
