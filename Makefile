@@ -9,7 +9,8 @@ export CGO_ENABLED := 0
 export GOWORK      := off
 # Nothing here is debugged with DWARF, and programs are stripped: without it a cold
 # build needs two thirds of the time. For all commands, so that they share a cache.
-export GOFLAGS     := $(GOFLAGS) -gcflags=all=-dwarf=false
+no_dwarf           := -gcflags=all=-dwarf=false
+export GOFLAGS     := $(filter-out $(no_dwarf),$(shell go env GOFLAGS)) $(no_dwarf)
 
 MODULE   := github.com/dynamo-operator/dynamo-operator
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
