@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/config/crd"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 )
 
@@ -90,7 +92,8 @@ func TestAReleaseLives(t *testing.T) {
 }
 
 // earlier is the chart before its last change, as history has it; where there is
-// none, in a shallow clone, the chart itself.
+// none, in a shallow clone, the chart itself. It runs today's program, which writes
+// today's definitions: a chart that gives no right to one of them does not do.
 func earlier(ctx context.Context, t *testing.T) string {
 	t.Helper()
 	git := func(args ...string) ([]byte, error) {
@@ -104,12 +107,37 @@ func earlier(ctx context.Context, t *testing.T) string {
 			if out, err := exec.CommandContext(ctx, "tar", "-xf", archive, "-C", folder).CombinedOutput(); err != nil {
 				t.Fatalf("unpack the chart of %s: %v %s", name, err, out)
 			}
+			chart := filepath.Join(folder, "charts", "platform")
+			if lacks := unknownDefinition(t, chart); lacks != "" {
+				summary.Line(t, "charts: the chart of %.7s knows no %s; upgraded from today's", name, lacks)
+				return platform
+			}
 			summary.Line(t, "charts: upgraded from the chart of %.7s", name)
-			return filepath.Join(folder, "charts", "platform")
+			return chart
 		}
 	}
 	summary.Line(t, "charts: no earlier chart in this clone's history; upgraded from the same")
 	return platform
+}
+
+// unknownDefinition is a definition of ours that a chart's roles do not name; empty if
+// they name all.
+func unknownDefinition(t *testing.T, chart string) string {
+	t.Helper()
+	names, err := os.ReadFile(filepath.Join(chart, "templates", "_names.tpl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := crd.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		if !strings.Contains(string(names), strconv.Quote(object.Spec.Names.Plural)) {
+			return object.Spec.Names.Plural
+		}
+	}
+	return ""
 }
 
 func helmDo(ctx context.Context, t *testing.T, args ...string) {

@@ -59,6 +59,9 @@ func (w world) startsInOrder() {
 	}
 	defer changes.Stop()
 	dgd := w.restful("g")
+	// A pod that is ready at once would leave nothing to wait for: no status is written
+	// for a state that is over.
+	dgd.Spec.Services["decode"].Annotations = map[string]string{v1alpha1.AnnotationMinReadySeconds: "5"}
 	dgd.Spec.Services["prefill"].Annotations = map[string]string{v1alpha1.AnnotationStartAfter: "decode"}
 	dgd.Spec.Services["Frontend"].Annotations = map[string]string{v1alpha1.AnnotationStartAfter: "prefill,decode"}
 	w.create(dgd)
