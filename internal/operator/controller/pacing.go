@@ -131,6 +131,9 @@ func (d *Deps) causesOf(kind client.Object) *queue.Causes {
 		return nil
 	}
 	name := KindName(kind)
+	if d.causes == nil {
+		d.causes = map[string]*queue.Causes{}
+	}
 	if d.causes[name] == nil {
 		d.causes[name] = &queue.Causes{}
 	}
