@@ -80,9 +80,9 @@ demo: $(DEMO:%=bin/%) bin/localcluster ## A cluster, the operator, a graph, an a
 	@bin/kubectl-dynamo demo $(if $(ONCE),--once)
 
 # What the tests start is not in Go's cache of test results, hence -count=1.
-# Packages that start clusters run one after the other, so that none of them is
-# starved; their tests wait for pods most of the time, so more of those than there
-# are cores run at once. A test that fails is run once more by itself, and both runs
+# Two packages that start clusters run at a time: their tests wait for pods most of
+# the time, so more of those than there are cores run at once, and with two packages
+# the machine is busy and none of them starved. A test that fails is run once more by itself, and both runs
 # are printed: a machine's hiccup does not hide what the other tests say, and a test
 # that needs its second run is a defect to be mended.
 run = "$$($(CURDIR)/hack/tool.sh gotestsum)" --format standard-quiet --hide-summary=skipped --rerun-fails=1 --rerun-fails-max-failures=6 --rerun-fails-run-root-test
@@ -92,7 +92,7 @@ test: build addons lint chart-units ## Everything that has to pass: lint, charts
 	@rm -f bin/summary.txt
 	TEST_SUMMARY=$(CURDIR)/bin/summary.txt $(run) --packages="$$(go list ./... | grep -v '/test/' | tr '\n' ' ')" -- -count=1 -timeout 20m
 	go test -count=1 -tags unguarded ./internal/operator/queue ./internal/cluster/lora ./internal/core/sanitise ./internal/core/conversion
-	PLAYGROUND_BIN=$(CURDIR)/bin TEST_SUMMARY=$(CURDIR)/bin/summary.txt $(run) --packages=./test/... -- -count=1 -p 1 -timeout 40m -parallel 6
+	PLAYGROUND_BIN=$(CURDIR)/bin TEST_SUMMARY=$(CURDIR)/bin/summary.txt $(run) --packages=./test/... -- -count=1 -p 2 -timeout 40m -parallel 6
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -tags unguarded -run Attack ./internal/operator/controller
 	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster $(run) --packages=./... -- -count=1 -p 1 -timeout 30m
 	@touch bin/summary.txt; cat bin/summary.txt
