@@ -172,7 +172,7 @@ func (e Engine) After(c Call, o Outcome, b Backoff, now time.Time) Engine {
 	case Load:
 		e.Held = Sorted(append(e.Held, c.Task.Adapter))
 		e.Lost = slices.DeleteFunc(e.Lost, func(a Adapter) bool { return a == c.Task.Adapter })
-		e.Checked = now
+		e.Checked, e.Check = now, false // it has just said that it holds it
 	case Unload:
 		e.Held = slices.DeleteFunc(e.Held, func(a Adapter) bool { return a.Name == c.Task.Adapter.Name })
 	}
