@@ -59,7 +59,7 @@ bin/dynamo-profiler: $(SOURCES)
 
 # A cold build compiles Kubernetes, once: Go's build cache keeps it by version.
 bin/localcluster: $(CLUSTER)
-	@echo "building $@: Kubernetes $(KUBERNETES) from source; the first time takes ten to fifteen minutes on two cores"
+	@echo "building $@: Kubernetes $(KUBERNETES) from source; the first time takes about ten minutes on two cores"
 	@mkdir -p bin
 	@cd localcluster && ../hack/build.sh ../$@ '$(CLUSTER_FLAGS)' ./cmd/localcluster
 	@ln -sf localcluster bin/kubectl
