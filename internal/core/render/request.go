@@ -91,6 +91,7 @@ func profilingJob(r *v1alpha1.DynamoGraphDeploymentRequest, step requestplan.Ste
 	spec.ServiceAccountName = ProfilerAccount
 	spec.RestartPolicy = corev1.RestartPolicyNever
 	spec.Tolerations = step.Record.Spec.ProfilingConfig.Tolerations
+	spec.NodeSelector = step.Record.Spec.ProfilingConfig.NodeSelector
 	spec.SecurityContext = &corev1.PodSecurityContext{
 		RunAsNonRoot: new(true), RunAsUser: new(int64(1000)), RunAsGroup: new(int64(1000)), FSGroup: new(int64(1000)),
 	}

@@ -110,6 +110,8 @@ func (s Scope) Target(own, target string) error {
 
 // RequestWarnings tells what of a request will not be as it is written.
 func RequestWarnings(dgdr *v1alpha1.DynamoGraphDeploymentRequest) []string {
+	var w warnings
+	w.unsupportedRequest(&dgdr.Spec, field.NewPath("spec"))
 	var given struct {
 		Engine struct {
 			Backend any `json:"backend"`
@@ -119,9 +121,8 @@ func RequestWarnings(dgdr *v1alpha1.DynamoGraphDeploymentRequest) []string {
 		} `json:"deployment"`
 	}
 	if config := dgdr.Spec.ProfilingConfig.Config; config == nil || json.Unmarshal(config.Raw, &given) != nil {
-		return nil
+		return w.sorted()
 	}
-	var w warnings
 	at := field.NewPath("spec", "profilingConfig", "config")
 	overwritten := func(at *field.Path, given any, by, value string) {
 		if text, ok := given.(string); ok && text != "" && text != value {

@@ -51,6 +51,7 @@ func GraphDeploymentWarnings(dgd *v1alpha1.DynamoGraphDeployment, r IngressRules
 		w.service(s, dgd.Spec.BackendFramework, effective, r.Defaults, at)
 		w.strategy(s, by.Provider, at)
 	}
+	w.unsupportedGraph(&dgd.Spec, field.NewPath("spec"))
 	w.queue(dgd.Annotations, by)
 	w.claims(dgd)
 	return w.sorted()
@@ -155,6 +156,7 @@ func (w *warnings) service(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFra
 	w.gpus(s.Resources, at.Child("resources", "requests"))
 	w.nodes(s, framework, at)
 	w.caches(s, framework, at.Child("volumeMounts"))
+	w.unsupportedService(s, at)
 }
 
 // ingress warns of a route that is not made, or that leads nowhere.
