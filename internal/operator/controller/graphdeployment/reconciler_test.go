@@ -188,7 +188,7 @@ func TestTidings(t *testing.T) {
 			dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
 			dgd.Status.ObservedGeneration, dgd.Status.Conditions = c.told, ready(c.was)
 			if got := c.seen.urgency(dgd, v1alpha1.DynamoGraphDeploymentStatus{Conditions: ready(c.now)}, c.err); got != c.want {
-				t.Errorf("tidings = %v, want %v", got, c.want)
+				t.Errorf("urgency = %v, want %v", got, c.want)
 			}
 		})
 	}

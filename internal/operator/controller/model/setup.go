@@ -38,7 +38,7 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 		return err
 	}
 	models := observe.Models{Reader: d.GetClient()}
-	alarm := &alarm{}
+	requests := &enqueuer{}
 	settings := d.Config.LoRA
 	reconciler := &Reconciler{
 		Client:         d.GetClient(),
@@ -50,7 +50,7 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 		UnloadDeadline: settings.UnloadDeadline.Duration,
 		Events:         d.GetEventRecorder("dynamomodel"),
 		Clock:          clock.RealClock{},
-		Wake:           alarm.wake,
+		Wake:           requests.enqueue,
 	}
 	byLabel := func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelBaseModelHash] }
 	bySpec := func(o client.Object) string { return graph.ModelHash(o.(*v1alpha1.DynamoModel).Spec.BaseModelName) }
@@ -59,7 +59,7 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 		Watches(&v1alpha1.DynamoModel{}, ofBase(models, bySpec), builder.WithPredicates(controller.IntentChanged())).
 		Watches(&discoveryv1.EndpointSlice{}, ofBase(models, byLabel), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&corev1.Pod{}, ofBase(models, byLabel), builder.WithPredicates(anotherRun())).
-		WatchesRawSource(source.Func(alarm.arm)).
+		WatchesRawSource(source.Func(requests.start)).
 		Complete(d.Guarded(&v1alpha1.DynamoModel{}, reconciler.Events, reconcile.AsReconciler(d.GetClient(), reconciler)))
 	if err != nil {
 		return fmt.Errorf("watch models: %w", err)
@@ -102,16 +102,16 @@ func anotherRun() predicate.Predicate {
 	})
 }
 
-// alarm wakes models from outside their controller, once that runs.
-type alarm struct {
+// enqueuer enqueues models from outside their controller, once that runs.
+type enqueuer struct {
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-func (a *alarm) arm(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	a.queue = queue
+func (e *enqueuer) start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	e.queue = queue
 	return nil
 }
 
-func (a *alarm) wake(key types.NamespacedName, after time.Duration) {
-	a.queue.AddAfter(reconcile.Request{NamespacedName: key}, after)
+func (e *enqueuer) enqueue(key types.NamespacedName, after time.Duration) {
+	e.queue.AddAfter(reconcile.Request{NamespacedName: key}, after)
 }
