@@ -4,6 +4,7 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -85,11 +86,15 @@ func run(m *testing.M) int {
 	return code
 }
 
-// farewell ends the operator as an uninstallation would: the last replica takes
-// its registration along. Then what was done is kept.
+// farewell waits for a renewed certificate, which tests may be too fast to see, and
+// ends the operator as an uninstallation would: the last replica takes its
+// registration along. Then what was done is kept.
 func farewell() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
+	if err := renewed(ctx); err != nil {
+		return err
+	}
 	d := &appsv1.Deployment{}
 	d.Namespace, d.Name = localenv.OperatorKey.Namespace, localenv.OperatorKey.Name
 	if err := cluster.Client.Patch(ctx, d, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))); err != nil {
@@ -106,6 +111,26 @@ func farewell() error {
 		return err
 	}
 	return rbacaudit.Keep(*keepUsage, "webhook", []string{filepath.Join(folder, "cluster", "logs", "audit.log")})
+}
+
+// renewed waits until the certificate that is served is another one. It lives for a
+// minute where this is asked.
+func renewed(ctx context.Context) error {
+	read := func(ctx context.Context) (*corev1.Secret, error) {
+		secret := &corev1.Secret{}
+		return secret, cluster.Client.Get(ctx, types.NamespacedName{Namespace: localenv.OperatorKey.Namespace, Name: "webhook-server-cert"}, secret)
+	}
+	before, err := read(ctx)
+	if err != nil {
+		return err
+	}
+	return cluster.Eventually(ctx, "a renewed certificate", func(ctx context.Context) error {
+		now, err := read(ctx)
+		if err == nil && bytes.Equal(now.Data[corev1.TLSCertKey], before.Data[corev1.TLSCertKey]) {
+			return errors.New("it is still the first")
+		}
+		return err
+	})
 }
 
 func start(programs string) error {
