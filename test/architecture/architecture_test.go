@@ -2,7 +2,12 @@
 package architecture
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -90,5 +95,68 @@ func TestTheAPIStaysLight(t *testing.T) {
 		if strings.HasPrefix(dep, "k8s.io/client-go") || strings.HasPrefix(dep, "sigs.k8s.io/controller-runtime") || strings.HasPrefix(dep, module+"/internal") {
 			t.Errorf("api depends on %s", dep)
 		}
+	}
+}
+
+// sources parses the files of the programs that match no exception.
+func sources(t *testing.T, except ...string) map[string]*ast.File {
+	t.Helper()
+	files := map[string]*ast.File{}
+	err := filepath.WalkDir("../../internal", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		path = filepath.ToSlash(path)
+		if slices.ContainsFunc(except, func(folder string) bool { return strings.HasPrefix(path, "../../"+folder+"/") }) {
+			return nil
+		}
+		files[path], err = parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 200 {
+		t.Fatalf("only %d files found", len(files))
+	}
+	return files
+}
+
+// What one provider does and another does not is an interface of its builder.
+func TestOnlyTheChoiceOfABuilderComparesProviders(t *testing.T) {
+	provider := func(e ast.Expr) bool {
+		if selector, ok := e.(*ast.SelectorExpr); ok {
+			e = selector.Sel
+		}
+		name, ok := e.(*ast.Ident)
+		return ok && (strings.HasPrefix(name.Name, "ProviderGrove") || strings.HasPrefix(name.Name, "ProviderComponent") || strings.HasPrefix(name.Name, "WorkloadProvider"))
+	}
+	for path, file := range sources(t, "internal/core/workload/orchestrator") {
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BinaryExpr:
+				if (n.Op == token.EQL || n.Op == token.NEQ) && (provider(n.X) || provider(n.Y)) {
+					t.Errorf("%s compares a provider: ask its builder for an interface of package workload", path)
+				}
+			case *ast.CaseClause:
+				if slices.ContainsFunc(n.List, provider) {
+					t.Errorf("%s switches over providers: ask the builder for an interface of package workload", path)
+				}
+			}
+			return true
+		})
+	}
+}
+
+// The keys of an orchestrator's labels are its library's.
+func TestLabelKeysOfOrchestratorsAreNotSpelledOut(t *testing.T) {
+	for path, file := range sources(t, "internal/mocker", "internal/cli") {
+		ast.Inspect(file, func(n ast.Node) bool {
+			text, ok := n.(*ast.BasicLit)
+			if ok && text.Kind == token.STRING && (strings.HasPrefix(text.Value, `"grove.io/`) || strings.HasPrefix(text.Value, `"leaderworkerset.sigs.k8s.io/`)) {
+				t.Errorf("%s spells %s out: use the constant of the library", path, text.Value)
+			}
+			return true
+		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/diagnosis"
@@ -253,9 +254,9 @@ func (i *Inspector) refusals(ctx context.Context, namespace string, pods []corev
 func whole(set string, pods []corev1.Pod) bool {
 	seen, size := 0, 0
 	for _, pod := range pods {
-		if pod.Labels["leaderworkerset.sigs.k8s.io/name"] == set && pod.DeletionTimestamp == nil {
+		if pod.Labels[lwsv1.SetNameLabelKey] == set && pod.DeletionTimestamp == nil {
 			seen++
-			fmt.Sscan(pod.Annotations[groupSize], &size) //nolint:errcheck // without a size a set is never whole
+			fmt.Sscan(pod.Annotations[lwsv1.SizeAnnotationKey], &size) //nolint:errcheck // without a size a set is never whole
 		}
 	}
 	return size > 0 && seen >= size

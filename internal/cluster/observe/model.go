@@ -18,6 +18,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/loraplan"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/grove"
 )
 
 // baseModelHash indexes EndpointSlices and models by the base model, so that a
@@ -167,7 +168,7 @@ func RunOf(p *corev1.Pod) loraplan.Run {
 
 // follower is a pod that lends its node to a leader and serves no API.
 func follower(p *corev1.Pod) bool {
-	return p.Labels[v1alpha1.LabelGroupRole] == v1alpha1.RoleWorker || strings.HasSuffix(p.Labels["grove.io/podclique"], "-wkr")
+	return p.Labels[v1alpha1.LabelGroupRole] == v1alpha1.RoleWorker || grove.Follower(p.Labels)
 }
 
 // has is true for an address that is really the pod's.

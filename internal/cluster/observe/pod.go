@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
@@ -81,7 +82,7 @@ func TrimPod(object any) (any, error) {
 		TypeMeta: pod.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-			Labels: pod.Labels, Annotations: only(pod.Annotations, groupSize), OwnerReferences: pod.OwnerReferences,
+			Labels: pod.Labels, Annotations: only(pod.Annotations, lwsv1.SizeAnnotationKey), OwnerReferences: pod.OwnerReferences,
 			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
 		},
 		Spec: corev1.PodSpec{
@@ -122,9 +123,6 @@ func identified(pod *corev1.Pod) *corev1.Pod {
 		Status: corev1.PodStatus{Phase: pod.Status.Phase, PodIP: pod.Status.PodIP},
 	}
 }
-
-// groupSize is how many pods a group of nodes has.
-const groupSize = "leaderworkerset.sigs.k8s.io/size"
 
 func only(from map[string]string, keys ...string) map[string]string {
 	kept := maps.Clone(from)

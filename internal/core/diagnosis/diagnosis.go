@@ -8,8 +8,11 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/ai-dynamo/grove/operator/api/common"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 )
@@ -60,9 +63,9 @@ func All(e snapshot.Evidence) []Cause {
 // revisions are the labels by which the kinds of workloads mark which version
 // of their template a pod was made from.
 var revisions = []string{
-	"pod-template-hash",
-	"leaderworkerset.sigs.k8s.io/template-revision-hash",
-	"grove.io/pod-template-hash",
+	appsv1.DefaultDeploymentUniqueLabelKey,
+	lwsv1.RevisionKey,
+	common.LabelPodTemplateHash,
 }
 
 func revision(pod corev1.Pod) string {
@@ -106,7 +109,7 @@ func current(pods []corev1.Pod) []corev1.Pod {
 
 // role tells pods apart that are made from different templates at one time.
 func role(pod corev1.Pod) string {
-	return cmp.Or(pod.Labels["grove.io/podclique"], pod.Labels["leaderworkerset.sigs.k8s.io/name"])
+	return cmp.Or(pod.Labels[common.LabelPodClique], pod.Labels[lwsv1.SetNameLabelKey])
 }
 
 func disrupted(pod corev1.Pod) bool {

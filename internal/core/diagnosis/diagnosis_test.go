@@ -7,12 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ai-dynamo/grove/operator/api/common"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
@@ -154,12 +156,12 @@ func TestFirst(t *testing.T) {
 		"a scheduler with words of its own": {of(pod(unscheduled("pod group is not ready, 1 Pending, 2 minAvailable."))),
 			Unschedulable, "pod group is not ready, 1 Pending, 2 minAvailable"},
 		"a group of nodes that is short": {of(
-			pod(named("g-0-0"), labelled(lwsName, "g-0"), func(p *corev1.Pod) { p.Annotations[lwsSize] = "3" }, runs),
-			pod(named("g-0-1"), labelled(lwsName, "g-0"), unscheduled(full)),
+			pod(named("g-0-0"), labelled(lwsv1.SetNameLabelKey, "g-0"), func(p *corev1.Pod) { p.Annotations[lwsv1.SizeAnnotationKey] = "3" }, runs),
+			pod(named("g-0-1"), labelled(lwsv1.SetNameLabelKey, "g-0"), unscheduled(full)),
 		), GangIncomplete, "group g-0 is short by 2 of 3 pods: each needs 8 nvidia.com/gpu; 0 of 12 nodes fit: 12 Insufficient nvidia.com/gpu"},
 		"a scaling group of Grove that is short": {of(
-			pod(named("a"), labelled(groveGroup, "g-0-d"), labelled(groveIndex, "1"), runs),
-			pod(named("b"), labelled(groveGroup, "g-0-d"), labelled(groveIndex, "1"), unscheduled(full)),
+			pod(named("a"), labelled(common.LabelPodCliqueScalingGroup, "g-0-d"), labelled(common.LabelPodCliqueScalingGroupReplicaIndex, "1"), runs),
+			pod(named("b"), labelled(common.LabelPodCliqueScalingGroup, "g-0-d"), labelled(common.LabelPodCliqueScalingGroupReplicaIndex, "1"), unscheduled(full)),
 		), GangIncomplete, "group g-0-d-1 is short by 1 of 2 pods: each needs 8 nvidia.com/gpu; 0 of 12 nodes fit: 12 Insufficient nvidia.com/gpu"},
 		"a claim that is not there": {of(pod(claims("models"), unscheduled(`0/12 nodes are available: persistentvolumeclaim "models" not found. not found`))),
 			ClaimNotFound, "PersistentVolumeClaim models does not exist"},

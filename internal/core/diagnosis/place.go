@@ -8,7 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ai-dynamo/grove/operator/api/common"
 	corev1 "k8s.io/api/core/v1"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 )
@@ -152,22 +154,13 @@ func requests(pod corev1.Pod) map[corev1.ResourceName]string {
 	return text
 }
 
-const (
-	lwsName  = "leaderworkerset.sigs.k8s.io/name"
-	lwsIndex = "leaderworkerset.sigs.k8s.io/group-index"
-	lwsSize  = "leaderworkerset.sigs.k8s.io/size"
-
-	groveGroup = "grove.io/podcliquescalinggroup"
-	groveIndex = "grove.io/podcliquescalinggroup-replica-index"
-)
-
 // gangOf names the group of pods that a pod is useless without.
 func gangOf(pod corev1.Pod) string {
 	switch {
-	case pod.Labels[lwsName] != "":
-		return pod.Labels[lwsName]
-	case pod.Labels[groveGroup] != "":
-		return pod.Labels[groveGroup] + "-" + cmp.Or(pod.Labels[groveIndex], "0")
+	case pod.Labels[lwsv1.SetNameLabelKey] != "":
+		return pod.Labels[lwsv1.SetNameLabelKey]
+	case pod.Labels[common.LabelPodCliqueScalingGroup] != "":
+		return pod.Labels[common.LabelPodCliqueScalingGroup] + "-" + cmp.Or(pod.Labels[common.LabelPodCliqueScalingGroupReplicaIndex], "0")
 	default:
 		return ""
 	}
@@ -184,7 +177,7 @@ func shortage(group string, pods []corev1.Pod) (short, size int) {
 		if pod.Spec.NodeName == "" {
 			short++
 		}
-		if n, err := strconv.Atoi(pod.Annotations[lwsSize]); err == nil {
+		if n, err := strconv.Atoi(pod.Annotations[lwsv1.SizeAnnotationKey]); err == nil {
 			size = max(size, n)
 		}
 	}

@@ -7,13 +7,10 @@ import (
 	"cmp"
 	"errors"
 
-	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/deployment"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/lws"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/orchestrator"
 )
 
 // defaultAccount is said aloud: pods of earlier operators have it, and leaving
@@ -54,33 +51,19 @@ func alone(g *graph.Graph, p Platform) ([]graph.Desired, error) {
 }
 
 func workloads(g *graph.Graph, p Platform) ([]graph.Object, error) {
-	orchestrator, err := orchestrator(g, p)
+	builder, err := orchestrator.ForComponent(g.Components[0], p.Capabilities, p.ProgressDeadline)
 	if err != nil {
 		return nil, err
 	}
-	return orchestrator.Build(g, pods(p))
-}
-
-// orchestrator picks what runs a component: a Deployment if it fits on one
-// node, LeaderWorkerSets in gangs if it does not.
-func orchestrator(g *graph.Graph, p Platform) (workload.Builder, error) {
-	c := g.Components[0]
-	if !c.Multinode() {
-		return deployment.Builder{Deadline: p.ProgressDeadline}, nil
-	}
-	if p.Capabilities.All(snapshot.APILeaderWorkerSet, snapshot.APIVolcano) {
-		return lws.Builder{Deadline: p.ProgressDeadline}, nil
-	}
-	return nil, fault.New(fault.Unsupported, v1alpha1.ReasonOrchestratorUnavailable,
-		"service %s spans %d nodes; install LeaderWorkerSet with Volcano, or Grove", c.Name, c.Nodes)
+	return builder.Build(g, pods(p))
 }
 
 // Progress reads how far a component's workload is; nothing is known of one
 // that no orchestrator can run.
 func Progress(g *graph.Graph, s snapshot.Snapshot, p Platform) workload.Progress {
-	orchestrator, err := orchestrator(g, p)
+	builder, err := orchestrator.ForComponent(g.Components[0], p.Capabilities, p.ProgressDeadline)
 	if err != nil {
 		return workload.Progress{}
 	}
-	return orchestrator.Progress(g, s)[0]
+	return builder.Progress(g, s)[0]
 }

@@ -1,20 +1,18 @@
 package render
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/externalapi"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/pickerconfig"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render/pod"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 )
@@ -35,7 +33,7 @@ func picker(g *graph.Graph, have snapshot.Capabilities) ([]graph.Object, error) 
 	}
 	var objects []graph.Object
 	if c.Picker.Inline != nil {
-		text, err := pickerFile(c.Picker.Inline)
+		text, err := pickerconfig.File(c.Picker.Inline)
 		if err != nil {
 			return nil, fmt.Errorf("service %s: eppConfig.config: %w", c.Name, err)
 		}
@@ -59,66 +57,6 @@ func picker(g *graph.Graph, have snapshot.Capabilities) ([]graph.Object, error) 
 			EndpointPickerRef: EndpointPickerRef{Kind: "Service", Name: c.ObjectName, Port: PoolPort{Number: pod.PortPicker}},
 		},
 	}), nil
-}
-
-// completePicker gives an inline configuration its kind, so that the picker
-// reads it as it reads a file, and each plugin a name, if an empty one.
-func completePicker(e *v1alpha1.EPPConfig) (*v1alpha1.EPPConfig, error) {
-	if e == nil || e.Config == nil {
-		return e, nil
-	}
-	config, err := pickerConfig(e.Config.Raw)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := json.Marshal(config)
-	return &v1alpha1.EPPConfig{Config: &runtime.RawExtension{Raw: raw}, ConfigMapRef: e.ConfigMapRef}, err
-}
-
-func pickerConfig(inline []byte) (map[string]any, error) {
-	config := map[string]any{}
-	if err := json.Unmarshal(inline, &config); err != nil {
-		return nil, err
-	}
-	config["apiVersion"] = "inference.networking.x-k8s.io/v1alpha1"
-	config["kind"] = "EndpointPickerConfig"
-	spell(config["plugins"], "name", "")
-	return config, nil
-}
-
-// pickerFile is the same as a file, which spells out what is not set.
-func pickerFile(inline []byte) (string, error) {
-	config, err := pickerConfig(inline)
-	if err != nil {
-		return "", err
-	}
-	spell(config["plugins"], "parameters", nil)
-	for _, profile := range items(config["schedulingProfiles"]) {
-		spell(profile["plugins"], "weight", nil)
-	}
-	text, err := yaml.Marshal(config)
-	return string(text), err
-}
-
-// spell sets a member of each item of a list that does not have it.
-func spell(list any, member string, value any) {
-	for _, item := range items(list) {
-		if _, set := item[member]; !set {
-			item[member] = value
-		}
-	}
-}
-
-// items are the maps in a list; the schema admits no other items.
-func items(list any) []map[string]any {
-	var maps []map[string]any
-	all, _ := list.([]any)
-	for _, item := range all {
-		if m, ok := item.(map[string]any); ok {
-			maps = append(maps, m)
-		}
-	}
-	return maps
 }
 
 // InferencePoolKind is the gateway's kind for endpoints that a picker picks from.

@@ -5,11 +5,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/engine"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render/pod"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/orchestrator"
 )
 
 // Platform is everything beside the graph that its objects depend on: the
@@ -26,6 +28,13 @@ type Platform struct {
 	// Queue is the KAI queue of the graph; empty without KAI.
 	Queue        string
 	Capabilities snapshot.Capabilities
+}
+
+// GraphBuilder is what runs a graph under a provider.
+func (p Platform) GraphBuilder(dgd *v1alpha1.DynamoGraphDeployment, provider workload.Provider) workload.GraphBuilder {
+	return orchestrator.ForGraph(provider, orchestrator.Settings{
+		Graph: dgd, Defaults: p.Defaults, TerminationDelay: p.GroveTerminationDelay, Queue: p.Queue, Deadline: p.ProgressDeadline,
+	})
 }
 
 // pods renders templates for a platform.

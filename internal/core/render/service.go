@@ -31,8 +31,8 @@ func Service(c graph.Component) *corev1.Service {
 	}
 }
 
-// cliqueService renders the same for a component that runs in cliques.
-func cliqueService(c graph.Component) *corev1.Service {
+// graphService renders the same for a component whose pods belong to the graph.
+func graphService(c graph.Component) *corev1.Service {
 	labels := map[string]string{}
 	maps.Copy(labels, c.Labels)
 	maps.Copy(labels, discoveryLabels(c))

@@ -64,11 +64,13 @@ func available(p workload.Progress) condition {
 	return lacking(p, reasons[0])
 }
 
-// lacking says why a workload is not done: the first cause that a person can act
-// on, or else how far it is and what it waits for, under the given reason.
+// lacking says why a workload is not done: what it says itself, the first cause
+// that a person can act on, or else how far it is and what it waits for, under the given reason.
 func lacking(p workload.Progress, reason string) condition {
 	first, found := diagnosis.First(p.Seen)
 	switch {
+	case p.Reason != "":
+		return condition{false, p.Reason, p.Why}
 	case found && first.Reason.Fault():
 		return condition{false, string(first.Reason), first.Message + behind(p)}
 	case p.Stuck:

@@ -4,31 +4,30 @@ import (
 	"maps"
 	"slices"
 
-	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
-
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/grove"
 )
 
 // NextRestart reads what a restart needs to know off a graph and the snapshot,
 // and computes its next step.
-func NextRestart(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by Orchestration, s snapshot.Snapshot) rollout.Step {
+func NextRestart(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.GraphBuilder, s snapshot.Snapshot) rollout.Step {
 	var services []rollout.Service
 	stuck := false
-	for _, c := range g.Components {
-		seen := serviceOf(g, c, by, s)
-		id, made := mark(g, c, by.Provider, s)
-		services = append(services, rollout.Service{
-			Name: c.Name, Made: made, Mark: id, Done: seen.lack.message == "", Failure: seen.stuck,
-		})
-		stuck = stuck || seen.stuck != ""
+	for i, p := range by.Progress(g, s) {
+		c := g.Components[i]
+		id, made := by.Mark(g, c, s)
+		seen := rollout.Service{Name: c.Name, Made: made, Mark: id, Done: p.Done}
+		if p.Stuck {
+			seen.Failure, stuck = stalled(p).message, true
+		}
+		services = append(services, seen)
 	}
-	// One change of a PodCliqueSet at a time, unless the last one gets nowhere.
-	busy := by.Provider == workload.ProviderGrove && grove.Updating(g, s) && !stuck
+	// One change at a time where that is the rule, unless the last gets nowhere.
+	updater, serial := by.(workload.Updater)
+	busy := serial && updater.Updating(g, s) && !stuck
 	return rollout.Next(asked(dgd), recorded(dgd.Status.Restart), services, busy)
 }
 
@@ -62,26 +61,4 @@ func restartStatus(r *rollout.Record) *v1alpha1.RestartStatus {
 	return &v1alpha1.RestartStatus{
 		ObservedID: r.ID, Phase: v1alpha1.RestartPhase(r.Phase), InProgress: r.InProgress, Message: r.Message,
 	}
-}
-
-// mark is the id of the last restart that a service's workload carries, if that
-// was made.
-func mark(g *graph.Graph, c graph.Component, by workload.Provider, s snapshot.Snapshot) (id string, made bool) {
-	if by != workload.ProviderGrove {
-		dcd, found := snapshot.Find[*v1alpha1.DynamoComponentDeployment](s, c.ObjectName)
-		if !found {
-			return "", false
-		}
-		return dcd.Spec.Annotations[v1alpha1.AnnotationRestartAt], true
-	}
-	set, found := snapshot.Find[*grovev1alpha1.PodCliqueSet](s, g.CliqueSet)
-	if !found {
-		return "", false
-	}
-	for _, clique := range set.Spec.Template.Cliques {
-		if clique.Labels[v1alpha1.LabelComponent] == c.Name {
-			return clique.Annotations[v1alpha1.AnnotationRestartAt], true
-		}
-	}
-	return "", false
 }

@@ -209,13 +209,13 @@ func TestWarnings(t *testing.T) {
 			{Orchestration{}, nil},
 			{Orchestration{Provider: workload.ProviderComponent}, []string{"metadata.annotations[nvidia.com/kai-scheduler-queue]: has no effect; pods are scheduled"}},
 			{Orchestration{Provider: workload.ProviderGrove}, []string{
-				"spec.services[a].annotations[nvidia.com/deployment-strategy]: has no effect; Grove",
-				"spec.services[a].extraPodMetadata.annotations[nvidia.com/deployment-min-ready-seconds]: has no effect; Grove",
+				"spec.services[a].annotations[nvidia.com/deployment-strategy]: has no effect; provider grove",
+				"spec.services[a].extraPodMetadata.annotations[nvidia.com/deployment-min-ready-seconds]: has no effect; provider grove",
 			}},
 			{Orchestration{Provider: workload.ProviderGrove, WithoutKAI: true}, []string{
 				"metadata.annotations[nvidia.com/kai-scheduler-queue]: has no effect; the cluster has no KAI",
-				"spec.services[a].annotations[nvidia.com/deployment-strategy]: has no effect; Grove",
-				"spec.services[a].extraPodMetadata.annotations[nvidia.com/deployment-min-ready-seconds]: has no effect; Grove",
+				"spec.services[a].annotations[nvidia.com/deployment-strategy]: has no effect; provider grove",
+				"spec.services[a].extraPodMetadata.annotations[nvidia.com/deployment-min-ready-seconds]: has no effect; provider grove",
 			}},
 		} {
 			dgd := decode(t, tuned, &v1alpha1.DynamoGraphDeployment{})

@@ -11,6 +11,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/orchestrator"
 )
 
 // warnings are things that are admitted and do not do what a reader of the
@@ -67,11 +68,13 @@ func (w *warnings) name(name string) {
 func (w *warnings) queue(annotations map[string]string, by Orchestration) {
 	_, set := annotations[v1alpha1.AnnotationKaiQueue]
 	at := field.NewPath("metadata", "annotations").Key(v1alpha1.AnnotationKaiQueue)
-	switch {
-	case !set:
-	case by.Provider == workload.ProviderComponent:
+	if !set || by.Provider == "" {
+		return
+	}
+	switch _, queues := orchestrator.ForGraph(by.Provider, orchestrator.Settings{}).(workload.Queuer); {
+	case !queues:
 		w.add(at, "has no effect; pods are scheduled from a KAI queue only where Grove runs the graph")
-	case by.Provider == workload.ProviderGrove && by.WithoutKAI:
+	case by.WithoutKAI:
 		w.add(at, "has no effect; the cluster has no KAI scheduler")
 	}
 }
@@ -97,9 +100,10 @@ var replacing = []string{v1alpha1.AnnotationMaxSurge, v1alpha1.AnnotationMaxUnav
 // know Recreate alone: there is no room for a group more.
 func (w *warnings) strategy(s *v1alpha1.SharedSpec, by workload.Provider, at *field.Path) {
 	why := ""
+	_, ownWay := orchestrator.ForGraph(by, orchestrator.Settings{}).(workload.Updater)
 	switch {
-	case by == workload.ProviderGrove:
-		why = "has no effect; Grove replaces pods in a way of its own"
+	case ownWay:
+		why = fmt.Sprintf("has no effect; provider %s replaces pods in a way of its own", by)
 	case s.Multinode != nil && s.Multinode.NodeCount > 1:
 		why = "has no effect; groups of nodes are replaced one after the other, or all at once with " + v1alpha1.AnnotationDeploymentStrategy + ": Recreate"
 	default:
@@ -111,7 +115,7 @@ func (w *warnings) strategy(s *v1alpha1.SharedSpec, by workload.Provider, at *fi
 				w.add(at.Key(key), why)
 			}
 		}
-		if by == workload.ProviderGrove && annotations[v1alpha1.AnnotationDeploymentStrategy] != "" {
+		if ownWay && annotations[v1alpha1.AnnotationDeploymentStrategy] != "" {
 			w.add(at.Key(v1alpha1.AnnotationDeploymentStrategy), why)
 		}
 	}

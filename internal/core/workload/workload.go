@@ -24,6 +24,54 @@ type Builder interface {
 	Progress(g *graph.Graph, s snapshot.Snapshot) []Progress
 }
 
+// GraphBuilder is a Builder that runs whole graphs. There is one for each Provider.
+// What only some of them do is in the interfaces below, so that nobody has to know
+// which provider it is.
+type GraphBuilder interface {
+	Builder
+	// Made names an object if it is one that Build returns.
+	Made(object graph.Object) (graph.Ref, bool)
+	// Mark is the id of the last restart that the workload of a component carries,
+	// if that was made.
+	Mark(g *graph.Graph, c graph.Component, s snapshot.Snapshot) (id string, made bool)
+	// InOrder sees to it that components start after those that they are to start
+	// after: it changes or leaves out some of what is desired.
+	InOrder(g *graph.Graph, desired []graph.Desired, s snapshot.Snapshot) []graph.Desired
+}
+
+// PodOwner runs the pods of a graph without components in between. The graph
+// itself then looks after what pods need and leave: Services, routes, keys in a
+// store, and the reasons why they do not run.
+type PodOwner interface {
+	// OwnsPod reports whether a pod is one of its, by the labels of the pod.
+	OwnsPod(labels map[string]string) bool
+}
+
+// Rescaler reads the number of replicas once, when it makes something of what
+// Build returned: from then on the number is set there.
+type Rescaler interface {
+	// Rescale lists what runs with another number than a component asks for.
+	Rescale(components []graph.Component, s snapshot.Snapshot) []Rescaling
+}
+
+// Rescaling is a live object and the replicas that it is to have.
+type Rescaling struct {
+	Object   graph.Object
+	Replicas int32
+}
+
+// Updater replaces pods in a way of its own, one change of a graph at a time.
+type Updater interface {
+	// Updating reports whether the last change is still being carried out.
+	Updating(g *graph.Graph, s snapshot.Snapshot) bool
+}
+
+// Queuer has pods scheduled from a queue.
+type Queuer interface {
+	// SchedulingQueue is empty where there are no queues.
+	SchedulingQueue() string
+}
+
 // Pods renders the pod template of a component for a place in its group.
 type Pods func(c graph.Component, at engine.Group) (corev1.PodTemplateSpec, error)
 
@@ -49,6 +97,9 @@ type Progress struct {
 	// one is left. Otherwise Why says what is missing.
 	Done bool
 	Why  string
+	// Reason is the one of a condition, where the workload itself has told why it
+	// is not done; empty where its pods have to be asked.
+	Reason string
 	// Waiting are services that have to be ready before this one is started.
 	Waiting []string
 	// Stuck is true when the workload has made no progress for as long as it is

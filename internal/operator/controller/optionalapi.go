@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/grove"
 )
 
 // optionalAPIs follows the optional APIs: when one appears, its kinds are watched from
@@ -102,10 +102,8 @@ func (g *optionalAPIs) startWatch(ctx context.Context, api snapshot.API) error {
 // graphOfClique leads from what Grove makes to the graph: its PodCliqueSet has
 // the graph's name.
 func graphOfClique(_ context.Context, object client.Object) []reconcile.Request {
-	for _, ref := range object.GetOwnerReferences() {
-		if ref.Kind == "PodCliqueSet" && ref.APIVersion == grovev1alpha1.SchemeGroupVersion.String() {
-			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: ref.Name}}}
-		}
+	if set := grove.SetOf(object); set != "" {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: set}}}
 	}
 	return nil
 }

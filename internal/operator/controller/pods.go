@@ -21,6 +21,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/orchestrator"
 )
 
 // Inspector reads pods for every controller that asks.
@@ -97,7 +98,7 @@ func ContentChanged() predicate.Predicate {
 // set's, which is the component's and a number.
 func ComponentOfPod(pod client.Object) []reconcile.Request {
 	labels := pod.GetLabels()
-	if onGrove(labels) {
+	if orchestrator.OwnsPod(labels) {
 		return nil
 	}
 	name := cmp.Or(labels[v1alpha1.LabelSelector], setNumber.ReplaceAllString(labels[lwsv1.SetNameLabelKey], ""),
@@ -108,15 +109,13 @@ func ComponentOfPod(pod client.Object) []reconcile.Request {
 // setNumber is what a LeaderWorkerSet adds to the name of its component.
 var setNumber = regexp.MustCompile(`-\d+$`)
 
-// GraphOfPod leads from a pod that Grove made to its graph. Other graphs hear of
-// their pods from their components.
+// GraphOfPod leads from a pod to the graph that owns it without a component in
+// between. Other graphs hear of their pods from their components.
 func GraphOfPod(pod client.Object) []reconcile.Request {
-	if !onGrove(pod.GetLabels()) {
+	if !orchestrator.OwnsPod(pod.GetLabels()) {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{
 		Namespace: pod.GetNamespace(), Name: pod.GetLabels()[v1alpha1.LabelGraphName],
 	}}}
 }
-
-func onGrove(labels map[string]string) bool { return labels["grove.io/podclique"] != "" }

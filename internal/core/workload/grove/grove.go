@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ai-dynamo/grove/operator/api/common"
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +23,7 @@ import (
 // kaiScheduler places whole gangs from queues.
 const kaiScheduler = "kai-scheduler"
 
-// Builder implements workload.Builder.
+// Builder implements workload.GraphBuilder.
 type Builder struct {
 	// TerminationDelay is how long a gang may be short of pods before Grove
 	// ends it; none when it is zero.
@@ -33,7 +34,42 @@ type Builder struct {
 	Deadline time.Duration
 }
 
-var _ workload.Builder = Builder{}
+var (
+	_ workload.GraphBuilder = Builder{}
+	_ workload.PodOwner     = Builder{}
+	_ workload.Rescaler     = Builder{}
+	_ workload.Updater      = Builder{}
+	_ workload.Queuer       = Builder{}
+)
+
+// Made implements workload.GraphBuilder.
+func (Builder) Made(object graph.Object) (graph.Ref, bool) {
+	_, ok := object.(*grovev1alpha1.PodCliqueSet)
+	return graph.Ref{Kind: "PodCliqueSet", Name: object.GetName()}, ok
+}
+
+// OwnsPod implements workload.PodOwner.
+func (Builder) OwnsPod(labels map[string]string) bool { return labels[common.LabelPodClique] != "" }
+
+// Follower reports whether a pod lends its node to a leader and serves no API, by
+// its labels.
+func Follower(labels map[string]string) bool {
+	return strings.HasSuffix(labels[common.LabelPodClique], graph.Component{}.WorkerClique())
+}
+
+// SetOf is the name of the PodCliqueSet that an object was made from; empty for an
+// object of somebody else.
+func SetOf(object metav1.Object) string {
+	for _, ref := range object.GetOwnerReferences() {
+		if ref.Kind == "PodCliqueSet" && ref.APIVersion == grovev1alpha1.SchemeGroupVersion.String() {
+			return ref.Name
+		}
+	}
+	return ""
+}
+
+// SchedulingQueue implements workload.Queuer.
+func (b Builder) SchedulingQueue() string { return b.Queue }
 
 // Build returns the graph's PodCliqueSet.
 func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, error) {

@@ -34,11 +34,11 @@ func cliqueNames(c graph.Component) []string {
 	return []string{c.LeaderClique(), c.WorkerClique()}
 }
 
-// KeepOrder leaves a PodCliqueSet that exists the order that it was made with:
+// InOrder leaves a PodCliqueSet that exists the order that it was made with:
 // what a user says later is for services that have yet to start. What an engine
 // asks for among its own cliques is not the user's, and a set that lacks it is
 // made again.
-func KeepOrder(wanted []graph.Desired, s snapshot.Snapshot) []graph.Desired {
+func (Builder) InOrder(_ *graph.Graph, wanted []graph.Desired, s snapshot.Snapshot) []graph.Desired {
 	for _, w := range wanted {
 		set, ok := w.Object.(*grovev1alpha1.PodCliqueSet)
 		if !ok {

@@ -57,7 +57,7 @@ func TestASetKeepsTheOrderThatItWasMadeWith(t *testing.T) {
 			if c.live != nil {
 				s.Owned = []graph.Object{c.live.DeepCopy()}
 			}
-			got := KeepOrder([]graph.Desired{{Object: c.wanted.DeepCopy()}}, s)
+			got := Builder{}.InOrder(nil, []graph.Desired{{Object: c.wanted.DeepCopy()}}, s)
 			if diff := cmp.Diff(want, order(got[0].Object.(*grovev1alpha1.PodCliqueSet))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -35,7 +35,7 @@ func TestRescale(t *testing.T) {
 	} {
 		t.Run(rule, func(t *testing.T) {
 			var got []string
-			for _, r := range Rescale([]graph.Component{one, wide}, snapshot.Snapshot{Beneath: c.live}) {
+			for _, r := range (Builder{}).Rescale([]graph.Component{one, wide}, snapshot.Snapshot{Beneath: c.live}) {
 				got = append(got, r.Object.GetName())
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {

@@ -24,7 +24,7 @@ import (
 
 // Updating reports whether Grove still carries out the last change of a graph's
 // PodCliqueSet. A template that changes again meanwhile can leave cliques behind.
-func Updating(g *graph.Graph, s snapshot.Snapshot) bool {
+func (Builder) Updating(g *graph.Graph, s snapshot.Snapshot) bool {
 	set, found := snapshot.Find[*grovev1alpha1.PodCliqueSet](s, g.CliqueSet)
 	return found && (s.Outdated("PodCliqueSet", g.CliqueSet) || updating(set))
 }
@@ -68,6 +68,20 @@ func runs(clique *grovev1alpha1.PodClique, template *grovev1alpha1.PodCliqueTemp
 	return equality.Semantic.DeepEqual(clique.Spec.PodSpec, template.Spec.PodSpec) &&
 		hash != nil && *hash == clique.Labels[common.LabelPodTemplateHash] &&
 		(progress == nil || progress.UpdateEndedAt != nil)
+}
+
+// Mark implements workload.GraphBuilder.
+func (Builder) Mark(g *graph.Graph, c graph.Component, s snapshot.Snapshot) (id string, made bool) {
+	set, found := snapshot.Find[*grovev1alpha1.PodCliqueSet](s, g.CliqueSet)
+	if !found {
+		return "", false
+	}
+	for _, clique := range set.Spec.Template.Cliques {
+		if serviceOf(clique) == c.Name {
+			return clique.Annotations[v1alpha1.AnnotationRestartAt], true
+		}
+	}
+	return "", false
 }
 
 // cliquesOf are the live cliques of a component, those of a scaling group among

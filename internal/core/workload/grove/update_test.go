@@ -103,7 +103,7 @@ func TestServicesAreDoneOnlyOnceGroveHasUpdatedThem(t *testing.T) {
 					t.Errorf("%s is done: %v (%s)", g.Components[i].Name, p.Done, p.Why)
 				}
 			}
-			if got := Updating(g, s); got != c.updating {
+			if got := (Builder{}).Updating(g, s); got != c.updating {
 				t.Errorf("updating: %v", got)
 			}
 		})

@@ -19,10 +19,9 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/grove"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/orchestrator"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 )
 
@@ -100,6 +99,7 @@ type observation struct {
 	claims   []graph.Object
 	platform render.Platform
 	provider workload.Provider
+	builder  workload.GraphBuilder
 	restart  rollout.Step
 	// absentClaims are those that the graph expects and that do not exist.
 	absentClaims []string
@@ -131,11 +131,6 @@ func (w observation) keepsData(g *graph.Graph) bool {
 	return len(w.claims) > 0 || slices.ContainsFunc(g.Claims, func(c graph.Claim) bool { return c.Create })
 }
 
-// orchestration is what runs the graph, for those who say how far it is.
-func (w observation) orchestration() status.Orchestration {
-	return status.Orchestration{Provider: w.provider, Deadline: w.platform.ProgressDeadline}
-}
-
 func (w Observer) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, p render.Platform, now time.Time) (seen observation, err error) {
 	if p.Capabilities, err = w.Facts.Capabilities(ctx); err != nil {
 		return seen, err
@@ -161,15 +156,15 @@ func (w Observer) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployme
 		}
 	}
 	seen.Taken = now
-	seen.provider = workload.Choose(dgd.Annotations, p.Capabilities, running(seen.Snapshot))
-	if seen.provider == workload.ProviderGrove {
-		p.Queue = render.Queue(dgd.Annotations, p.Capabilities)
+	seen.provider = workload.Choose(dgd.Annotations, p.Capabilities, orchestrator.Running(seen.Snapshot))
+	p.Queue = render.Queue(dgd.Annotations, p.Capabilities)
+	seen.platform, seen.builder = p, p.GraphBuilder(dgd, seen.provider)
+	if _, owns := seen.builder.(workload.PodOwner); owns {
 		// Elsewhere the components look after their pods.
 		if seen.Evidence, err = w.Pods.Inspect(ctx, dgd.Namespace, dgd.Name, ""); err != nil {
 			return seen, err
 		}
 	}
-	seen.platform = p
 	return seen, nil
 }
 
@@ -193,23 +188,11 @@ func (w Observer) beneath(ctx context.Context, owner graph.Object, have snapshot
 	return all, nil
 }
 
-// inOrder leaves out components that wait for others to be ready. A PodCliqueSet
-// keeps the order that it was made with.
-func (w observation) inOrder(g *graph.Graph, wanted []graph.Desired) []graph.Desired {
-	if w.provider == workload.ProviderGrove {
-		return grove.KeepOrder(wanted, w.Snapshot)
-	}
-	waiting := status.Waiting(g, w.orchestration(), w.Snapshot)
-	return slices.DeleteFunc(wanted, func(one graph.Desired) bool {
-		dcd, ok := one.Object.(*v1alpha1.DynamoComponentDeployment)
-		return ok && len(waiting[dcd.Spec.ServiceName]) > 0
-	})
-}
-
 // checkQueue checks what a graph needs to find in the cluster before anything is
 // made for it.
 func (w Observer) checkQueue(ctx context.Context, seen observation) error {
-	if seen.platform.Queue == "" {
+	queuer, ok := seen.builder.(workload.Queuer)
+	if !ok || queuer.SchedulingQueue() == "" {
 		return nil
 	}
 	exists, err := w.Facts.QueueExists(ctx, seen.platform.Queue)
@@ -245,34 +228,12 @@ func (w observation) warnings(dgd *v1alpha1.DynamoGraphDeployment, r validation.
 // nothing does.
 func (w observation) migrating() error {
 	var left []string
-	for _, object := range w.Owned {
-		switch object.(type) {
-		case *grovev1alpha1.PodCliqueSet:
-			if w.provider != workload.ProviderGrove {
-				left = append(left, "PodCliqueSet "+object.GetName())
-			}
-		case *v1alpha1.DynamoComponentDeployment:
-			if w.provider != workload.ProviderComponent {
-				left = append(left, v1alpha1.KindDynamoComponentDeployment+" "+object.GetName())
-			}
-		}
+	for _, ref := range orchestrator.Elsewhere(w.provider, w.Snapshot) {
+		left = append(left, ref.Kind+" "+ref.Name)
 	}
 	if len(left) == 0 {
 		return nil
 	}
 	return fault.New(fault.Waiting, v1alpha1.ReasonMigrating,
 		"moves to provider %s once these are gone: %s", w.provider, strings.Join(left, ", "))
-}
-
-// running is the provider that a graph's children show.
-func running(s snapshot.Snapshot) workload.Provider {
-	for _, object := range s.Owned {
-		switch object.(type) {
-		case *grovev1alpha1.PodCliqueSet:
-			return workload.ProviderGrove
-		case *v1alpha1.DynamoComponentDeployment:
-			return workload.ProviderComponent
-		}
-	}
-	return ""
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/grove"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/event"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/tracing"
@@ -60,21 +59,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	}
 	scale := seen.Scale(g)
 	g = g.Scaled(scale)
-	seen.restart = status.NextRestart(dgd, g, seen.orchestration(), seen.Snapshot)
+	seen.restart = status.NextRestart(dgd, g, seen.builder, seen.Snapshot)
 	seen.absentClaims, err = r.Observer.Facts.AbsentClaims(ctx, dgd.Namespace, g.Expected())
 	if err := errors.Join(err, r.Observer.checkQueue(ctx, seen)); err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
-	shown, refused := r.reachable(ctx, dgd, g.WithMarks(seen.restart.Marks), seen.provider)
+	shown, refused := r.reachable(ctx, dgd, g.WithMarks(seen.restart.Marks), seen.builder)
 	wanted, unrendered := render.Graph(dgd, shown, seen.provider, seen.platform)
 	unrendered = errors.Join(unrendered, refused)
-	wanted = seen.inOrder(g, wanted)
+	wanted = seen.builder.InOrder(g, wanted, seen.Snapshot)
 	key, err := controller.SSHKey(ctx, r.Observer.Facts, g, r.Platform.Pod.SSHSecret)
 	if err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
 	wanted = append(wanted, key...)
-	if err := errors.Join(r.Cleanup.EnsureFinalizer(ctx, dgd, registrations(g, seen.provider), seen.keepsData(g)), r.record(ctx, dgd, seen.provider)); err != nil {
+	if err := errors.Join(r.Cleanup.EnsureFinalizer(ctx, dgd, registrations(g, seen.builder), seen.keepsData(g)), r.record(ctx, dgd, seen.provider)); err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
 	tracing.Decided(ctx, "provider", seen.provider, "wanted", len(wanted), "owned", len(seen.Owned), "restart", seen.restart.Marks)
@@ -90,8 +89,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 
 // reachable is a graph without its Ingresses where those are not allowed, and why.
 // Where there are components, each is judged by its own controller.
-func (r *Reconciler) reachable(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.Provider) (*graph.Graph, error) {
-	if by != workload.ProviderGrove {
+func (r *Reconciler) reachable(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.GraphBuilder) (*graph.Graph, error) {
+	if _, owns := by.(workload.PodOwner); !owns {
 		return g, nil
 	}
 	if err := r.Routes.OfGraph(ctx, dgd); err != nil {
@@ -118,10 +117,11 @@ func (r *Reconciler) sync(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployme
 	}
 }
 
-// rescale sets the replicas of what Grove has made from the graph, for services
-// whose number somebody gave; any other may be an autoscaler's.
+// rescale sets the replicas of what others have made from the graph's children, for
+// services whose number somebody gave; any other may be an autoscaler's.
 func (r *Reconciler) rescale(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen observation) error {
-	if seen.provider != workload.ProviderGrove {
+	rescaler, ok := seen.builder.(workload.Rescaler)
+	if !ok {
 		return nil
 	}
 	var given []graph.Component
@@ -131,7 +131,7 @@ func (r *Reconciler) rescale(ctx context.Context, dgd *v1alpha1.DynamoGraphDeplo
 		}
 	}
 	var errs []error
-	for _, s := range grove.Rescale(given, seen.Snapshot) {
+	for _, s := range rescaler.Rescale(given, seen.Snapshot) {
 		errs = append(errs, r.Applier.Scale(ctx, s.Object, s.Replicas))
 	}
 	return errors.Join(errs...)
@@ -155,7 +155,7 @@ func (r *Reconciler) retain(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploy
 func (r *Reconciler) finalize(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment) (reconcile.Result, error) {
 	var keys []graph.Registration
 	if g, err := graph.FromGraphDeployment(dgd, r.Platform.Defaults); err == nil {
-		keys = registrations(g, workload.Provider(dgd.Annotations[v1alpha1.AnnotationWorkloadProvider]))
+		keys = registrations(g, r.Platform.GraphBuilder(dgd, workload.Provider(dgd.Annotations[v1alpha1.AnnotationWorkloadProvider])))
 	}
 	if err := r.retain(ctx, dgd); err != nil {
 		return reconcile.Result{}, err
@@ -171,8 +171,8 @@ func (r *Reconciler) finalize(ctx context.Context, dgd *v1alpha1.DynamoGraphDepl
 
 // registrations are where a graph's components register in etcd. Where it has
 // components of its own, they look after that.
-func registrations(g *graph.Graph, by workload.Provider) []graph.Registration {
-	if by != workload.ProviderGrove {
+func registrations(g *graph.Graph, by workload.GraphBuilder) []graph.Registration {
+	if _, owns := by.(workload.PodOwner); !owns {
 		return nil
 	}
 	return g.Registrations()
@@ -209,7 +209,7 @@ func (r *Reconciler) mirror(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploy
 // report tells what was seen before the writes; the watch on the children
 // brings the next truth.
 func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen observation, err error) (reconcile.Result, error) {
-	now := status.Graph(dgd, g, seen.orchestration(), seen.Snapshot, seen.restart, err, metav1.NewTime(r.Clock.Now()))
+	now := status.Graph(dgd, g, seen.builder, seen.Snapshot, seen.restart, err, metav1.NewTime(r.Clock.Now()))
 	if result, off := r.StatusThrottle.Defer(dgd, seen.urgency(dgd, now, err), r.Clock.Now()); off {
 		return result, nil
 	}
@@ -217,7 +217,7 @@ func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploy
 		event.Warned(r.Events, dgd, seen.warnings(dgd, r.Routes.Rules))
 	}
 	result, err := controller.PatchStatus(ctx, r.Client, dgd, &dgd.Status, now, err)
-	if due := seen.orchestration().Due(g, seen.Snapshot); err == nil && result.IsZero() && !due.IsZero() {
+	if due := status.Due(g, seen.builder, seen.Snapshot); err == nil && result.IsZero() && !due.IsZero() {
 		result.RequeueAfter = max(time.Second, due.Sub(r.Clock.Now()))
 	}
 	return result, err

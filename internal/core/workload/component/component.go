@@ -1,0 +1,172 @@
+// Package component runs a graph as one DynamoComponentDeployment a service. Each
+// has a controller of its own, which makes the rest and tells how far it is.
+package component
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/pickerconfig"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/render/pod"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+)
+
+// Builder implements workload.GraphBuilder. To read how far a graph is it needs
+// neither of its fields.
+type Builder struct {
+	Graph    *v1alpha1.DynamoGraphDeployment
+	Defaults graph.Defaults
+}
+
+var _ workload.GraphBuilder = Builder{}
+
+// Build returns the graph's DynamoComponentDeployments up to the first that cannot
+// be made. Their pods are rendered by their own controller.
+func (b Builder) Build(g *graph.Graph, _ workload.Pods) ([]graph.Object, error) {
+	var objects []graph.Object
+	for _, c := range g.Components {
+		component, err := b.component(c)
+		if err != nil {
+			return objects, fmt.Errorf("service %s: %w", c.Name, err)
+		}
+		objects = append(objects, component)
+	}
+	return objects, nil
+}
+
+// component carries a service over field by field, in the user's own words, so
+// that a reader of the component sees what the graph says.
+func (b Builder) component(c graph.Component) (*v1alpha1.DynamoComponentDeployment, error) {
+	spec, err := graph.Service(b.Graph, c.Name, b.Defaults)
+	if err != nil {
+		return nil, err
+	}
+	spec.ServiceName = c.Name
+	spec.Annotations = c.Annotations
+	if c.Adapted {
+		spec.Replicas = new(c.Replicas)
+	}
+	spec.DynamoNamespace = new(c.DynamoNamespace)
+	if c.Role == graph.RolePlanner {
+		spec.ExtraPodSpec = withAccount(spec.ExtraPodSpec, pod.PlannerAccount)
+	}
+	if spec.EPPConfig, err = pickerconfig.Complete(spec.EPPConfig); err != nil {
+		return nil, fmt.Errorf("eppConfig.config: %w", err)
+	}
+	system := map[string]string{
+		v1alpha1.LabelGraphName:       c.Graph,
+		v1alpha1.LabelComponent:       c.Name,
+		v1alpha1.LabelDynamoNamespace: c.DynamoNamespace,
+	}
+	labels := map[string]string{}
+	maps.Copy(labels, spec.Labels)
+	maps.Copy(labels, system)
+	spec.Labels = labels
+	return &v1alpha1.DynamoComponentDeployment{
+		ObjectMeta: metav1.ObjectMeta{Name: c.ObjectName, Namespace: c.Namespace, Labels: system},
+		Spec:       v1alpha1.DynamoComponentDeploymentSpec{BackendFramework: b.Graph.Spec.BackendFramework, SharedSpec: spec},
+	}, nil
+}
+
+// withAccount makes pods run under an account, whatever the user wrote.
+func withAccount(users *v1alpha1.ExtraPodSpec, name string) *v1alpha1.ExtraPodSpec {
+	extra, spec := v1alpha1.ExtraPodSpec{}, corev1.PodSpec{}
+	if users != nil {
+		extra = *users
+	}
+	if extra.PodSpec != nil {
+		spec = *extra.PodSpec
+	}
+	spec.ServiceAccountName = name
+	extra.PodSpec = &spec
+	return &extra
+}
+
+// Made implements workload.GraphBuilder.
+func (Builder) Made(object graph.Object) (graph.Ref, bool) {
+	_, ok := object.(*v1alpha1.DynamoComponentDeployment)
+	return graph.Ref{Kind: v1alpha1.KindDynamoComponentDeployment, Name: object.GetName()}, ok
+}
+
+// Mark implements workload.GraphBuilder.
+func (Builder) Mark(_ *graph.Graph, c graph.Component, s snapshot.Snapshot) (id string, made bool) {
+	dcd, found := snapshot.Find[*v1alpha1.DynamoComponentDeployment](s, c.ObjectName)
+	if !found {
+		return "", false
+	}
+	return dcd.Spec.Annotations[v1alpha1.AnnotationRestartAt], true
+}
+
+// InOrder leaves out the components that wait for others to be ready.
+func (b Builder) InOrder(g *graph.Graph, desired []graph.Desired, s snapshot.Snapshot) []graph.Desired {
+	waits := map[string]bool{}
+	for i, p := range b.Progress(g, s) {
+		waits[g.Components[i].ObjectName] = len(p.Waiting) > 0
+	}
+	return slices.DeleteFunc(desired, func(d graph.Desired) bool {
+		ref, ok := b.Made(d.Object)
+		return ok && waits[ref.Name]
+	})
+}
+
+// Progress reads what each component says of itself.
+func (Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progress {
+	var (
+		all    []workload.Progress
+		starts []rollout.Start
+	)
+	for _, c := range g.Components {
+		p, made := progress(c, s)
+		all = append(all, p)
+		starts = append(starts, rollout.Start{Name: c.Name, After: c.StartAfter, Made: made, Ready: p.Done})
+	}
+	waiting := rollout.Waiting(starts)
+	for i, c := range g.Components {
+		if before := waiting[c.Name]; len(before) > 0 {
+			all[i].Waiting, all[i].Why = before, fmt.Sprintf("waiting for %s to be ready", strings.Join(before, ", "))
+		}
+	}
+	return all
+}
+
+// progress reads one component, and whether it exists. One that was not made yet
+// shows zero replicas of the kind that will run it.
+func progress(c graph.Component, s snapshot.Snapshot) (p workload.Progress, made bool) {
+	p = workload.Progress{Kind: workload.KindDeployment, Name: c.ObjectName}
+	if c.Multinode() {
+		p.Kind = workload.KindLeaderWorkerSet
+	}
+	dcd, found := snapshot.Find[*v1alpha1.DynamoComponentDeployment](s, c.ObjectName)
+	if !found {
+		p.Why = "not created yet"
+		return p, false
+	}
+	if seen := dcd.Status.Service; seen != nil {
+		p.Kind, p.Name = workload.Kind(seen.ComponentKind), seen.ComponentName
+		p.Replicas, p.Updated, p.Ready, p.Available = seen.Replicas, seen.UpdatedReplicas, seen.ReadyReplicas, seen.AvailableReplicas
+	}
+	available := meta.FindStatusCondition(dcd.Status.Conditions, v1alpha1.ConditionAvailable)
+	switch {
+	case s.Outdated(v1alpha1.KindDynamoComponentDeployment, dcd.Name):
+		p.Why = "being updated"
+	case available == nil || dcd.Status.ObservedGeneration < dcd.Generation:
+		p.Why = "not observed yet"
+	case available.Status != metav1.ConditionTrue:
+		p.Reason, p.Why = cmp.Or(available.Reason, v1alpha1.ReasonServicesNotReady), available.Message
+		p.Stuck = meta.IsStatusConditionFalse(dcd.Status.Conditions, v1alpha1.ConditionProgressing)
+	default:
+		p.Done = true
+	}
+	return p, true
+}
