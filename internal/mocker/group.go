@@ -1,14 +1,17 @@
 package mocker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"strconv"
 	"sync"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/auxiliary"
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/launch"
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/podenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/rendezvous"
@@ -187,6 +190,84 @@ func whileWhole(ctx context.Context, group *rendezvous.Group, run func(context.C
 		stop()
 		<-ended
 		return 1, loss
+	}
+}
+
+// dial connects to a host of the cluster; the pod's own processes listen on its
+// address, whatever they call themselves.
+func dial(ctx context.Context, address string, env podenv.Env) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains([]string{"localhost", "127.0.0.1", "0.0.0.0", "::1", "::"}, host) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(cmp.Or(env.ListenHost(), "127.0.0.1"), port))
+	}
+	n, err := rendezvous.NewNetwork(env, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	return n.Dial(ctx, "tcp", address)
+}
+
+// awaitLeader plays the script that holds a node back until its leader listens.
+func awaitLeader(ctx context.Context, p launch.Program, log *slog.Logger) (int, error) {
+	n, err := rendezvous.NewNetwork(p.Env, log)
+	if err != nil {
+		return 1, err
+	}
+	address := net.JoinHostPort(p.Env["LEADER_HOST"], p.Env["LEADER_PORT"])
+	if err := rendezvous.CheckAddress(address); err != nil {
+		return 1, err
+	}
+	if err := n.Await(ctx, address); err != nil {
+		return 1, err
+	}
+	return 0, nil
+}
+
+// runSidecar plays a worker whose engine is another container of the pod: what it
+// is told by that engine, and its own flags, are the worker's.
+func (c *container) runSidecar(ctx context.Context, p launch.Program, s launch.Streams, log *slog.Logger) (int, error) {
+	address, ok := commandline.NewLooseArgs(p.Args).Value("--vllm-endpoint", "--sglang-endpoint", "--trtllm-endpoint")
+	if !ok {
+		return worker.ExitUsage, fmt.Errorf("no --vllm-endpoint, --sglang-endpoint or --trtllm-endpoint names the engine")
+	}
+	n, err := rendezvous.NewNetwork(p.Env, log)
+	if err != nil {
+		return worker.ExitUsage, err
+	}
+	waiting, cancel := context.WithTimeoutCause(ctx, n.Timeout, fmt.Errorf("not within %s", n.Timeout))
+	engine, gone, err := auxiliary.Attach(waiting, address, func(ctx context.Context, address string) (net.Conn, error) { return dial(ctx, address, p.Env) }, log)
+	cancel()
+	if err != nil {
+		if ctx.Err() != nil {
+			return 0, nil
+		}
+		return 1, err
+	}
+	whole := launch.Program{Kind: launch.Worker, Name: "dynamo." + engine.Backend, Args: slices.Concat(engine.Args, p.Args), Env: p.Env}
+	inner, stop := context.WithCancel(ctx)
+	defer stop()
+	type end struct {
+		status int
+		err    error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		status, err := c.runWorker(inner, whole, s, log)
+		ended <- end{status, err}
+	}()
+	select {
+	case e := <-ended:
+		return e.status, e.err
+	case <-gone:
+		stop()
+		e := <-ended
+		if ctx.Err() != nil { // the pod is being stopped
+			return e.status, e.err
+		}
+		return 1, fmt.Errorf("lost the engine at %s", address)
 	}
 }
 

@@ -27,7 +27,7 @@ func Main(ctx context.Context, words []string) int {
 	streams := launch.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	c := &container{}
 	defer c.close()
-	shell := launch.Shell{Run: c.run, Spread: spread, Resolves: resolves, Log: logger(os.Stderr)}
+	shell := launch.Shell{Run: c.run, Spread: spread, Resolves: resolves, Dial: dial, Log: logger(os.Stderr)}
 	return shell.Exec(ctx, words, podenv.FromOS(), streams)
 }
 
@@ -54,6 +54,12 @@ func (c *container) run(ctx context.Context, p launch.Program, s launch.Streams)
 		status, err = c.runWorker(ctx, p, s, log)
 	case launch.Router, launch.GlobalRouter:
 		status, err = runRouter(ctx, p, log)
+	case launch.Sidecar:
+		status, err = c.runSidecar(ctx, p, s, log)
+	case launch.Engine:
+		return auxiliary.Engine(ctx, p, log)
+	case launch.LeaderWait:
+		status, err = awaitLeader(ctx, p, log)
 	case launch.Planner:
 		return auxiliary.Planner(ctx, p, log)
 	case launch.EndpointPicker:
@@ -128,6 +134,11 @@ func runRouter(ctx context.Context, p launch.Program, log *slog.Logger) (int, er
 	if err != nil {
 		return worker.ExitUsage, err
 	}
+	stop, err := auxiliary.Status(p.Env, log)
+	if err != nil {
+		return 1, err
+	}
+	defer stop()
 	if p.Kind == launch.GlobalRouter {
 		return r.RunGlobal(ctx), nil
 	}

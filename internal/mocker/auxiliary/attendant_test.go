@@ -78,6 +78,42 @@ func TestPlannerServesItsMetrics(t *testing.T) {
 	})
 }
 
+func TestPlannersOf1xAnswerTheirProbes(t *testing.T) {
+	metrics, system := freePort(t), freePort(t)
+	for name, p := range map[string]launch.Program{
+		"a planner's port is in its configuration": {Name: "dynamo.planner", Args: []string{"--config", fmt.Sprintf(`{"environment":"kubernetes","metric_reporting_prometheus_port":%d}`, metrics)}},
+		"a global planner has probes alone":        {Name: "dynamo.global_planner", Args: []string{"--no-operation", "--managed-namespaces", "a", "b"}},
+		"a configuration of the image is unknown":  {Name: "dynamo.planner", Args: []string{"--config", "/workspace/planner.yaml"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p.Env = podenv.Env{"DYN_SYSTEM_PORT": strconv.Itoa(system)}
+			play(t, Planner, p)
+			for _, path := range []string{"/live", "/health"} {
+				eventually(t, path, func() bool { return answers(fmt.Sprintf("http://%s:%d%s", host, system, path)) })
+			}
+			if strings.Contains(p.Args[1], "prometheus") {
+				eventually(t, "metrics", func() bool { return answers(fmt.Sprintf("http://%s:%d/metrics", host, metrics)) })
+			}
+		})
+	}
+}
+
+func TestAPlannerRefusesAConfigurationThatIsNone(t *testing.T) {
+	p := launch.Program{Name: "dynamo.planner", Args: []string{"--config", "{environment: ["}, Env: podenv.Env{}}
+	if status := Planner(t.Context(), p, quiet); status != 2 {
+		t.Errorf("status %d", status)
+	}
+}
+
+func answers(url string) bool {
+	response, err := http.Get(url)
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
 func TestEndpointPickerIsHealthy(t *testing.T) {
 	health, own, metrics := freePort(t), freePort(t), freePort(t)
 	play(t, EndpointPicker, launch.Program{Name: "epp", Env: podenv.Env{}, Args: []string{

@@ -14,6 +14,31 @@ type Card struct {
 	ModelInput     string         `json:"model_input"`
 	UserData       map[string]any `json:"user_data"`
 	Runtime        RuntimeConfig  `json:"runtime_config"`
+	// Worker and Needs are said by runtimes of 1.x: what the worker is, and which
+	// others its namespace must have before it gets any traffic.
+	Worker WorkerType   `json:"worker_type,omitempty"`
+	Needs  []WorkerType `json:"needs,omitempty"`
+}
+
+// WorkerType is a worker's share of the work.
+type WorkerType string
+
+// The types.
+const (
+	AggregatedWorker WorkerType = "aggregated"
+	PrefillWorker    WorkerType = "prefill"
+	DecodeWorker     WorkerType = "decode"
+)
+
+// Type is the type that the card says, or that its model type means.
+func (c Card) Type() WorkerType {
+	switch {
+	case c.Worker != "":
+		return c.Worker
+	case c.ModelType.Has(Prefill):
+		return PrefillWorker
+	}
+	return AggregatedWorker
 }
 
 // RuntimeConfig is the size of the engine behind a card.

@@ -39,12 +39,20 @@ const (
 
 var metadataResource = schema.GroupVersionResource{Group: "nvidia.com", Version: "v1alpha1", Resource: "dynamoworkermetadatas"}
 
-// Pod is who publishes.
-type Pod struct{ Name, Namespace, UID string }
+// Pod is who publishes: the pod as a whole, or one container of it where several
+// have something to say.
+type Pod struct{ Name, Namespace, UID, Container string }
+
+// object is the name under which it does.
+func (p Pod) object() string {
+	if p.Container == "" {
+		return p.Name
+	}
+	return p.Name + "-" + p.Container
+}
 
 // Kubernetes is the store in the API server. A process is live when its pod
-// is a ready endpoint of a labelled EndpointSlice and has an object of the
-// pod's name. The API server may go away at any time: what was known stays
+// is a ready endpoint of a labelled EndpointSlice and owns an object. The API server may go away at any time: what was known stays
 // valid, what was to be published is tried again.
 type Kubernetes struct {
 	pod     Pod
@@ -202,7 +210,7 @@ func (k *Kubernetes) apply(data Metadata) error {
 	}
 	ctx, cancel := context.WithTimeout(k.ctx, applyTimeout)
 	defer cancel()
-	_, err = k.objects.Apply(ctx, k.pod.Name, object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	_, err = k.objects.Apply(ctx, k.pod.object(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	return err
 }
 
@@ -219,7 +227,7 @@ func (k *Kubernetes) object(data Metadata) (*unstructured.Unstructured, error) {
 	if err := fields.UnmarshalJSON([]byte(wrapped)); err != nil {
 		return nil, fmt.Errorf("encode metadata: %w", err)
 	}
-	fields.SetName(k.pod.Name)
+	fields.SetName(k.pod.object())
 	fields.SetNamespace(k.pod.Namespace)
 	yes, no := true, false
 	fields.SetOwnerReferences([]metav1.OwnerReference{{
@@ -302,7 +310,7 @@ func (k *Kubernetes) join(slices, objects cache.Store) Set {
 	var all []Metadata
 	for _, item := range objects.List() {
 		object := item.(*unstructured.Unstructured)
-		if !ready[object.GetName()] {
+		if !ready[owner(object)] {
 			continue
 		}
 		m, err := metadataOf(object)
@@ -313,6 +321,15 @@ func (k *Kubernetes) join(slices, objects cache.Store) Set {
 		all = append(all, m)
 	}
 	return Merge(all...)
+}
+
+// owner is the pod that an object speaks for; objects without one are named like
+// their pod.
+func owner(object *unstructured.Unstructured) string {
+	if controller := metav1.GetControllerOf(object); controller != nil && controller.Kind == "Pod" {
+		return controller.Name
+	}
+	return object.GetName()
 }
 
 func metadataOf(object *unstructured.Unstructured) (Metadata, error) {

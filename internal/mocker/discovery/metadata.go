@@ -131,12 +131,13 @@ func Merge(all ...Metadata) Set {
 	return s
 }
 
-// At returns the endpoints of one address, whatever the instance, by instance.
+// At returns the endpoints of one address, whatever the instance and the
+// generation of workers, by instance.
 func (s Set) At(a Address) []Endpoint {
 	var out []Endpoint
 	for _, key := range slices.Sorted(maps.Keys(s.Endpoints)) {
 		e := s.Endpoints[key]
-		if e.Namespace == a.Namespace && e.Component == a.Component && e.Endpoint == a.Endpoint {
+		if (e.Namespace == a.Namespace || strings.HasPrefix(e.Namespace, a.Namespace+"-")) && e.Component == a.Component && e.Endpoint == a.Endpoint {
 			out = append(out, e)
 		}
 	}

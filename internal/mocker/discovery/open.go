@@ -19,11 +19,14 @@ func Open(env podenv.Env, log *slog.Logger) (Store, uint64, error) {
 	switch backend := env.String("etcd", "DYN_DISCOVERY_BACKEND", "DYN_STORE_KV"); backend {
 	case "kubernetes":
 		pod := Pod{Name: env["POD_NAME"], Namespace: env.String("default", "POD_NAMESPACE"), UID: env["POD_UID"]}
+		if env["DYN_KUBE_DISCOVERY_MODE"] == "container" {
+			pod.Container = env["CONTAINER_NAME"]
+		}
 		store, err := NewKubernetes(env["KUBECONFIG"], pod, log)
 		if err != nil {
 			return nil, 0, err
 		}
-		return store, InstanceID(pod.Name), nil
+		return store, InstanceID(pod.object()), nil
 	case "mem":
 		log.Warn("discovery is limited to this process", "backend", backend)
 		return NewHub().Join(), InstanceID(memberName(env)), nil

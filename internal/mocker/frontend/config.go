@@ -15,7 +15,13 @@ type Config struct {
 	Port int
 	// Namespace restricts the models served; empty means all.
 	Namespace string
-	Routing   route.Options
+	// Prefix restricts them to namespaces that begin with it, each of which is a
+	// set of workers by itself. It goes before Namespace.
+	Prefix string
+	// Own is, in direct routing, the host of this very pod: its worker serves what
+	// names no other.
+	Own     string
+	Routing route.Options
 	// EnforceDisaggregation refuses to serve a request without a prefill worker.
 	EnforceDisaggregation bool
 	// BlockSize overrides the block size of model cards.
@@ -57,22 +63,36 @@ func NewConfig(p launch.Program) (Config, error) {
 	check(err)
 	c.Port, err = args.Int(c.Port, "--http-port", "--port")
 	check(err)
-	if namespace, ok := args.Value("--namespace"); ok {
-		c.Namespace = namespace
+	c.Prefix = env["DYN_NAMESPACE_PREFIX"]
+	if namespace, ok := args.Value("--namespace"); ok && namespace != c.Prefix {
+		c.Namespace, c.Prefix = namespace, ""
 	}
-	if c.Namespace == "dynamo" {
-		c.Namespace = ""
+	if prefix, ok := args.Value("--namespace-prefix"); ok {
+		c.Prefix = prefix
+	}
+	for _, name := range []*string{&c.Namespace, &c.Prefix} {
+		if *name == everywhere {
+			*name = ""
+		}
 	}
 	c.Routing.Mode = route.Mode(env.String(string(route.RoundRobin), "DYN_ROUTER_MODE"))
 	if mode, ok := args.Value("--router-mode"); ok {
 		c.Routing.Mode = route.Mode(mode)
 	}
 	check(c.Routing.Validate())
-	c.Routing.OverlapWeight, err = args.Float(1, "--kv-overlap-score-weight")
+	if c.Routing.Mode == route.Direct {
+		c.Own, err = env.AdvertiseHost()
+		check(err)
+	}
+	c.Routing.OverlapWeight, err = env.Float("DYN_ROUTER_KV_OVERLAP_SCORE_WEIGHT", 1)
 	check(err)
-	c.Routing.Temperature, err = args.Float(0, "--router-temperature")
+	c.Routing.OverlapWeight, err = args.Float(c.Routing.OverlapWeight, "--kv-overlap-score-weight", "--router-kv-overlap-score-weight")
 	check(err)
-	c.EnforceDisaggregation = args.Switch("--enforce-disagg", false)
+	c.Routing.Temperature, err = env.Float("DYN_ROUTER_TEMPERATURE", 0)
+	check(err)
+	c.Routing.Temperature, err = args.Float(c.Routing.Temperature, "--router-temperature")
+	check(err)
+	c.EnforceDisaggregation = args.Switch("--enforce-disagg", env.Bool("DYN_ENFORCE_DISAGG", false))
 	c.BlockSize, err = env.Int("DYN_KV_CACHE_BLOCK_SIZE", 0)
 	check(err)
 	c.BlockSize, err = args.Int(c.BlockSize, "--kv-cache-block-size")
@@ -90,8 +110,16 @@ func NewConfig(p launch.Program) (Config, error) {
 	return c, nil
 }
 
+// everywhere is the namespace that stands for all of them.
+const everywhere = "dynamo"
+
 // allowed says whether models of a namespace are served here.
 func (c Config) allowed(namespace string) bool {
+	if c.Prefix != "" {
+		// No more than that, as in the runtime: a graph whose name goes on from
+		// this one's is found too.
+		return strings.HasPrefix(namespace, c.Prefix)
+	}
 	return c.Namespace == "" || c.Namespace == namespace
 }
 
@@ -100,4 +128,7 @@ var knownFlags = strings.Fields(`--router-mode --http-port --port --http-host --
 	--kv-cache-block-size --kv-overlap-score-weight --router-temperature --enforce-disagg --active-decode-blocks-threshold
 	--active-prefill-tokens-threshold --busy-threshold --kserve-grpc-server --grpc-metrics-port --model-path --model-name --interactive
 	--router-replica-sync --no-track-active-blocks --router-ttl --router-max-tree-size --router-prune-target-ratio --store-kv --request-plane
-	--tls-cert-path --tls-key-path --metrics-prefix --custom-backend-metrics-endpoint --no-router-track-active-blocks --use-kv-events`)
+	--tls-cert-path --tls-key-path --metrics-prefix --custom-backend-metrics-endpoint --no-router-track-active-blocks --use-kv-events
+	--namespace-prefix --router-kv-events --no-router-kv-events --router-kv-overlap-score-weight --router-kv-overlap-score-credit
+	--router-min-initial-workers --router-prefill-load-scale --trust-remote-code --dyn-chat-processor --reasoning-parser --tool-call-parser
+	--enable-streaming-reasoning-dispatch --discovery-backend`)

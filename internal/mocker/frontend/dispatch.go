@@ -33,7 +33,7 @@ type answer struct {
 	d       *dispatcher
 	ctx     context.Context
 	cancel  context.CancelFunc
-	model   *model
+	set     *workerSet
 	request wire.Request
 	pins    pins
 	blocks  []kv.ID
@@ -44,18 +44,22 @@ type answer struct {
 	tried   []uint64
 }
 
-// dispatch prefills if there is somebody to do it, then starts the answer.
+// dispatch picks a set of workers, prefills if there is somebody to do it, then starts the answer.
 func (d *dispatcher) dispatch(ctx context.Context, m *model, request wire.Request, p pins) (*answer, error) {
+	set, p, err := m.pick(p, d.config.Own)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
-	size := m.card.BlockSize
+	size := set.card.BlockSize
 	if d.config.BlockSize > 0 {
 		size = d.config.BlockSize
 	}
-	a := &answer{d: d, ctx: ctx, cancel: cancel, model: m, request: request, pins: p, moves: m.card.MigrationLimit, release: func() {}}
+	a := &answer{d: d, ctx: ctx, cancel: cancel, set: set, request: request, pins: p, moves: set.card.MigrationLimit, release: func() {}}
 	if size > 0 {
 		a.blocks = kv.Chain(request.Tokens, size)
 	}
-	err := d.checkBusy(m, request)
+	err = d.checkBusy(set, request)
 	if err == nil {
 		err = a.prefill()
 	}
@@ -71,7 +75,7 @@ func (d *dispatcher) dispatch(ctx context.Context, m *model, request wire.Reques
 
 // checkBusy refuses when every worker is beyond the thresholds, as far as this
 // frontend's own requests tell.
-func (d *dispatcher) checkBusy(m *model, request wire.Request) error {
+func (d *dispatcher) checkBusy(m *workerSet, request wire.Request) error {
 	limits := d.busy.of(m.card.DisplayName)
 	if limits.PrefillTokens != nil && len(request.Tokens) > *limits.PrefillTokens {
 		return unavailable("All workers are busy, please retry later")
@@ -123,7 +127,7 @@ func (a *answer) choose(targets []target, router *route.Router, pin uint64) (tar
 // prefill has a prefill worker compute the prompt. Without one, or when it
 // fails, the decode worker computes it itself, unless that is forbidden.
 func (a *answer) prefill() error {
-	if len(a.model.prefill) == 0 {
+	if len(a.set.prefill) == 0 {
 		if a.d.config.EnforceDisaggregation {
 			return unavailable("no prefill worker for this model, and --enforce-disagg is set")
 		}
@@ -142,7 +146,7 @@ func (a *answer) prefill() error {
 }
 
 func (a *answer) runPrefill() ([]byte, error) {
-	t, release, err := a.choose(a.model.prefill, a.model.prefillRouter, a.pins.prefill)
+	t, release, err := a.choose(a.set.prefill, a.set.prefillRouter, a.pins.prefill)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +186,7 @@ func (d *dispatcher) call(ctx context.Context, t target, request wire.Request) (
 // the model owner's decision.
 func (a *answer) open() error {
 	for {
-		t, release, err := a.choose(a.model.decode, a.model.decodeRouter, a.pins.decode)
+		t, release, err := a.choose(a.set.decode, a.set.decodeRouter, a.pins.decode)
 		if err != nil {
 			return err
 		}
@@ -199,7 +203,7 @@ func (a *answer) open() error {
 			return asFailure(err)
 		}
 		a.moves--
-		a.d.metrics.migrations.WithLabelValues(label(a.model.card.DisplayName), "new_request").Inc()
+		a.d.metrics.migrations.WithLabelValues(label(a.set.card.DisplayName), "new_request").Inc()
 		a.d.log.Warn("worker did not answer, trying another", "request", a.request.ID, "worker", t.instance, "error", err)
 	}
 }
@@ -247,7 +251,7 @@ func (a *answer) migrate() bool {
 	}
 	a.request.DisaggregatedParams = nil
 	a.sent = 0
-	a.d.metrics.migrations.WithLabelValues(label(a.model.card.DisplayName), "ongoing_request").Inc()
+	a.d.metrics.migrations.WithLabelValues(label(a.set.card.DisplayName), "ongoing_request").Inc()
 	a.d.log.Warn("worker lost in the middle of an answer, moving on", "request", a.request.ID, "after", a.request.Offset)
 	return a.open() == nil
 }

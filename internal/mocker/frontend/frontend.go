@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -52,6 +53,7 @@ func (f *Frontend) Handler() http.Handler {
 	mux.HandleFunc("GET "+p.Health, f.health)
 	mux.Handle("GET "+p.Metrics, promhttp.HandlerFor(f.metrics.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET "+p.Models, f.listModels)
+	mux.HandleFunc("GET "+p.Models+"/{model...}", f.oneModel)
 	mux.HandleFunc("POST "+p.Chat, f.generate(chatAPI))
 	mux.HandleFunc("POST "+p.Completions, f.generate(completionAPI))
 	mux.HandleFunc("POST "+p.Responses, f.generate(responseAPI))
@@ -77,7 +79,7 @@ func (f *Frontend) Run(ctx context.Context, address string) int {
 	server := &http.Server{Handler: f.Handler(), ReadHeaderTimeout: 10 * time.Second}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
-	f.log.Info("frontend serving", "address", listener.Addr().String(), "router", f.config.Routing.Mode, "namespace", f.config.Namespace)
+	f.log.Info("frontend serving", "address", listener.Addr().String(), "router", f.config.Routing.Mode, "namespace", f.config.Namespace, "prefix", f.config.Prefix)
 	select {
 	case err := <-failed:
 		f.log.Error("frontend failed", "error", err)
@@ -133,9 +135,50 @@ func (f *Frontend) health(w http.ResponseWriter, _ *http.Request) {
 func (f *Frontend) listModels(w http.ResponseWriter, _ *http.Request) {
 	data := []any{}
 	for _, m := range f.registry.list() {
-		data = append(data, map[string]any{"id": m.card.DisplayName, "object": "model", "created": m.since.Unix(), "owned_by": "nvidia"})
+		data = append(data, m.listing())
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": data})
+}
+
+// oneModel answers for a single model, whose name may hold slashes, and for its
+// readiness, whose path is the name with /ready behind it.
+func (f *Frontend) oneModel(w http.ResponseWriter, r *http.Request) {
+	name, readiness := strings.CutSuffix(r.PathValue("model"), "/ready")
+	if readiness {
+		f.ready(w, name)
+		return
+	}
+	for _, m := range f.registry.list() {
+		if m.card.DisplayName == name {
+			writeJSON(w, http.StatusOK, m.listing())
+			return
+		}
+	}
+	problem(w, http.StatusNotFound, "Model not found")
+}
+
+// ready tells of each namespace that has workers of a model how many there are
+// of each type, and what it lacks. 503 means that no namespace is complete.
+func (f *Frontend) ready(w http.ResponseWriter, name string) {
+	type namespace struct {
+		Name    string                       `json:"namespace"`
+		Ready   bool                         `json:"ready"`
+		Workers map[discovery.WorkerType]int `json:"workers"`
+		Missing []discovery.WorkerType       `json:"missing"`
+	}
+	sets, known := f.registry.sets(name)
+	if !known {
+		problem(w, http.StatusNotFound, "Model not found")
+		return
+	}
+	status, all := http.StatusServiceUnavailable, []namespace{}
+	for _, s := range sets {
+		all = append(all, namespace{s.namespace, s.complete(), s.workers(), append([]discovery.WorkerType{}, s.missing...)})
+		if s.complete() {
+			status = http.StatusOK
+		}
+	}
+	writeJSON(w, status, map[string]any{"model": name, "ready": status == http.StatusOK, "namespaces": all})
 }
 
 // Warnings are flags the mock does not know.

@@ -4,11 +4,11 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/discovery"
-	"github.com/dynamo-operator/dynamo-operator/internal/mocker/route"
 )
 
 // target is a worker that serves a model.
@@ -16,22 +16,40 @@ type target struct {
 	instance uint64
 	url      string
 	blocks   int
+	kind     discovery.WorkerType
 }
 
 // model is a served model with its workers.
 type model struct {
-	// card is that of the workers which answer, prefillCard of the others. Each
-	// group must agree within itself; a prefill engine may be sized differently.
-	card, prefillCard *discovery.Card
-	since             time.Time
-	decode            []target
-	prefill           []target
-	// Routers outlive changes of the workers: they remember who knows what.
-	decodeRouter, prefillRouter *route.Router
+	// card is that of the workers which answer, in the first set that has any.
+	card  *discovery.Card
+	since time.Time
+	sets  []*workerSet // by namespace
 }
 
-// servable says whether somebody can produce an answer.
-func (m *model) servable() bool { return len(m.decode) > 0 }
+// servable says whether somebody can produce an answer, or could if the others
+// were there whom it needs.
+func (m *model) servable() bool { return m.card != nil }
+
+// complete says whether a request would be served.
+func (m *model) complete() bool { return slices.ContainsFunc(m.sets, (*workerSet).complete) }
+
+func (m *model) listing() map[string]any {
+	return map[string]any{"id": m.card.DisplayName, "object": "model", "created": m.since.Unix(), "owned_by": "nvidia"}
+}
+
+// set returns the set of a namespace; nil if there is none.
+func (m *model) set(namespace string) *workerSet {
+	if m == nil {
+		return nil
+	}
+	for _, s := range m.sets {
+		if s.namespace == namespace {
+			return s
+		}
+	}
+	return nil
+}
 
 // registry follows discovery.
 type registry struct {
@@ -68,6 +86,7 @@ func (r *registry) update(set discovery.Set) {
 			r.add(before[m.Card.DisplayName], m, endpoint)
 		}
 	}
+	r.settle()
 	for name := range before {
 		if _, ok := r.models[name]; !ok {
 			r.log.Info("model removed", "model", name)
@@ -78,45 +97,78 @@ func (r *registry) update(set discovery.Set) {
 
 // serves says whether an instance was already serving the model.
 func (m *model) serves(entry discovery.Model) bool {
-	if m == nil {
-		return false
-	}
-	same := func(t target) bool { return t.instance == entry.Instance }
-	return slices.ContainsFunc(m.decode, same) || slices.ContainsFunc(m.prefill, same)
+	return m != nil && slices.ContainsFunc(m.sets, func(s *workerSet) bool { return s.has(entry.Instance) })
 }
 
 func (r *registry) add(before *model, entry discovery.Model, endpoint discovery.Endpoint) {
 	name := entry.Card.DisplayName
 	m, ok := r.models[name]
 	if !ok {
-		m = &model{since: time.Now(), decodeRouter: route.New(r.config.Routing), prefillRouter: route.New(r.config.Routing)}
+		m = &model{since: time.Now()}
 		if before != nil {
-			m.since, m.decodeRouter, m.prefillRouter = before.since, before.decodeRouter, before.prefillRouter
+			m.since = before.since
 		} else {
 			r.log.Info("model added", "model", name, "type", entry.Card.ModelType)
 		}
 		r.models[name] = m
 	}
-	card, targets := &m.card, &m.decode
-	if entry.Card.ModelType.Has(discovery.Prefill) {
-		card, targets = &m.prefillCard, &m.prefill
+	namespace := ""
+	if r.config.Prefix != "" {
+		namespace = entry.Namespace
 	}
-	if *card == nil {
-		*card = &entry.Card
-		if card == &m.card {
-			r.metrics.describe(entry.Card)
-		}
-	} else if !(*card).Fit(entry.Card) {
-		if !r.refused[entry.Key()] {
-			r.refused[entry.Key()] = true
-			r.log.Warn("worker refused: its model card differs from the one in use", "model", name, "worker", entry.Key())
-		}
-		return
+	set := m.set(namespace)
+	if set == nil {
+		set = newWorkerSet(namespace, before.set(namespace), r.config.Routing)
+		m.sets = append(m.sets, set)
 	}
-	*targets = append(*targets, target{
-		instance: entry.Instance, url: endpoint.Transport.HTTP,
-		blocks: entry.Card.Runtime.TotalBlocks * max(1, entry.Card.Runtime.DataParallelSize),
+	if !set.add(entry, endpoint) && !r.refused[entry.Key()] {
+		r.refused[entry.Key()] = true
+		r.log.Warn("worker refused: its model card differs from the one in use", "model", name, "worker", entry.Key())
+	}
+}
+
+// settle says of every set what it lacks. What is there is counted over all that
+// is made of one model: adapters are on the workers that answer only.
+func (r *registry) settle() {
+	type source struct{ namespace, path string }
+	there := map[source]map[discovery.WorkerType]bool{}
+	each := func(f func(s *workerSet, types map[discovery.WorkerType]bool)) {
+		for _, m := range r.models {
+			for _, s := range m.sets {
+				key := source{s.namespace, s.source()}
+				if there[key] == nil {
+					there[key] = map[discovery.WorkerType]bool{}
+				}
+				f(s, there[key])
+			}
+		}
+	}
+	each(func(s *workerSet, types map[discovery.WorkerType]bool) {
+		for kind := range s.workers() {
+			types[kind] = true
+		}
 	})
+	each(func(s *workerSet, types map[discovery.WorkerType]bool) { s.missing = s.lacks(types) })
+	for _, m := range r.models {
+		slices.SortFunc(m.sets, func(a, b *workerSet) int { return strings.Compare(a.namespace, b.namespace) })
+		for _, s := range m.sets {
+			if m.card == nil && s.card != nil {
+				m.card = s.card
+				r.metrics.describe(*s.card)
+			}
+		}
+	}
+}
+
+// sets returns the sets of a model, whether they serve or not.
+func (r *registry) sets(name string) ([]*workerSet, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	m, ok := r.models[name]
+	if !ok {
+		return nil, false
+	}
+	return m.sets, true
 }
 
 // find returns a model that can be asked.
@@ -139,13 +191,13 @@ func (r *registry) any(flag discovery.ModelType) bool {
 	return false
 }
 
-// list returns the servable models by name.
+// list returns the models that a request would be served of, by name.
 func (r *registry) list() []*model {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	var out []*model
 	for _, name := range slices.Sorted(maps.Keys(r.models)) {
-		if r.models[name].servable() {
+		if r.models[name].complete() {
 			out = append(out, r.models[name])
 		}
 	}

@@ -77,6 +77,14 @@ func TestConfig(t *testing.T) {
 		"a namespace":                          {env: podenv.Env{"DYN_NAMESPACE": "a-b"}, check: func(c Config) bool { return c.allowed("a-b") && !c.allowed("x") }},
 		"the global namespace is all":          {env: podenv.Env{"DYN_NAMESPACE": "dynamo"}, check: func(c Config) bool { return c.allowed("x") }},
 		"the flag goes before the environment": {args: "--namespace=x", env: podenv.Env{"DYN_NAMESPACE": "a-b"}, check: func(c Config) bool { return c.allowed("x") && !c.allowed("a-b") }},
+		"a prefix":                             {env: podenv.Env{"DYN_NAMESPACE": "a-b", "DYN_NAMESPACE_PREFIX": "a-b"}, check: func(c Config) bool { return c.allowed("a-b") && c.allowed("a-b-1f") && !c.allowed("a-c") }},
+		"a prefix finds a longer name too":     {env: podenv.Env{"DYN_NAMESPACE_PREFIX": "a-chat"}, check: func(c Config) bool { return c.allowed("a-chat-large-1f") }},
+		"a namespace that is said goes before": {args: "--namespace x", env: podenv.Env{"DYN_NAMESPACE_PREFIX": "a-b"}, check: func(c Config) bool { return c.allowed("x") && !c.allowed("x-1f") && !c.allowed("a-b") }},
+		"the same said again keeps the prefix": {args: "--namespace a-b", env: podenv.Env{"DYN_NAMESPACE_PREFIX": "a-b"}, check: func(c Config) bool { return c.allowed("a-b-1f") }},
+		"the prefix of all namespaces is none": {env: podenv.Env{"DYN_NAMESPACE": "dynamo", "DYN_NAMESPACE_PREFIX": "dynamo"}, check: func(c Config) bool { return c.allowed("x") && c.Prefix == "" }},
+		"direct routing knows its own pod":     {args: "--router-mode direct", env: podenv.Env{"DYNAMO_POD_IP": "10.1.2.3"}, check: func(c Config) bool { return c.Own == "10.1.2.3" }},
+		"other routing does not":               {env: podenv.Env{"DYNAMO_POD_IP": "10.1.2.3"}, check: func(c Config) bool { return c.Own == "" }},
+		"the router's variables of 1.x":        {env: podenv.Env{"DYN_ROUTER_TEMPERATURE": "0.5", "DYN_ROUTER_KV_OVERLAP_SCORE_WEIGHT": "1.5"}, check: func(c Config) bool { return c.Routing.Temperature == 0.5 && c.Routing.OverlapWeight == 1.5 }},
 		"router mode":                          {args: "--router-mode kv --kv-overlap-score-weight 0.0", env: podenv.Env{"DYN_ROUTER_MODE": "random"}, check: func(c Config) bool { return c.Routing == route.Options{Mode: route.KV} }},
 		"an unknown router mode":               {env: podenv.Env{"DYN_ROUTER_MODE": "best"}, fails: true},
 		"a port that is no number":             {args: "--http-port x", fails: true},
@@ -112,7 +120,7 @@ func TestRegistryRefusesAMisfit(t *testing.T) {
 	workers := func() []uint64 {
 		var out []uint64
 		if m, ok := r.find("m"); ok {
-			for _, t := range m.decode {
+			for _, t := range m.sets[0].decode {
 				out = append(out, t.instance)
 			}
 		}
@@ -134,7 +142,7 @@ func TestRegistryRefusesAMisfit(t *testing.T) {
 	}
 	r.update(discovery.Merge(prefill))
 	r.update(discovery.Merge(prefill, data(6, 100)))
-	if m, ok := r.find("m"); !ok || len(m.decode) != 1 || len(m.prefill) != 1 {
+	if m, ok := r.find("m"); !ok || len(m.sets[0].decode) != 1 || len(m.sets[0].prefill) != 1 {
 		t.Error("a prefill worker of another size keeps the others out")
 	}
 	r.update(discovery.Merge())

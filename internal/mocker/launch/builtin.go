@@ -21,25 +21,29 @@ var builtins map[string]builtin
 // harmless commands prepare a container; here there is nothing to prepare.
 var harmless = []string{
 	":", "true", "cd", "mkdir", "cp", "mv", "rm", "ln", "touch", "chmod", "chown", "ls", "ssh-keygen", "ulimit", "umask", "trap",
-	"source", ".", "ldconfig", "nvidia-smi", "pip", "pip3", "apt-get", "apt", "git", "hf", "huggingface-cli", "modelexpress-cli",
+	"source", ".", "ldconfig", "pip", "pip3", "apt-get", "apt", "git", "hf", "huggingface-cli", "modelexpress-cli",
 	"sysctl", "hash", "stty", "unalias", "alias", "shopt", "sync", "aiperf",
 }
 
 func init() { // not a literal: ray refers back to the table
 	builtins = map[string]builtin{
-		"sleep":    sleep,
-		"tail":     tail,
-		"date":     date,
-		"hostname": hostname,
-		"getent":   getent,
-		"ray":      ray,
-		"cat":      cat,
-		"tee":      tee,
-		"sed":      sed,
-		"curl":     curl,
-		"jq":       jq,
-		"nproc":    func(_ context.Context, c command, _ []string) int { fmt.Fprintln(c.streams.Out, 1); return 0 },
-		"which":    func(context.Context, command, []string) int { return 0 },
+		"sleep":      sleep,
+		"tail":       tail,
+		"date":       date,
+		"hostname":   hostname,
+		"getent":     getent,
+		"ray":        ray,
+		"cat":        cat,
+		"tee":        tee,
+		"sed":        sed,
+		"grep":       grep,
+		"awk":        awk,
+		"nvidia-smi": nvidiaSMI,
+		"curl":       curl,
+		"jq":         jq,
+		"id":         func(_ context.Context, c command, _ []string) int { fmt.Fprintln(c.streams.Out, 1000); return 0 },
+		"nproc":      func(_ context.Context, c command, _ []string) int { fmt.Fprintln(c.streams.Out, 1); return 0 },
+		"which":      func(context.Context, command, []string) int { return 0 },
 	}
 	for _, name := range harmless {
 		if !interp.IsBuiltin(name) {

@@ -14,7 +14,7 @@ var shells = []string{"sh", "bash", "dash", "ash", "zsh"}
 // that only start another (wrappers) and its own (builtins).
 var programs = []string{
 	"python", "python3", "env", "epp", "planner_sla", "ray", "sshd",
-	"dynamo-vllm-sidecar", "dynamo-sglang-sidecar",
+	"dynamo-vllm-sidecar", "dynamo-sglang-sidecar", "dynamo-trtllm-sidecar", "vllm", "vllm-rs", "trtllm-serve",
 	"echo", "printf", "pwd", "test", "true", "false",
 }
 

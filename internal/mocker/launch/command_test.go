@@ -49,13 +49,35 @@ func TestPartsThatHaveProgramsOfTheirOwn(t *testing.T) {
 		kind  Kind
 		name  string
 	}{
-		"a worker beside an engine":           {[]string{"dynamo-sglang-sidecar", "--sglang-endpoint", "127.0.0.1:30001"}, Worker, "dynamo.sglang"},
+		"a worker beside an engine":           {[]string{"dynamo-sglang-sidecar", "--sglang-endpoint", "127.0.0.1:30001"}, Sidecar, "dynamo-sglang-sidecar"},
+		"the engine beside it":                {[]string{"python3", "-m", "sglang.launch_server", "--model-path", "m"}, Engine, "sglang"},
+		"an engine's own server":              {[]string{"vllm", "serve", "m", "--grpc-port", "50051"}, Engine, "vllm"},
+		"a server of TensorRT-LLM":            {[]string{"trtllm-serve", "m"}, Engine, "trtllm"},
+		"weights kept for the engines":        {[]string{"python3", "-m", "gpu_memory_service.cli.server"}, MemoryService, "gpu_memory_service.cli.server"},
+		"a planner of planners":               {[]string{"python3", "-m", "dynamo.global_planner", "--no-operation"}, Planner, "dynamo.global_planner"},
+		"a node that waits for its leader":    {[]string{"sh", "-c", `export LEADER_HOST="x" && exec python3 /scripts/wait-for-leader.py`}, LeaderWait, "wait-for-leader.py"},
 		"arguments of an entrypoint's Python": {[]string{"-m", "dynamo.frontend", "--router-mode", "direct"}, Frontend, "dynamo.frontend"},
 	} {
 		r := &recorder{}
 		status := r.shell().Exec(t.Context(), c.words, podenv.Env{}, Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard})
 		if status != 0 || len(r.programs) != 1 || r.programs[0].Kind != c.kind || r.programs[0].Name != c.name {
 			t.Errorf("%s: status %d, %v", name, status, r.summary())
+		}
+	}
+}
+
+func TestFlagsAloneAreTheImagesEngine(t *testing.T) {
+	for image, want := range map[string]string{
+		"registry.example/vllm-runtime:1.3.0":        "worker dynamo.vllm --model m",
+		"registry.example/sglang-runtime:1.3.0":      "worker dynamo.sglang --model m",
+		"registry.example/tensorrtllm-runtime:1.3.0": "worker dynamo.trtllm --model m",
+		"registry.example/mine:1":                    "idle entrypoint --model m",
+	} {
+		r := &recorder{}
+		env := podenv.Env{"DYN_COMPONENT": "decode", "DYNAMO_CONTAINER_IMAGE": image}
+		r.shell().Exec(t.Context(), []string{"--model", "m"}, env, Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard})
+		if got := r.summary(); len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %q, want %q", image, got, want)
 		}
 	}
 }

@@ -29,6 +29,14 @@ const (
 	Router         Kind = "router"
 	GlobalRouter   Kind = "global-router"
 	EndpointPicker Kind = "endpoint-picker"
+	// Sidecar is the half of a worker that is outside of its engine.
+	Sidecar Kind = "sidecar"
+	// Engine is an engine without the runtime's half, which a sidecar brings.
+	Engine Kind = "engine"
+	// MemoryService keeps weights in GPU memory for the engines of a pod.
+	MemoryService Kind = "memory-service"
+	// LeaderWait holds a node back until its group's leader listens.
+	LeaderWait Kind = "leader-wait"
 	// Script is a Python program of the user's own that takes part as a component.
 	Script Kind = "script"
 	// RayHead opens a Ray cluster and returns; with --block it stays.
@@ -73,13 +81,39 @@ func recognise(words []string) (Program, bool) {
 		return Program{Kind: RayNode, Name: name, Args: args}, true
 	case name == "planner_sla":
 		return Program{Kind: Planner, Name: name, Args: args}, true
-	case name == "dynamo-vllm-sidecar", name == "dynamo-sglang-sidecar":
-		// The worker's half that is outside of the engine: another container of
-		// the pod has the engine, which the mock does not need.
-		return Program{Kind: Worker, Name: "dynamo." + strings.TrimSuffix(strings.TrimPrefix(name, "dynamo-"), "-sidecar"), Args: args}, true
+	case slices.Contains(sidecars, name):
+		return Program{Kind: Sidecar, Name: name, Args: args}, true
+	case name == "vllm" || name == "vllm-rs" || name == "trtllm-serve":
+		return engineProgram(name, args)
 	}
 	return Program{}, false
 }
+
+// sidecars are the programs that bring an engine of another container into a graph.
+var sidecars = []string{"dynamo-vllm-sidecar", "dynamo-sglang-sidecar", "dynamo-trtllm-sidecar"}
+
+// engineProgram is an engine's own server, "vllm serve MODEL ...": the model is
+// its only word that is no flag.
+func engineProgram(name string, args []string) (Program, bool) {
+	flag := "--model"
+	if name == "trtllm-serve" {
+		flag = "--model-path"
+	}
+	name, _, _ = strings.Cut(name, "-")
+	if len(args) > 0 && args[0] == "serve" {
+		args = args[1:]
+	} else if name == "vllm" {
+		return Program{}, false // vllm bench, vllm collect-env
+	}
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		args = slices.Concat([]string{flag, args[0]}, args[1:])
+	}
+	return Program{Kind: Engine, Name: name, Args: args}, true
+}
+
+// leaderWait is the script by which the operator lets the nodes of a group wait
+// for their leader.
+const leaderWait = "wait-for-leader.py"
 
 // python reads the interpreter's own options up to -m MODULE or SCRIPT.
 func python(args []string) (Program, bool) {
@@ -92,6 +126,8 @@ func python(args []string) (Program, bool) {
 		case arg == "-W" || arg == "-X":
 			i++
 		case strings.HasPrefix(arg, "-"):
+		case path.Base(arg) == leaderWait:
+			return Program{Kind: LeaderWait, Name: leaderWait, Args: args[i+1:]}, true
 		case strings.HasSuffix(arg, ".py"):
 			return Program{Kind: Script, Name: path.Base(arg), Args: args[i+1:]}, true
 		default:
@@ -112,7 +148,13 @@ func module(name string, args []string) (Program, bool) {
 		p.Kind = Router
 	case name == "dynamo.global_router":
 		p.Kind = GlobalRouter
-	case name == "planner_sla", name == "dynamo.planner", strings.HasPrefix(name, "dynamo.planner."):
+	case name == "sglang.launch_server":
+		p.Kind, p.Name = Engine, "sglang"
+	case name == "vllm.entrypoints.openai.api_server":
+		p.Kind, p.Name = Engine, "vllm"
+	case strings.HasPrefix(name, "gpu_memory_service."):
+		p.Kind = MemoryService
+	case name == "planner_sla", name == "dynamo.planner", name == "dynamo.global_planner", strings.HasPrefix(name, "dynamo.planner."):
 		p.Kind = Planner
 	case strings.HasPrefix(name, "dynamo."):
 		// A component this mock does not know: it is part of a graph all the
@@ -133,6 +175,13 @@ func entrypoint(args []string, env podenv.Env) Program {
 		return Program{Kind: Frontend, Name: "dynamo.frontend", Args: args}
 	case "planner":
 		return Program{Kind: Planner, Name: "planner_sla", Args: args}
+	case "worker", "prefill", "decode":
+		// Flags alone are an engine's; which, only the image tells.
+		for _, engine := range []string{"vllm", "sglang", "trtllm"} {
+			if len(args) > 0 && strings.Contains(strings.ReplaceAll(env["DYNAMO_CONTAINER_IMAGE"], "tensorrtllm", "trtllm"), engine) {
+				return Program{Kind: Worker, Name: "dynamo." + engine, Args: args}
+			}
+		}
 	}
 	return Program{Kind: Idle, Name: "entrypoint", Args: args}
 }

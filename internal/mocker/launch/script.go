@@ -2,9 +2,11 @@ package launch
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 
+	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/interp"
 	"mvdan.cc/sh/v3/syntax"
 
@@ -103,11 +105,13 @@ func markLast(statements []*syntax.Stmt, calls map[syntax.Pos]bool) {
 
 // playable replaces calls of the interpreter's own commands that cannot do here
 // what they do in a container. It is an interp.CallHandlerFunc.
-func playable(_ context.Context, words []string) ([]string, error) {
+func playable(ctx context.Context, words []string) ([]string, error) {
 	name, args := words[0], words[1:]
 	switch {
 	case interp.IsBuiltin(name) && slices.Contains(harmless, name):
 		return []string{"true"}, nil
+	case name == "test", name == "[":
+		return withModels(interp.HandlerCtx(ctx).Env, words), nil
 	case name == "type", name == "command" && len(args) > 0 && strings.HasPrefix(args[0], "-"):
 		return append([]string{"which"}, args...), nil
 	case name == "wait": // for any one job is for all
@@ -126,6 +130,35 @@ func playable(_ context.Context, words []string) ([]string, error) {
 		return append([]string{name}, known...), nil
 	}
 	return words, nil
+}
+
+// fileTests are the tests of a file's being there.
+var fileTests = []string{"-e", "-f", "-r", "-s", "-d"}
+
+// withModels takes for granted that a model's files are there: they are on no
+// disk of this machine, and what looks for them before an engine starts would
+// stop it for the lack of what the engine played here does not need.
+func withModels(env expand.Environ, words []string) []string {
+	words = slices.Clone(words)
+	for i := 1; i+1 < len(words); i++ {
+		if slices.Contains(fileTests, words[i]) && ofModel(env, words[i+1]) {
+			if _, err := os.Stat(words[i+1]); err != nil {
+				words[i] = "-n"
+			}
+		}
+	}
+	return words
+}
+
+// ofModel reports whether a path is one that a variable named after a model has,
+// or lies below it.
+func ofModel(env expand.Environ, path string) bool {
+	for name, v := range env.Each {
+		if root := strings.TrimRight(v.String(), "/"); strings.Contains(name, "MODEL") && root != "" && (path == root || strings.HasPrefix(path, root+"/")) {
+			return true
+		}
+	}
+	return false
 }
 
 // options reads the options of sh and of its set: those that matter here,

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net"
 	"os"
 	"path"
 	"slices"
@@ -46,6 +47,9 @@ type Shell struct {
 	Spread func(ctx context.Context, mpirun Program, s Streams, run func(ctx context.Context, env podenv.Env) int) int
 	// Resolves plays getent; nil knows every host.
 	Resolves func(ctx context.Context, host string, env podenv.Env) bool
+	// Dial plays the connections that code on a command line makes; nil makes
+	// none and takes every one for made.
+	Dial func(ctx context.Context, address string, env podenv.Env) (net.Conn, error)
 	// Wait pauses for d or until ctx is done; nil waits for real.
 	Wait func(ctx context.Context, d time.Duration) error
 }
@@ -235,10 +239,12 @@ func (c command) wrapped(ctx context.Context, wrapper, inner []string) error {
 }
 
 // python is an interpreter that was not given a program of the runtime: code on
-// the command line and package installation prepare something and succeed.
+// the command line asks something or prepares it, package installation succeeds.
 func (c command) python(ctx context.Context, words []string) int {
 	for i, word := range words[1:] {
 		switch {
+		case word == "-c" && i+2 < len(words):
+			return c.code(ctx, words[i+2])
 		case word == "-c" || word == "-V" || word == "--version":
 			return 0
 		case word == "-m" && i+2 < len(words):

@@ -7,6 +7,26 @@ import (
 	"time"
 )
 
+func TestGenerations(t *testing.T) {
+	for name, c := range map[string]struct {
+		env          Env
+		generational bool
+		namespace    string
+	}{
+		"before 1.x":            {Env{}, false, "ns-g"},
+		"1.x with a suffix":     {Env{"DYN_NAMESPACE_WORKER_SUFFIX": "1f"}, true, "ns-g-1f"},
+		"1.x without a suffix":  {Env{"DYN_FORWARDPASS_METRIC_PORT": "20380"}, true, "ns-g"},
+		"a suffix that is none": {Env{"DYN_NAMESPACE_WORKER_SUFFIX": ""}, false, "ns-g"},
+	} {
+		if got := c.env.Generational(); got != c.generational {
+			t.Errorf("%s: generational %v", name, got)
+		}
+		if got := c.env.InGeneration("ns-g"); got != c.namespace {
+			t.Errorf("%s: namespace %q, want %q", name, got, c.namespace)
+		}
+	}
+}
+
 func TestDurationsAreSecondsOrWords(t *testing.T) {
 	for text, want := range map[string]time.Duration{"": time.Minute, "5": 5 * time.Second, "0.5": 500 * time.Millisecond, "1m30s": 90 * time.Second} {
 		if got, err := (Env{"D": text}).Duration("D", time.Minute); err != nil || got != want {

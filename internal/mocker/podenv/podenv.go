@@ -94,6 +94,21 @@ func (e Env) Duration(name string, byDefault time.Duration) (time.Duration, erro
 	return d, nil
 }
 
+// Generational reports whether the operator has set the container up for a
+// runtime of 1.x, whose workers come in generations that are told apart.
+func (e Env) Generational() bool {
+	return e["DYN_NAMESPACE_WORKER_SUFFIX"] != "" || e["DYN_FORWARDPASS_METRIC_PORT"] != ""
+}
+
+// InGeneration is the namespace in which a worker of this container registers:
+// each generation of workers has one of its own, which begins with the graph's.
+func (e Env) InGeneration(namespace string) string {
+	if suffix := e["DYN_NAMESPACE_WORKER_SUFFIX"]; suffix != "" {
+		return namespace + "-" + suffix
+	}
+	return namespace
+}
+
 // GPUs is how many the container has, 0 if nobody said.
 func (e Env) GPUs() (int, error) { return e.Int("DYNAMO_GPUS", 0) }
 

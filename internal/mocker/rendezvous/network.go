@@ -73,6 +73,19 @@ func (n Network) Resolves(ctx context.Context, host string) bool {
 	return ctx.Err() == nil && !wire.NameUnknown(err)
 }
 
+// Await waits until somebody listens at an address.
+func (n Network) Await(ctx context.Context, address string) error {
+	ctx, cancel := n.deadline(ctx)
+	defer cancel()
+	return n.retry(ctx, "reach the leader "+address, func() error {
+		conn, err := n.Dial(ctx, "tcp", address)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err
+	})
+}
+
 // retry calls attempt until it succeeds, fails for good, or ctx ends. Why it
 // still waits is logged when the reason changes.
 func (n Network) retry(ctx context.Context, what string, attempt func() error) error {

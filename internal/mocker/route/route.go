@@ -24,6 +24,9 @@ const (
 	RoundRobin Mode = "round-robin"
 	Random     Mode = "random"
 	KV         Mode = "kv"
+	// Direct leaves the choice to whoever sends the request; the router takes
+	// turns among those who are left to choose from.
+	Direct Mode = "direct"
 )
 
 // Options tune a router.
@@ -37,8 +40,8 @@ type Options struct {
 
 // Validate refuses modes that do not exist.
 func (o Options) Validate() error {
-	if !slices.Contains([]Mode{RoundRobin, Random, KV}, o.Mode) {
-		return fmt.Errorf("router mode %q: want round-robin, random or kv", o.Mode)
+	if !slices.Contains([]Mode{RoundRobin, Random, KV, Direct}, o.Mode) {
+		return fmt.Errorf("router mode %q: want round-robin, random, kv or direct", o.Mode)
 	}
 	return nil
 }

@@ -41,11 +41,11 @@ type Router struct {
 // New prepares a router.
 func New(p launch.Program, store discovery.Store, instance uint64, client *wire.Client, log *slog.Logger) (*Router, error) {
 	args := commandline.NewLooseArgs(p.Args)
-	weight, err := args.Float(1, "--kv-overlap-score-weight")
+	weight, err := args.Float(1, "--kv-overlap-score-weight", "--router-kv-overlap-score-weight", "--router-kv-overlap-score-credit")
 	if err != nil {
 		return nil, err
 	}
-	block, err := args.Int(128, "--block-size")
+	block, err := args.Int(128, "--block-size", "--router-block-size")
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,11 @@ type Config struct {
 	Place *rendezvous.Place
 	// RayGPUs is how many GPUs the engine claims from a Ray cluster; 0 without Ray.
 	RayGPUs int
-	Startup time.Duration
+	// Generational is a worker of 1.x, whose card says what it is and needs.
+	Generational bool
+	// SideChannel is the port by which engines find each other's KV caches; 0 without.
+	SideChannel int
+	Startup     time.Duration
 	// Timing says where the engine's step times come from.
 	Timing string
 	// Warnings are oddities of the command line that do not matter enough to fail.
@@ -67,8 +71,8 @@ func NewConfig(p launch.Program, knobs Knobs) (Config, error) {
 		r.fail(err)
 	}
 	c := Config{
-		Address: discovery.Address{Namespace: p.Env.String("dynamo", "DYN_NAMESPACE"), Component: "backend", Endpoint: "generate"},
-		Role:    Aggregated,
+		Address: discovery.Address{Namespace: p.Env.InGeneration(p.Env.String("dynamo", "DYN_NAMESPACE")), Component: "backend", Endpoint: "generate"},
+		Role:    Aggregated, Generational: p.Env.Generational(),
 		Startup: knobs.StartupDelay,
 	}
 	if p.Kind == launch.Script {
@@ -78,7 +82,8 @@ func NewConfig(p launch.Program, knobs Knobs) (Config, error) {
 		switch c.Backend {
 		case "vllm":
 			c.vllm(r)
-			c.vllmGroup(r, gpus)
+			c.vllmGroup(r, p.Env, gpus)
+			c.sideChannel(r, p.Env)
 		case "sglang":
 			c.sglang(r)
 			c.sglangGroup(r, gpus)
@@ -95,6 +100,9 @@ func NewConfig(p launch.Program, knobs Knobs) (Config, error) {
 		if err != nil {
 			r.fail(err)
 		}
+		if address.Namespace == p.Env["DYN_NAMESPACE"] {
+			address.Namespace = c.Address.Namespace
+		}
 		c.Address = address
 	}
 	c.Migration = r.int(0, "--migration-limit")
@@ -108,6 +116,7 @@ func NewConfig(p launch.Program, knobs Knobs) (Config, error) {
 func (c *Config) vllm(r *reader) {
 	c.SourcePath = r.string("Qwen/Qwen3-0.6B", "--model")
 	c.Model = r.string(c.SourcePath, "--served-model-name")
+	c.mode(r.string("", "--disaggregation-mode"), "backend")
 	switch {
 	case r.args.Switch("--is-prefill-worker", false):
 		c.Role, c.Address.Component = Prefill, "prefill"
@@ -141,7 +150,7 @@ func (c *Config) sglang(r *reader) {
 }
 
 func (c *Config) trtllm(r *reader) {
-	c.SourcePath = r.string("TinyLlama/TinyLlama-1.1B-Chat-v1.0", "--model-path")
+	c.SourcePath = r.string("TinyLlama/TinyLlama-1.1B-Chat-v1.0", "--model-path", "--model")
 	c.Model = r.string(c.SourcePath, "--served-model-name")
 	c.mode(r.string("", "--disaggregation-mode"), "tensorrt_llm")
 	c.Context = r.int(defaultContext, "--max-seq-len")
@@ -165,6 +174,7 @@ func (c *Config) mocker(r *reader) {
 		r.fail(fmt.Errorf("the following arguments are required: --model-path"))
 	}
 	c.Model = r.string(c.SourcePath, "--model-name")
+	c.mode(r.string("", "--disaggregation-mode"), "backend")
 	prefill, decode := r.args.Switch("--is-prefill-worker", false), r.args.Switch("--is-decode-worker", false)
 	switch {
 	case prefill && decode:
@@ -297,7 +307,21 @@ func (c Config) Card() discovery.Card {
 			MaxBatchedTokens: c.Engine.MaxBatchedTokens, DataParallelSize: c.Engine.Ranks,
 		},
 	}
+	if c.Generational {
+		card.Worker, card.Needs = c.Role.workerType()
+	}
 	return card
+}
+
+// workerType is what a role is called in a card, and whom it needs beside it.
+func (r Role) workerType() (discovery.WorkerType, []discovery.WorkerType) {
+	switch r {
+	case Prefill:
+		return discovery.PrefillWorker, []discovery.WorkerType{discovery.DecodeWorker}
+	case Decode:
+		return discovery.DecodeWorker, []discovery.WorkerType{discovery.PrefillWorker}
+	}
+	return discovery.AggregatedWorker, nil
 }
 
 // reader collects the first error, so that flags can be read line by line.

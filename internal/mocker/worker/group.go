@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/podenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/rendezvous"
@@ -34,12 +35,17 @@ func (c *Config) sglangGroup(r *reader, gpus int) {
 	}
 }
 
-// vllmGroup reads how vLLM spans nodes: by Ray, where one replica of the model
-// does, or by data parallelism, where each node has whole replicas.
-func (c *Config) vllmGroup(r *reader, gpus int) {
+// vllmGroup reads how vLLM spans nodes: by Ray or by processes that meet at a
+// master, where one replica of the model does, or by data parallelism, where
+// each node has whole replicas.
+func (c *Config) vllmGroup(r *reader, env podenv.Env, gpus int) {
 	tensor, pipeline := r.int(1, "--tensor-parallel-size", "-tp"), r.int(1, "--pipeline-parallel-size", "-pp")
 	if r.string("", "--distributed-executor-backend") == "ray" {
 		c.RayGPUs = tensor * pipeline
+	}
+	if nodes, rank := r.int(1, "--nnodes"), r.int(0, "--node-rank"); nodes != 1 || rank != 0 {
+		c.masterGroup(r, env, nodes, rank, gpus)
+		return
 	}
 	all, start := c.Engine.Ranks, r.int(0, "--data-parallel-start-rank", "-dpr")
 	local := r.int(all, "--data-parallel-size-local", "-dpl")
@@ -60,6 +66,61 @@ func (c *Config) vllmGroup(r *reader, gpus int) {
 	if need := local * tensor * pipeline; gpus > 0 && c.RayGPUs == 0 && need > gpus {
 		r.fail(fmt.Errorf("argument --data-parallel-size-local: %d ranks of %d GPUs need %d, this node has %d", local, tensor*pipeline, need, gpus))
 	}
+}
+
+// The master's address by torch's own variables, and vLLM's default port.
+const (
+	masterHost = "127.0.0.1"
+	masterPort = 29501
+)
+
+// masterGroup reads the node's place among the processes of one replica. Tensor
+// and pipeline ranks are dealt out evenly; the node of rank 0 alone serves, and
+// the others say that they do not.
+func (c *Config) masterGroup(r *reader, env podenv.Env, nodes, rank, gpus int) {
+	tensor, pipeline := r.int(1, "--tensor-parallel-size", "-tp"), r.int(1, "--pipeline-parallel-size", "-pp")
+	byDefault, err := env.Int("MASTER_PORT", masterPort)
+	if err != nil {
+		r.fail(err)
+	}
+	host := r.string(env.String(masterHost, "MASTER_ADDR"), "--master-addr")
+	c.Place = &rendezvous.Place{
+		Leader: net.JoinHostPort(host, strconv.Itoa(r.int(byDefault, "--master-port"))), First: rank, Count: 1, Size: nodes,
+		Shape: shape(c.SourcePath, tensor, pipeline),
+	}
+	if err := c.Place.Check(); err != nil {
+		r.fail(fmt.Errorf("arguments --master-addr, --nnodes, --node-rank: %w", err))
+	}
+	c.Follower = rank > 0
+	switch headless, world := r.args.Switch("--headless", false), tensor*pipeline; {
+	case nodes < 1: // refused above
+	case headless && rank == 0:
+		r.fail(fmt.Errorf("argument --headless: node 0 has the engine that serves"))
+	case !headless && rank > 0:
+		r.fail(fmt.Errorf("argument --node-rank: node %d does not serve and must be --headless", rank))
+	case r.string("mp", "--distributed-executor-backend") != "mp":
+		r.fail(fmt.Errorf("argument --nnodes: only the executor mp meets at a master, not %q", r.string("", "--distributed-executor-backend")))
+	case world%nodes != 0:
+		r.fail(fmt.Errorf("argument --tensor-parallel-size: %d ranks cannot be divided by %d nodes", world, nodes))
+	case gpus > 0 && world/nodes > gpus:
+		r.fail(fmt.Errorf("argument --tensor-parallel-size: %d ranks on %d nodes need %d GPUs on each, this one has %d", world, nodes, world/nodes, gpus))
+	}
+}
+
+// defaultSideChannel is where NIXL's agents of vLLM shake hands.
+const defaultSideChannel = 5600
+
+// sideChannel reads the port of NIXL's handshakes, which an engine opens that
+// hands its KV cache over. Two engines of a pod need one each.
+func (c *Config) sideChannel(r *reader, env podenv.Env) {
+	if !c.Generational || c.Follower || !strings.Contains(r.string("", "--kv-transfer-config"), "NixlConnector") {
+		return
+	}
+	port, err := env.Int("VLLM_NIXL_SIDE_CHANNEL_PORT", defaultSideChannel)
+	if err != nil {
+		r.fail(err)
+	}
+	c.SideChannel = port
 }
 
 // trtllmGroup compares the ranks of the model with those that mpirun started;

@@ -20,6 +20,7 @@ type group struct {
 func TestGroup(t *testing.T) {
 	const (
 		dp      = "--model m --data-parallel-size 8 --data-parallel-address l --data-parallel-rpc-port 13445 --data-parallel-size-local 4 --data-parallel-start-rank "
+		mp      = "--model m --tensor-parallel-size 2 --distributed-executor-backend mp --nnodes 2 --master-addr l --master-port 29500 "
 		sharded = "m with tensor parallelism 2 and pipeline parallelism 1"
 		single  = "m with tensor parallelism 1 and pipeline parallelism 1"
 	)
@@ -46,6 +47,18 @@ func TestGroup(t *testing.T) {
 		"vllm ranks that do not fit":                      {backend: "vllm", args: dp + "4 -tp 2", env: podenv.Env{"DYNAMO_GPUS": "4"}, why: "4 ranks of 2 GPUs need 8, this node has 4"},
 		"vllm data parallel on one node is no group":      {backend: "vllm", args: "--model m --data-parallel-size 8"},
 		"vllm on Ray claims tensor times pipeline":        {backend: "vllm", args: "--model m -tp 8 -pp 2 --distributed-executor-backend ray", want: group{RayGPUs: 16}},
+		"vllm mp leader":                                  {backend: "vllm", args: mp + "--node-rank 0", want: group{Place: &rendezvous.Place{Leader: "l:29500", Count: 1, Size: 2, Shape: sharded}}},
+		"vllm mp follower":                                {backend: "vllm", args: mp + "--node-rank 1 --headless", want: group{Place: &rendezvous.Place{Leader: "l:29500", First: 1, Count: 1, Size: 2, Shape: sharded}}},
+		"vllm mp by torch's variables":                    {backend: "vllm", args: "--model m -tp 2 --nnodes 2 --node-rank 0", env: podenv.Env{"MASTER_ADDR": "l", "MASTER_PORT": "29600"}, want: group{Place: &rendezvous.Place{Leader: "l:29600", Count: 1, Size: 2, Shape: sharded}}},
+		"vllm mp follower that would serve":               {backend: "vllm", args: mp + "--node-rank 1", why: "node 1 does not serve and must be --headless"},
+		"vllm mp leader that would not":                   {backend: "vllm", args: mp + "--node-rank 0 --headless", why: "node 0 has the engine that serves"},
+		"vllm mp rank beyond the nodes":                   {backend: "vllm", args: mp + "--node-rank 2 --headless", why: "rank 2 out of range"},
+		"vllm mp rank without nodes":                      {backend: "vllm", args: "--model m --node-rank 1 --headless", why: "rank 1 out of range"},
+		"vllm mp rank that is no number":                  {backend: "vllm", args: mp + "--node-rank $(LWS_WORKER_INDEX)", why: "--node-rank"},
+		"vllm mp leader that was not expanded":            {backend: "vllm", args: "--model m -tp 2 --nnodes 2 --node-rank 1 --headless --master-addr $(LWS_LEADER_ADDRESS)", why: "has no host that could be resolved"},
+		"vllm mp ranks that do not divide":                {backend: "vllm", args: "--model m -tp 3 --nnodes 2 --node-rank 0", why: "3 ranks cannot be divided by 2 nodes"},
+		"vllm mp ranks that do not fit":                   {backend: "vllm", args: "--model m -tp 16 --nnodes 2 --node-rank 0", env: podenv.Env{"DYNAMO_GPUS": "4"}, why: "need 8 GPUs on each, this one has 4"},
+		"vllm on Ray has no master":                       {backend: "vllm", args: "--model m -tp 2 --nnodes 2 --node-rank 0 --distributed-executor-backend ray", why: "only the executor mp"},
 		"trtllm with the ranks that MPI started":          {backend: "trtllm", args: "--model-path m --tensor-parallel-size 8", env: podenv.Env{"OMPI_COMM_WORLD_SIZE": "8"}},
 		"trtllm with other ranks than MPI started":        {backend: "trtllm", args: "--model-path m --tensor-parallel-size 4", env: podenv.Env{"OMPI_COMM_WORLD_SIZE": "8"}, why: "the model has 4 ranks, MPI started 8"},
 		"GPUs that are no number":                         {backend: "vllm", args: "--model m", env: podenv.Env{"DYNAMO_GPUS": "many"}, why: `DYNAMO_GPUS="many" is not a whole number`},

@@ -3,7 +3,9 @@ package worker
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,22 +17,26 @@ import (
 //
 // With DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS every endpoint it lists must be
 // ready. Without it, endpoints that are probed by canary must be; where there
-// are none, the starting status stands.
+// are none, the starting status stands; in 1.x only until the worker has
+// endpoints, whose state it is then. An engine that stands by for another is
+// well as it is.
 type Health struct {
-	started  time.Time
-	listed   []string
-	starting bool
+	started      time.Time
+	listed       []string
+	starting     bool
+	generational bool
 
 	mu        sync.Mutex
 	endpoints map[string]bool
 	canaries  map[string]bool
+	standby   bool
 }
 
 // NewHealth reads the rule from the environment.
 func NewHealth(env podenv.Env, now time.Time) (*Health, error) {
 	h := &Health{
 		started: now, endpoints: map[string]bool{}, canaries: map[string]bool{},
-		starting: env["DYN_SYSTEM_STARTING_HEALTH_STATUS"] == "ready",
+		starting: env["DYN_SYSTEM_STARTING_HEALTH_STATUS"] == "ready", generational: env.Generational(),
 	}
 	if text := strings.TrimSpace(env["DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS"]); text != "" {
 		if err := json.Unmarshal([]byte(text), &h.listed); err != nil {
@@ -54,27 +60,31 @@ func (h *Health) Probe(endpoint string) {
 	h.canaries[endpoint] = true
 }
 
+// Standby notes whether the engine waits for another to fail.
+func (h *Health) Standby(on bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.standby = on
+}
+
 // Ready applies the rule.
 func (h *Health) Ready() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.listed) > 0 {
-		for _, name := range h.listed {
-			if !h.endpoints[name] {
-				return false
-			}
-		}
+	var decide []string
+	switch {
+	case h.standby:
 		return true
+	case len(h.listed) > 0:
+		decide = h.listed
+	case len(h.canaries) > 0:
+		decide = slices.Collect(maps.Keys(h.canaries))
+	case h.generational && len(h.endpoints) > 0:
+		decide = slices.Collect(maps.Keys(h.endpoints))
+	default:
+		return h.starting
 	}
-	if len(h.canaries) > 0 {
-		for name := range h.canaries {
-			if !h.endpoints[name] {
-				return false
-			}
-		}
-		return true
-	}
-	return h.starting
+	return !slices.ContainsFunc(decide, func(name string) bool { return !h.endpoints[name] })
 }
 
 // answer writes the body of /health and /live: JSON, though sent as plain text.

@@ -91,6 +91,12 @@ func (w *Worker) Run(ctx context.Context) int {
 		return ExitEngineDied
 	}
 	defer stopStatus()
+	stopPorts, err := w.openPorts()
+	if err != nil {
+		w.log.Error("ports of the engine", "error", err)
+		return ExitEngineDied
+	}
+	defer stopPorts()
 	crash := w.crashTimer()
 	group, err := w.meet(ctx)
 	if err != nil {
@@ -107,6 +113,11 @@ func (w *Worker) Run(ctx context.Context) int {
 	if !w.load(ctx, crash) {
 		return w.endBeforeServing(ctx)
 	}
+	lead, err := w.standBy(ctx, crash)
+	if err != nil {
+		return w.endBeforeServing(ctx)
+	}
+	defer lead()
 	stopRequests, err := w.serveRequests()
 	if err != nil {
 		w.log.Error("request plane", "error", err)

@@ -64,6 +64,7 @@ func runNodeAgent(args []string) error {
 			BinDir:        c.State.BinDir,
 			Nodes:         c.State.Nodes,
 			GPUsPerNode:   c.State.GPUsPerNode,
+			Devices:       c.State.Devices,
 			Subnet:        c.State.Subnet,
 			ProxyURL:      c.State.ProxyURL,
 			APIServerURL:  c.State.APIServer,

@@ -94,6 +94,13 @@ func superviseArgs(o cluster.Options) []string {
 	if o.GPUsPerNode != nil {
 		args = append(args, "--gpus-per-node="+strconv.Itoa(*o.GPUsPerNode))
 	}
+	if o.Devices != nil {
+		var pairs []string
+		for class, number := range o.Devices {
+			pairs = append(pairs, class+"="+strconv.Itoa(number))
+		}
+		args = append(args, "--devices="+strings.Join(pairs, ","))
+	}
 	if o.Subnet != 0 {
 		args = append(args, "--subnet="+strconv.Itoa(int(o.Subnet)))
 	}

@@ -3,8 +3,10 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,12 +15,14 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/addon"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/cluster"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/clusterdir"
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/device"
 )
 
 // upFlags are shared by up and by the supervisor it leaves behind.
 type upFlags struct {
 	nodes       int
 	gpusPerNode int
+	devices     map[string]int
 	subnet      uint8
 	binDir      string
 	auditLog    bool
@@ -30,6 +34,8 @@ func (f *upFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.IntVar(&f.nodes, "nodes", 0, "number of nodes (default 4, or as before)")
 	flags.IntVar(&f.gpusPerNode, "gpus-per-node", 0, "simulated GPUs of each node (default 8, or as before)")
+	flags.StringToIntVar(&f.devices, "devices", nil, "simulated devices of each node for resource claims, as class=number (default: as many as GPUs of "+
+		strings.Join(slices.Sorted(maps.Keys(device.Default(0))), ", ")+", or as before)")
 	flags.Uint8Var(&f.subnet, "subnet", 0, "byte k of the cluster's addresses 10.k.0.0/16 and 127.k.0.0/16 (default: a free one)")
 	flags.StringVar(&f.binDir, "bin-dir", "", "folder of the programs that pods run (default: that of localcluster)")
 	flags.BoolVar(&f.auditLog, "audit-log", false, "write metadata of every mutating request to logs/audit.log")
@@ -44,6 +50,9 @@ func (f *upFlags) options(cmd *cobra.Command, dir clusterdir.Dir) (cluster.Optio
 	}
 	if cmd.Flags().Changed("gpus-per-node") {
 		o.GPUsPerNode = &f.gpusPerNode
+	}
+	if cmd.Flags().Changed("devices") {
+		o.Devices = f.devices
 	}
 	if cmd.Flags().Changed("nodes") && f.nodes < 1 {
 		return o, fmt.Errorf("--nodes=%d: a cluster has at least one", f.nodes)

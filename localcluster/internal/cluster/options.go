@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/clusterdir"
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/device"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/subnet"
 )
 
@@ -15,6 +17,7 @@ type Options struct {
 	Dir         clusterdir.Dir
 	Nodes       int
 	GPUsPerNode *int // zero GPUs is a choice
+	Devices     device.Counts
 	Subnet      byte
 	BinDir      string
 	AuditLog    bool
@@ -46,6 +49,10 @@ func (o Options) Check(s clusterdir.State) error {
 			return fmt.Errorf("--%s=%d, but %s was made with %d (leave the flag out, use another --dir, or `localcluster down --delete` first): %w",
 				option.flag, option.asked, o.Dir, option.have, ErrConflict)
 		}
+	}
+	if o.Devices != nil && !maps.Equal(o.Devices, s.Devices) {
+		return fmt.Errorf("--devices=%v, but %s was made with %v (leave the flag out, use another --dir, or `localcluster down --delete` first): %w",
+			o.Devices, o.Dir, s.Devices, ErrConflict)
 	}
 	return nil
 }
@@ -85,6 +92,9 @@ func (o Options) settle() (clusterdir.State, *subnet.Reservation, error) {
 	}
 	o.Dir.RemoveSocketDir(state.SocketDir)
 	state.AddOns = o.addOns(state.AddOns)
+	if state.Devices == nil { // made before nodes had any
+		state.Devices = device.Default(state.GPUsPerNode)
+	}
 	return state, reservation, nil
 }
 
@@ -98,6 +108,13 @@ func (o Options) settleNew() (clusterdir.State, *subnet.Reservation, error) {
 	}
 	if state.GPUsPerNode < 0 {
 		return state, nil, fmt.Errorf("--gpus-per-node=%d: must not be negative", state.GPUsPerNode)
+	}
+	state.Devices = o.Devices
+	if state.Devices == nil {
+		state.Devices = device.Default(state.GPUsPerNode)
+	}
+	if err := state.Devices.Validate(); err != nil {
+		return state, nil, fmt.Errorf("--devices: %w", err)
 	}
 	var reservation *subnet.Reservation
 	var err error

@@ -9,11 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/clusterdir"
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/device"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/subnet"
 )
 
 func TestCheck(t *testing.T) {
-	have := clusterdir.State{Nodes: 4, GPUsPerNode: 8, Subnet: 30}
+	have := clusterdir.State{Nodes: 4, GPUsPerNode: 8, Subnet: 30, Devices: device.Counts{"gpu.nvidia.com": 8}}
 	for name, tc := range map[string]struct {
 		options Options
 		want    error
@@ -22,6 +23,8 @@ func TestCheck(t *testing.T) {
 		"the same said again is no change":  {Options{Nodes: 4, GPUsPerNode: new(8), Subnet: 30}, nil},
 		"nodes are fixed":                   {Options{Nodes: 2}, ErrConflict},
 		"GPUs are fixed, and none is a say": {Options{GPUsPerNode: new(0)}, ErrConflict},
+		"devices said again are no change":  {Options{Devices: device.Counts{"gpu.nvidia.com": 8}}, nil},
+		"devices are fixed":                 {Options{Devices: device.Counts{"gpu.nvidia.com": 4}}, ErrConflict},
 		"the subnet is fixed":               {Options{Subnet: 31}, ErrConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +71,7 @@ func TestSettleANewCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reservation.Close()
-	want := clusterdir.State{Nodes: 4, GPUsPerNode: 8, Subnet: byte(reservation.Network)}
+	want := clusterdir.State{Nodes: 4, GPUsPerNode: 8, Subnet: byte(reservation.Network), Devices: device.Default(8)}
 	if diff := cmp.Diff(want, state); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
 	}

@@ -9,16 +9,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/device"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/pki"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/storage"
 )
 
-// seed makes the few objects that the cluster's own programs need. A user's changes to the StorageClass stay; roles
-// follow this version.
-func seed(ctx context.Context, client kubernetes.Interface) error {
+// seed makes the few objects that the cluster's own programs need. A user's changes to the StorageClass and to
+// DeviceClasses stay; roles follow this version.
+func seed(ctx context.Context, client kubernetes.Interface, devices device.Counts) error {
 	_, err := client.StorageV1().StorageClasses().Create(ctx, storage.Class(), metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create StorageClass: %w", err)
+	}
+	for _, class := range devices.Classes() {
+		_, err := client.ResourceV1().DeviceClasses().Create(ctx, class, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create DeviceClass %s: %w", class.Name, err)
+		}
 	}
 	for user, rules := range roles {
 		if err := grant(ctx, client, user, rules); err != nil {
@@ -50,6 +57,9 @@ var roles = map[string][]rbacv1.PolicyRule{
 		{APIGroups: []string{"storage.k8s.io"}, Resources: []string{"storageclasses", "csinodes", "csidrivers"}, Verbs: read},
 		{APIGroups: []string{"resource.k8s.io"}, Resources: []string{"resourceclaims", "deviceclasses"}, Verbs: read},
 		{APIGroups: []string{"resource.k8s.io"}, Resources: []string{"resourceslices"}, Verbs: write},
+		// A driver says that the devices of a claim are prepared; one agent does so for the drivers of all nodes.
+		{APIGroups: []string{"resource.k8s.io"}, Resources: []string{"resourceclaims/status"}, Verbs: []string{"patch"}},
+		{APIGroups: []string{"resource.k8s.io"}, Resources: []string{"resourceclaims/driver"}, Verbs: []string{"arbitrary-node:patch"}},
 		{APIGroups: []string{"node.k8s.io"}, Resources: []string{"runtimeclasses"}, Verbs: read},
 		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
 		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},

@@ -52,7 +52,7 @@ func (s *start) all(ctx context.Context) error {
 	if err := s.group(ctx, programs[:storage]); err != nil {
 		return err
 	}
-	if err := seed(ctx, client); err != nil {
+	if err := seed(ctx, client, s.cluster.State.Devices); err != nil {
 		return err
 	}
 	// Before the controllers start: the garbage collector looks for new kinds twice a minute only.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/device"
 )
 
 // State is cluster.json: what was decided when the cluster was first started, and where it is reachable now.
@@ -14,6 +16,8 @@ type State struct {
 	Subnet      byte `json:"subnet"`
 	Nodes       int  `json:"nodes"`
 	GPUsPerNode int  `json:"gpusPerNode"`
+	// Devices of each node by DeviceClass.
+	Devices device.Counts `json:"devices,omitempty"`
 
 	// AddOns only ever grow: what they installed has objects of its own by now.
 	AddOns []string `json:"addOns,omitempty"`

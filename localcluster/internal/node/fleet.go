@@ -23,6 +23,8 @@ import (
 	"k8s.io/component-helpers/apimachinery/lease"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/device"
 )
 
 // LostAnnotation on a Node makes the agent behave as if that node were cut off.
@@ -59,6 +61,8 @@ type fleet struct {
 	capacity corev1.ResourceList
 	labels   map[string]string
 	port     uint16
+	counts   device.Counts
+	offer    *offer
 
 	mu     sync.Mutex
 	hearts map[string]context.CancelFunc // of the nodes that live
@@ -195,12 +199,22 @@ func (f *fleet) beat(ctx context.Context, name string) {
 	defer ticker.Stop()
 	for {
 		f.post(ctx, name)
+		if node := f.node(name); node != nil {
+			f.offer.publish(ctx, node)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
 	}
+}
+
+// node is the Node object as it was last seen; nil if it never was.
+func (f *fleet) node(name string) *corev1.Node {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.seen[name]
 }
 
 // post brings the Node object to what it should be, if it is not, and renews its

@@ -32,6 +32,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/device"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/address"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/probe"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/process"
@@ -50,7 +51,8 @@ type Config struct {
 
 	Nodes       int
 	GPUsPerNode int
-	Subnet      byte // k in 10.k.a.b and 127.k.a.b
+	Devices     device.Counts // of each node, for resource claims
+	Subnet      byte          // k in 10.k.a.b and 127.k.a.b
 
 	ProxyURL     string // forward proxy, for the containers' environment
 	APIServerURL string
@@ -104,6 +106,7 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("address of the kubelet API: %w", err)
 	}
 	fleet := newFleet(client, c.Nodes, c.GPUsPerNode, listen.Port())
+	fleet.counts = c.Devices
 	pods := newPods(hosts(c, client, broadcaster, fleet))
 	go func() {
 		files := server.TLS{Cert: c.ServingCert, Key: c.ServingKey, ClientCA: c.ClientCA}
@@ -134,7 +137,7 @@ func hosts(c Config, client kubernetes.Interface, events record.EventBroadcaster
 		backoff.Max = c.BackoffMax
 	}
 	shared := worker.Host{
-		API: podAPI{client}, Cluster: clusterReader{client},
+		API: podAPI{client}, Cluster: clusterReader{client}, Claims: claims{client},
 		Launcher: process.NewSpawner(), Prober: probe.NewProber(), Addresses: address.NewPool(c.Subnet),
 		Dir: c.Dir, BinDir: c.BinDir, HostIP: hostIP,
 		ProxyURL: c.ProxyURL, APIServerURL: c.APIServerURL, CAFile: c.CAFile,
@@ -154,6 +157,9 @@ func hosts(c Config, client kubernetes.Interface, events record.EventBroadcaster
 // know that they changed; their content is read when a pod needs it.
 func follow(ctx context.Context, client kubernetes.Interface, meta metadata.Interface, f *fleet, p *pods) error {
 	if err := f.register(ctx); err != nil {
+		return err
+	}
+	if err := f.offerDevices(ctx); err != nil {
 		return err
 	}
 	bound := coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}, onNodes)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -29,6 +30,9 @@ func play(args []string) {
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("ignoring SIGTERM")
 		time.Sleep(time.Hour)
+	case "environment":
+		fmt.Println(strings.Join(os.Environ(), "\n"))
+		serve()
 	case "sleep":
 		d, err := time.ParseDuration(args[1])
 		check(err)

@@ -144,10 +144,8 @@ func (c *container) environment(pod *corev1.Pod, own *environ.Environment, table
 	given("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 	given("HOSTNAME", pod.Name)
 	given("HOME", home)
-	// The device plugin of a real node shows GPUs to the container; here there is
-	// but their number, and engines that divide themselves among them need it.
-	if gpus, ok := c.spec(pod).Resources.Limits["nvidia.com/gpu"]; ok {
-		given("DYNAMO_GPUS", gpus.String())
+	for name, value := range c.w.deviceEnv(c.spec(pod)) {
+		given(name, value)
 	}
 	given("KUBERNETES_SERVICE_HOST", server.Hostname())
 	given("KUBERNETES_SERVICE_PORT", server.Port())

@@ -15,12 +15,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/device"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/address"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/process"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/volume"
@@ -38,6 +40,8 @@ type stage struct {
 	removed   bool
 	patches   int
 	secrets   map[string]map[string][]byte
+	claims    map[string]*resourcev1.ResourceClaim
+	prepared  []string // claims whose devices are ready
 	events    []string
 	launched  []process.Spec
 	signals   []string
@@ -84,7 +88,7 @@ func perform(t *testing.T, pod *corev1.Pod, act func(*stage)) {
 		st := &stage{t: t, pod: pod, secrets: map[string]map[string][]byte{}, unhealthy: map[string]error{}}
 		st.script = func([]string) *actor { return &actor{} }
 		st.host = &Host{
-			API: st, Cluster: st, Launcher: st, Prober: st, Events: st,
+			API: st, Cluster: st, Claims: st, Launcher: st, Prober: st, Events: st,
 			Addresses: address.NewPool(17), Dir: dir, BinDir: "/bin-dir", HostIP: "127.0.0.1",
 			ProxyURL: "http://127.0.0.1:1", APIServerURL: "https://127.0.0.1:6443", CAFile: "/ca", Backoff: DefaultBackoff,
 		}
@@ -267,6 +271,24 @@ func (st *stage) Bound(context.Context, string, string) (*corev1.PersistentVolum
 
 func (st *stage) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountTokenProjection) (volume.Token, error) {
 	return volume.Token{Text: "token", Issued: time.Now(), Expires: time.Now().Add(time.Hour)}, nil
+}
+
+// Claims
+
+func (st *stage) Claim(_ context.Context, _, name string) (*resourcev1.ResourceClaim, error) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if claim, ok := st.claims[name]; ok {
+		return claim, nil
+	}
+	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "resourceclaim"}, name)
+}
+
+func (st *stage) Prepared(_ context.Context, claim *resourcev1.ResourceClaim, _ []device.Device) error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.prepared = append(st.prepared, claim.Name)
+	return nil
 }
 
 // Launcher

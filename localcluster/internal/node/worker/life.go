@@ -95,21 +95,19 @@ func (s *sidecar) end() {
 	<-s.done
 }
 
-// prepare gives the pod its address, folder and volumes; false if it is stopped
+// prepare gives the pod its address, folder, devices and volumes; false if it is stopped
 // before it has them.
 func (w *Worker) prepare(ctx context.Context) bool {
 	var told string
 	for w.stop.Err() == nil {
 		heard := w.content.heard()
-		err := w.settle()
+		reason, err := w.furnish(ctx)
 		if err == nil {
-			if err = w.syncVolumes(ctx); err == nil {
-				break
-			}
+			break
 		}
 		if err.Error() != told {
 			told = err.Error()
-			w.event(nil, corev1.EventTypeWarning, "FailedMount", "%s", told)
+			w.event(nil, corev1.EventTypeWarning, reason, "%s", told)
 		}
 		select {
 		case <-heard:
@@ -128,6 +126,17 @@ func (w *Worker) prepare(ctx context.Context) bool {
 	w.mu.Unlock()
 	w.poke()
 	return true
+}
+
+// furnish makes one attempt at it; reason is the event's if it fails.
+func (w *Worker) furnish(ctx context.Context) (reason string, err error) {
+	if err := w.settle(); err != nil {
+		return "FailedMount", err
+	}
+	if err := w.prepareClaims(ctx); err != nil {
+		return "FailedPrepareDynamicResources", fmt.Errorf("Failed to prepare dynamic resources: %w", err) //nolint:staticcheck // a kubelet's own words
+	}
+	return "FailedMount", w.syncVolumes(ctx)
 }
 
 // settle gives the pod an address and a folder.

@@ -23,9 +23,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/device"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/address"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/process"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/node/status"
@@ -51,10 +53,18 @@ type Prober interface {
 	Get(get *corev1.HTTPGetAction, c *corev1.Container, host string, timeout time.Duration) error
 }
 
+// Claims is what a pod's devices are prepared from.
+type Claims interface {
+	Claim(ctx context.Context, namespace, name string) (*resourcev1.ResourceClaim, error)
+	// Prepared tells the API that the devices of a claim are ready for use.
+	Prepared(ctx context.Context, claim *resourcev1.ResourceClaim, devices []device.Device) error
+}
+
 // Host is what all pods of a node have in common.
 type Host struct {
 	API       API
 	Cluster   volume.Cluster
+	Claims    Claims
 	Launcher  Launcher
 	Prober    Prober
 	Addresses *address.Pool
@@ -97,6 +107,7 @@ type Worker struct {
 	pod        *corev1.Pod
 	containers map[string]corev1.ContainerStatus
 	place      *address.Address
+	devices    []device.Device // of all resource claims
 	prepared   bool
 	ended      bool
 	silent     bool // the API must not hear of us
