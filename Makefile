@@ -110,6 +110,11 @@ rotation: build ## 1,000 admissions in 5 minutes under certificates of 60 s, and
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/webhook -run 'TestRotation|TestReplicas' -measure -failure-policy Ignore
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/webhook -run TestReplicas -measure
 
+.PHONY: converter
+converter: build ## Replace and kill all replicas of a converter under reads and writes in both versions, 5 times; then 1,000 graphs read in both
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 60m ./test/converter -rounds 5 -graphs 1000
+	go test -run '^$$' -bench Largest -benchtime 2s ./internal/core/conversion
+
 .PHONY: lora
 lora: build ## 200 engines, of which 20 take 14 s and 20 fail, and a minute in which nobody is asked
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 15m ./test/model -run TestManyEngines -slow 14s -idle 60s

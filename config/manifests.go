@@ -14,3 +14,8 @@ var Operator embed.FS
 //
 //go:embed rbac/*.yaml manager/*.yaml namespaced/*.yaml
 var Namespaced embed.FS
+
+// Converter holds what converts where no operator for the whole cluster does.
+//
+//go:embed converter/*.yaml
+var Converter embed.FS

@@ -68,6 +68,9 @@ const (
 	// ReasonChildTerminating means a child of the same name is still being
 	// deleted and is made again once it is gone.
 	ReasonChildTerminating = "ChildTerminating"
+	// ReasonConversionUnavailable means a child that somebody wrote as another
+	// version cannot be changed until a converter answers.
+	ReasonConversionUnavailable = "ConversionUnavailable"
 	// ReasonRejected means the API server refuses a child as the spec asks for it.
 	ReasonRejected = "Rejected"
 	// ReasonImmutableField means a change was asked for that the child cannot

@@ -84,6 +84,12 @@ func run(args []string) error {
 		return applyDefinitions()
 	case len(args) > 1 && slices.Equal(args[:2], []string{"finalizers", "remove"}):
 		return retire(args[2:])
+	case len(args) > 0 && args[0] == "convert":
+		return convert(args[1:])
+	case len(args) > 1 && slices.Equal(args[:2], []string{"conversion", "publish"}):
+		return publish(args[2:])
+	case slices.Equal(args, []string{"conversion", "withdraw"}):
+		return withdraw()
 	}
 	flags, err := config.ParseFlags(args, os.Stderr)
 	if err != nil {
@@ -97,11 +103,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	handler := cfg.Log.Handler(os.Stderr)
-	slog.SetDefault(slog.New(handler)) // also for the standard log, which servers of net/http complain to
-	log := logr.FromSlogHandler(handler)
-	ctrl.SetLogger(log)
-	klog.SetLogger(log)
+	logTo(cfg.Log)
 	cluster, err := ctrl.GetConfig()
 	if err != nil {
 		return err
@@ -109,6 +111,16 @@ func run(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	return operator.Run(ctx, cfg, cluster)
+}
+
+// logTo has everybody log there, the standard log, which servers of net/http
+// complain to, included.
+func logTo(to config.Log) {
+	handler := to.Handler(os.Stderr)
+	slog.SetDefault(slog.New(handler))
+	log := logr.FromSlogHandler(handler)
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
 }
 
 // applyDefinitions brings the definitions of the API to this program's version.

@@ -48,7 +48,7 @@ func newKeeper(cfg config.Config) *certificate.Keeper {
 // addAdmission keeps the certificate, and serves webhooks on every replica, so what
 // it writes is written by those that do not lead, too. What it returns waits for
 // the last request to be answered.
-func addAdmission(ctx context.Context, mgr manager.Manager, cluster *rest.Config, cfg config.Config, keeper *certificate.Keeper, counted *metric.Metrics) (finish func(), err error) {
+func addAdmission(ctx context.Context, mgr manager.Manager, cluster *rest.Config, cfg config.Config, keeper *certificate.Keeper, counted *metric.Metrics, stored *storedVersions) (finish func(), err error) {
 	if keeper == nil {
 		return func() {}, nil
 	}
@@ -71,11 +71,24 @@ func addAdmission(ctx context.Context, mgr manager.Manager, cluster *rest.Config
 		AnswerTimeout: config.AnswerTimeout,
 		Clock:         clock.RealClock{},
 	}
-	runnables := []manager.Runnable{keeper, server}
+	before := newBeforeCaches()
+	runnables := []manager.Runnable{before, before.runs(keeper), before.runs(server)}
 	if cfg.Webhook.Register {
 		registrar := &admission.Registrar{Direct: direct, Registration: registration(cfg, self), FieldManager: apply.FieldManager, Owner: cfg.Webhook.Owner, Pod: cfg.Webhook.Pod}
 		keeper.Publish = registrar.Publish
 		runnables = append(runnables, registrar)
+		if cfg.ClusterWide() {
+			publisher := newPublisher(mgr, direct, cfg, registrar)
+			keeper.Publish = func(ctx context.Context, trusted []byte) error {
+				publisher.Trust(trusted)
+				return registrar.Publish(ctx, trusted)
+			}
+			runnables = append(runnables, before.runs(publisher), newMigrator(direct, publisher))
+			stored.Store(publisher)
+			if err := watchDefinitions(ctx, mgr, publisher); err != nil {
+				return nil, err
+			}
+		}
 	}
 	for _, r := range runnables {
 		if err := mgr.Add(r); err != nil {

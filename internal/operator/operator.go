@@ -69,10 +69,11 @@ func Run(ctx context.Context, cfg config.Config, cluster *rest.Config) error {
 	if err := setUpControllers(ctx, d); err != nil {
 		return err
 	}
-	if err := addProbes(ctx, mgr, d.Watchdog); err != nil {
+	stored := &storedVersions{}
+	if err := addProbes(ctx, mgr, d.Watchdog, stored); err != nil {
 		return err
 	}
-	finish, err := addAdmission(ctx, mgr, cluster, cfg, keeper, counted)
+	finish, err := addAdmission(ctx, mgr, cluster, cfg, keeper, counted, stored)
 	if err != nil {
 		return err
 	}

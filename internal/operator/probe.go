@@ -14,7 +14,7 @@ import (
 )
 
 // addProbes serves /healthz and /readyz. Webhooks add a check of their own.
-func addProbes(ctx context.Context, mgr manager.Manager, dog *controller.Watchdog) error {
+func addProbes(ctx context.Context, mgr manager.Manager, dog *controller.Watchdog, stored *storedVersions) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func addProbes(ctx context.Context, mgr manager.Manager, dog *controller.Watchdo
 	if err := mgr.AddReadyzCheck("running", func(*http.Request) error { return ctx.Err() }); err != nil {
 		return err
 	}
-	return mgr.AddReadyzCheck("caches", synced(mgr))
+	return mgr.AddReadyzCheck("caches", synced(mgr, stored))
 }
 
 func newWatchdog(cfg config.Controller) *controller.Watchdog {
@@ -44,9 +44,13 @@ func working(mgr manager.Manager, dog *controller.Watchdog) healthz.Checker {
 }
 
 // synced is ready once every informer has its first list: from then on what the
-// operator decides is decided on the whole.
-func synced(mgr manager.Manager) healthz.Checker {
+// operator decides is decided on the whole. Where that list needs this very
+// replica to convert what is stored as v1beta1, it has to be asked before.
+func synced(mgr manager.Manager, stored *storedVersions) healthz.Checker {
 	return func(r *http.Request) error {
+		if stored.needConversion() {
+			return nil
+		}
 		if !mgr.GetCache().WaitForCacheSync(r.Context()) {
 			return errors.New("caches are not synced yet")
 		}

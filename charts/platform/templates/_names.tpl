@@ -127,3 +127,55 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 - {{ . }}.nvidia.com
 {{- end -}}
 {{- end -}}
+
+{{- define "dynamo.converter.selector" -}}
+app.kubernetes.io/name: dynamo-operator-converter
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "dynamo.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{/* Where pods of the release may run, and what pulls their images. */}}
+{{- define "dynamo.placement" -}}
+{{- $op := index .Values "dynamo-operator" -}}
+{{- $placement := dict -}}
+{{- with $op.imagePullSecrets }}{{ $_ := set $placement "imagePullSecrets" . }}{{ end -}}
+{{- with $op.controllerManager.priorityClassName }}{{ $_ := set $placement "priorityClassName" . }}{{ end -}}
+{{- with $op.controllerManager.nodeSelector }}{{ $_ := set $placement "nodeSelector" . }}{{ end -}}
+{{- with $op.controllerManager.tolerations }}{{ $_ := set $placement "tolerations" . }}{{ end -}}
+{{- with $placement }}{{ toYaml . }}{{ end -}}
+{{- end -}}
+
+{{/* The spec of a Job that publishes or withdraws a converter: root, arguments. */}}
+{{- define "dynamo.conversion.job" -}}
+{{- $root := index . 0 -}}
+{{- $op := index $root.Values "dynamo-operator" -}}
+{{- $manager := $op.controllerManager.manager -}}
+backoffLimit: 3
+activeDeadlineSeconds: 600
+template:
+  metadata:
+    labels:
+      app.kubernetes.io/name: dynamo-operator-conversion
+      app.kubernetes.io/instance: {{ $root.Release.Name }}
+  spec:
+    restartPolicy: Never
+    serviceAccountName: {{ include "dynamo.fullname" $root }}-conversion
+    {{- include "dynamo.placement" $root | nindent 4 }}
+    securityContext: {{- include "dynamo.podSecurity" $root | nindent 6 }}
+    containers:
+      - name: conversion
+        image: {{ include "dynamo.image" $root }}
+        imagePullPolicy: {{ $manager.image.pullPolicy }}
+        args: {{- toYaml (index . 1) | nindent 10 }}
+        env:
+          - name: POD_NAMESPACE
+            valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+        resources: {{- toYaml $manager.resources | nindent 10 }}
+        securityContext: {{- toYaml $manager.containerSecurityContext | nindent 10 }}
+{{- end -}}

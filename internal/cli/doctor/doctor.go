@@ -70,7 +70,7 @@ func Command() *cobra.Command {
 // examine prints every finding and fails if something is wrong.
 func examine(ctx context.Context, p target, out io.Writer) error {
 	problems := 0
-	for _, look := range []func(context.Context, target) ([]finding, error){version, definitions, operator, webhooks, policies, rights, optionalAPIs, gpus, graphs} {
+	for _, look := range []func(context.Context, target) ([]finding, error){version, definitions, operator, webhooks, versions, policies, rights, optionalAPIs, gpus, graphs} {
 		findings, err := look(ctx, p)
 		if err != nil {
 			return err

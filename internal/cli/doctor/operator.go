@@ -21,7 +21,7 @@ import (
 // definitions compares by a dry run what is installed with what this program
 // would install.
 func definitions(ctx context.Context, p target) ([]finding, error) {
-	shipped, err := installation.Definitions()
+	shipped, err := installation.Installer{Client: p.WithWatch}.DefinitionsHere(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,7 @@ func Command() *cobra.Command {
 	var at place
 	var registry, image string
 	var wait time.Duration
+	beta := true
 	command := &cobra.Command{
 		Use:   "install",
 		Short: "Install the operator and the definitions of its API, or bring them up to date",
@@ -44,33 +45,54 @@ func Command() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), wait)
 			defer cancel()
-			return run(ctx, cluster, at, images, cmd.OutOrStdout())
+			return run(ctx, cluster, at, images, beta, cmd.OutOrStdout())
 		},
 	}
 	to.AddCluster(command.Flags())
 	at.add(command.Flags())
 	command.Flags().StringVar(&registry, "registry", "", "registry and path of all images, with the version of this program as their tag")
 	command.Flags().StringVar(&image, "image", "", "image of the operator; the profiler's is beside it, with the same tag")
+	command.Flags().BoolVar(&beta, "v1beta1", beta, "serve v1beta1 beside v1alpha1; false keeps the cluster at v1alpha1")
 	command.Flags().DurationVar(&wait, "timeout", 5*time.Minute, "how long to wait for all of it")
 	return command
 }
 
-func run(ctx context.Context, cluster *connect.Cluster, at place, images installation.Images, out io.Writer) error {
+type step struct {
+	what string
+	do   func(context.Context) error
+}
+
+func run(ctx context.Context, cluster *connect.Cluster, at place, images installation.Images, beta bool, out io.Writer) error {
 	i := installation.Installer{Client: cluster.WithWatch, Owner: fieldManager, Images: images, Home: at.home}
 	objects, err := at.objects()
 	if err != nil {
 		return err
 	}
-	for _, step := range []struct {
-		what string
-		do   func(context.Context) error
-	}{
+	if !beta {
+		for _, object := range objects {
+			if object.GetKind() != "ConfigMap" {
+				continue
+			}
+			if err := installation.Configure(object, map[string]any{"api": map[string]any{"v1beta1": map[string]any{"enabled": false}}}); err != nil {
+				return err
+			}
+		}
+	}
+	steps := []step{
 		{"no other operator is in the way", func(ctx context.Context) error { return at.alone(ctx, i) }},
 		{"definitions of the API", i.Definitions},
 		{"operator and its rights", func(ctx context.Context) error { return i.Operator(ctx, objects) }},
 		{"token of scrapers", func(ctx context.Context) error { return at.metricsToken(ctx, i.Client) }},
 		{"operator is ready", func(ctx context.Context) error { return ready(ctx, cluster, i, at, out) }},
-	} {
+	}
+	if at.converter {
+		converter, err := installation.Converter(at.home)
+		if err != nil {
+			return err
+		}
+		steps = append(steps, step{"v1beta1 is served by a converter", func(ctx context.Context) error { return i.Converter(ctx, converter) }})
+	}
+	for _, step := range steps {
 		if err := step.do(ctx); err != nil {
 			return err
 		}

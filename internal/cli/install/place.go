@@ -25,16 +25,23 @@ type place struct {
 	home string
 	// target is the one namespace that it looks after; empty: all of them.
 	target string
+	// converter is installed beside an operator for one namespace, which may not
+	// convert.
+	converter bool
 }
 
 func (p *place) add(flags *pflag.FlagSet) {
 	flags.StringVar(&p.target, "restrict-to", "", "one `namespace` that the operator looks after, with rights in it alone; it has to be there")
 	flags.StringVar(&p.home, "operator-namespace", installation.Namespace, "`namespace` of the operator; with --restrict-to")
+	flags.BoolVar(&p.converter, "converter", false, "also the converter by which v1beta1 is served; with --restrict-to, once for a cluster")
 }
 
 func (p place) validate() error {
 	if p.target == "" && p.home != installation.Namespace {
 		return fmt.Errorf("--operator-namespace: an operator for all namespaces is in %s", installation.Namespace)
+	}
+	if p.target == "" && p.converter {
+		return errors.New("--converter: an operator for all namespaces converts by itself")
 	}
 	return nil
 }

@@ -70,6 +70,15 @@ func uninstall(ctx context.Context, i installation.Installer, at place, purge bo
 	if err != nil {
 		return err
 	}
+	if at.converter {
+		converter, err := installation.Converter(at.home)
+		if err != nil {
+			return err
+		}
+		if err := i.RemoveConverter(ctx, converter, out); err != nil {
+			return err
+		}
+	}
 	if !purge {
 		if err := i.Retire(ctx, types.NamespacedName{Namespace: at.home, Name: installation.Deployment}, at.namespaces(), out); err != nil {
 			return err

@@ -3,6 +3,7 @@ package installation
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -34,8 +35,10 @@ func ImagesFrom(registry, operator string) (Images, error) {
 // configuration in which it finds the profiler's.
 func (i Images) set(object *unstructured.Unstructured) error {
 	switch object.GetKind() {
-	case "Deployment":
-		return setOperator(object, cmp.Or(i.Operator, version.Image(version.Operator)))
+	case "Deployment", "Job":
+		return setOperator(object, cmp.Or(i.Operator, version.Image(version.Operator)), "spec", "template", "spec")
+	case "CronJob":
+		return setOperator(object, cmp.Or(i.Operator, version.Image(version.Operator)), "spec", "jobTemplate", "spec", "template", "spec")
 	case "ConfigMap":
 		return setProfiler(object, cmp.Or(i.Profiler, version.Image(version.Profiler)))
 	default:
@@ -43,10 +46,11 @@ func (i Images) set(object *unstructured.Unstructured) error {
 	}
 }
 
-// setOperator gives the containers of a Deployment another image.
-func setOperator(object *unstructured.Unstructured, image string) error {
+// setOperator gives the containers of pods another image.
+func setOperator(object *unstructured.Unstructured, image string, pod ...string) error {
 	for _, list := range []string{"initContainers", "containers"} {
-		containers, found, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", list)
+		at := append(slices.Clone(pod), list)
+		containers, found, err := unstructured.NestedSlice(object.Object, at...)
 		if err != nil {
 			return err
 		}
@@ -58,7 +62,7 @@ func setOperator(object *unstructured.Unstructured, image string) error {
 				fields["image"] = image
 			}
 		}
-		if err := unstructured.SetNestedSlice(object.Object, containers, "spec", "template", "spec", list); err != nil {
+		if err := unstructured.SetNestedSlice(object.Object, containers, at...); err != nil {
 			return err
 		}
 	}

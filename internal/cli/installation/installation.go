@@ -56,7 +56,7 @@ func (i Installer) deployment() types.NamespacedName {
 // Definitions applies the definitions of the API and waits until the server
 // serves them.
 func (i Installer) Definitions(ctx context.Context) error {
-	definitions, err := Definitions()
+	definitions, err := i.DefinitionsHere(ctx)
 	if err != nil {
 		return err
 	}

@@ -17,12 +17,17 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/namespacescope"
 )
 
-// Retire ends an operator that is about to be removed, and takes its finalizer off what
-// it looked after: its namespaces, or all. Nobody is left to do it later, and objects and
+// Retire ends an operator that is about to be removed, has nothing served any more that
+// it converted, and takes its finalizer off what it looked after: its namespaces, or all. Nobody is left to do it later, and objects and
 // their namespaces could never be deleted. Nothing is deleted here.
 func (i Installer) Retire(ctx context.Context, operator types.NamespacedName, namespaces []string, out io.Writer) error {
 	if err := i.stop(ctx, operator); err != nil {
 		return err
+	}
+	if len(namespaces) == 0 { // one of single namespaces converts nothing
+		if err := i.WithdrawBeta(ctx, out); err != nil {
+			return err
+		}
 	}
 	return i.FreeAll(ctx, namespaces, out)
 }

@@ -33,6 +33,37 @@ func Operator() ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
+// Converter is what converts between the versions of the API where no operator for
+// the whole cluster does, in a namespace.
+func Converter(home string) ([]*unstructured.Unstructured, error) {
+	objects, err := decodeAll(manifests.Converter)
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range objects {
+		if object.GetNamespace() != "" {
+			object.SetNamespace(home)
+		}
+		subjects, found, err := unstructured.NestedSlice(object.Object, "subjects")
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			continue
+		}
+		for _, subject := range subjects {
+			if fields, ok := subject.(map[string]any); ok {
+				fields["namespace"] = home
+			}
+		}
+		if err := unstructured.SetNestedSlice(object.Object, subjects, "subjects"); err != nil {
+			return nil, err
+		}
+	}
+	Sort(objects)
+	return objects, nil
+}
+
 // Sort brings objects into an order in which they can be applied.
 func Sort(objects []*unstructured.Unstructured) {
 	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
@@ -42,7 +73,7 @@ func rank(object *unstructured.Unstructured) int {
 	switch object.GetKind() {
 	case "Namespace", "Lease": // a Lease goes when nobody has the right to make it again
 		return 0
-	case "Deployment":
+	case "Deployment", "Job", "CronJob":
 		return 2
 	default:
 		return 1

@@ -10,6 +10,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -261,9 +263,11 @@ func (p *run) apply(ctx context.Context, tie graph.Ownership, payload *unstructu
 		seen = live.GetResourceVersion()
 		sent.SetUID(live.GetUID())
 	}
-	err := p.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(sent),
-		client.FieldOwner(manager(p.owner, tie)), client.ForceOwnership)
+	err := p.send(ctx, sent, id, manager(p.owner, tie))
 	switch {
+	case conversionFailed(err):
+		return "", fault.New(fault.Waiting, v1alpha1.ReasonConversionUnavailable,
+			"somebody wrote %s as another version, and it cannot be changed until a converter answers: %s", id, shortened(err.Error())).Again(conversionRetry)
 	case namespaceTerminating(err):
 		return "", ownerDeleted(p.owner)
 	case refusedForGood(err) && seen != "":
@@ -282,6 +286,33 @@ func (p *run) apply(ctx context.Context, tie graph.Ownership, payload *unstructu
 	default:
 		return Updated, nil
 	}
+}
+
+// send writes an object. What users write as well is created and never applied:
+// see Merge.
+func (p *run) send(ctx context.Context, sent *unstructured.Unstructured, id identity, manager string) error {
+	if !writtenByUsers(id.kind.GroupKind()) {
+		return p.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(sent), client.FieldOwner(manager), client.ForceOwnership)
+	}
+	if sent.GetUID() != "" {
+		return fmt.Errorf("change %s: what users write is not applied", id)
+	}
+	return p.client.Create(ctx, sent, client.FieldOwner(manager), client.FieldValidation(metav1.FieldValidationIgnore))
+}
+
+// writtenByUsers are the kinds of which users write objects in either version. Of
+// those we make ourselves we make each once.
+func writtenByUsers(kind schema.GroupKind) bool {
+	return kind.Group == v1alpha1.GroupName && kind.Kind != v1alpha1.KindDynamoComponentDeployment
+}
+
+// conversionRetry is how soon a write is tried again that needs a converter.
+const conversionRetry = 5 * time.Second
+
+// conversionFailed reports whether the API server could not have an object
+// converted. It has no reason of its own for that.
+func conversionFailed(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "conversion webhook for ")
 }
 
 // live reads an object; nil means that there is none.

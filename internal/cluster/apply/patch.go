@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,26 +13,15 @@ import (
 )
 
 // Annotate records something of ours on an object that is not a child, such as
-// a decision that has to outlive this process.
+// a decision that has to outlive this process. An object made anew is not the one
+// that we decided about.
 func (a *Applier) Annotate(ctx context.Context, object graph.Object, annotations map[string]string) error {
-	id, err := a.identify(object)
-	if err != nil {
-		return err
-	}
-	note := &unstructured.Unstructured{}
-	note.SetGroupVersionKind(id.kind)
-	note.SetNamespace(id.key.Namespace)
-	note.SetName(id.key.Name)
-	note.SetUID(object.GetUID()) // an object made anew is not the one that we decided about
-	note.SetAnnotations(annotations)
-	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(note), client.FieldOwner(FieldManager), client.ForceOwnership); err != nil {
-		return fmt.Errorf("annotate %s: %w", id, err)
-	}
-	a.tell(Change{Updated, id.kind, id.key})
-	return nil
+	return a.Merge(ctx, object, map[string]any{"metadata": map[string]any{"uid": object.GetUID(), "annotations": annotations}})
 }
 
-// Merge changes single fields of an object that is not a child.
+// Merge changes single fields of an object that is not a child. It is no apply:
+// for one the API server has the object converted into every version that anybody
+// wrote it in, and our own work is not to wait for a converter.
 func (a *Applier) Merge(ctx context.Context, object graph.Object, fields map[string]any) error {
 	id, err := a.identify(object)
 	if err != nil {

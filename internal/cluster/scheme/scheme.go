@@ -5,6 +5,7 @@ package scheme
 
 import (
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
@@ -19,7 +20,7 @@ import (
 func New() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientscheme.AddToScheme, v1alpha1.AddToScheme, lwsv1.AddToScheme, grovev1alpha1.AddToScheme,
+		clientscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, lwsv1.AddToScheme, grovev1alpha1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			panic(err) // two kinds of one name: a mistake in the program

@@ -77,6 +77,9 @@ func keepEmpty(meta metav1.Object, key string, source []byte, spec any) {
 	if text, err = json.Marshal(payload); err != nil {
 		return
 	}
+	if !fits(annotations, key, string(text)) {
+		return
+	}
 	annotations[key] = string(text)
 	meta.SetAnnotations(annotations)
 }

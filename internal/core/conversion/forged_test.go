@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
@@ -75,4 +77,27 @@ func TestAttackByTheStatusInAnAnnotation(t *testing.T) {
 			t.Errorf("%s survives", key)
 		}
 	}
+}
+
+// An object that a server could not store in its other version would keep every list
+// that it is in from being read.
+func TestAttackByAPayloadThatIsTooLarge(t *testing.T) {
+	large := strings.Repeat("x", 300<<10)
+	for what, alpha := range map[string]*v1alpha1.DynamoGraphDeployment{
+		"what only v1alpha1 has": {Spec: v1alpha1.DynamoGraphDeploymentSpec{Services: map[string]*v1alpha1.SharedSpec{"w": {Annotations: map[string]string{"a": large}}}}},
+		"annotations that are full": {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": large[:256<<10-1]}},
+			Spec: v1alpha1.DynamoGraphDeploymentSpec{Services: map[string]*v1alpha1.SharedSpec{"w": {ServiceName: "s"}}}},
+	} {
+		beta, _ := conversion.GraphToBeta(alpha)
+		if size := annotationSize(beta.Annotations); size > 256<<10 {
+			t.Errorf("%s: %d bytes of annotations", what, size)
+		}
+	}
+}
+
+func annotationSize(annotations map[string]string) (size int) {
+	for k, v := range annotations {
+		size += len(k) + len(v)
+	}
+	return size
 }

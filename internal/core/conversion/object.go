@@ -1,6 +1,7 @@
 package conversion
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -51,8 +52,8 @@ func Convertible(kind string) bool {
 // Convert turns an object, as JSON, into a version of our API, given as in
 // apiVersion. An object that has that version already is returned as it is.
 func Convert(raw []byte, apiVersion string) (Result, error) {
-	var head metav1.TypeMeta
-	if err := json.Unmarshal(raw, &head); err != nil {
+	head, err := typeOf(raw)
+	if err != nil {
 		return Result{}, fmt.Errorf("decode the object: %w", err)
 	}
 	alpha, beta := v1alpha1.SchemeGroupVersion.String(), v1beta1.SchemeGroupVersion.String()
@@ -73,6 +74,27 @@ func Convert(raw []byte, apiVersion string) (Result, error) {
 	default:
 		return kind.down(raw)
 	}
+}
+
+// heads are how objects of our kinds begin when an API server writes them.
+var heads = func() map[string]metav1.TypeMeta {
+	all := map[string]metav1.TypeMeta{}
+	for kind := range kinds {
+		for _, version := range []string{v1alpha1.SchemeGroupVersion.String(), v1beta1.SchemeGroupVersion.String()} {
+			all[fmt.Sprintf(`{"apiVersion":%q,"kind":%q,`, version, kind)] = metav1.TypeMeta{APIVersion: version, Kind: kind}
+		}
+	}
+	return all
+}()
+
+// typeOf reads version and kind, of most objects without reading the rest.
+func typeOf(raw []byte) (head metav1.TypeMeta, err error) {
+	for prefix, head := range heads {
+		if bytes.HasPrefix(raw, []byte(prefix)) {
+			return head, nil
+		}
+	}
+	return head, json.Unmarshal(raw, &head)
 }
 
 // upBy converts to v1beta1 by a typed function.

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"maps"
 
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
 )
 
 // payloadVersion is the version of the envelope.
@@ -68,11 +70,31 @@ func put[Spec any](meta *metav1.ObjectMeta, key string, payload envelope[Spec]) 
 	annotate(meta, key, string(text))
 }
 
+// GuardAnnotations keeps a converted object within the annotations that an object may
+// have. API servers refuse a larger one, and with it the list that it is in: a tenant
+// could keep all of v1beta1 from being read, by the garbage collector, too.
+const GuardAnnotations guard.Guard = "payload-size"
+
+// annotate writes an annotation, if the object may have it.
 func annotate(meta *metav1.ObjectMeta, key, value string) {
+	if !fits(meta.Annotations, key, value) {
+		return
+	}
 	if meta.Annotations == nil {
 		meta.Annotations = map[string]string{}
 	}
 	meta.Annotations[key] = value
+}
+
+// fits reports whether annotations have room for one more.
+func fits(annotations map[string]string, key, value string) bool {
+	size := len(key) + len(value)
+	for k, v := range annotations {
+		if k != key {
+			size += len(k) + len(v)
+		}
+	}
+	return size <= validation.TotalAnnotationSizeLimitB || GuardAnnotations.Off()
 }
 
 // WrittenAs is the version that a v1alpha1 object was last written as. An object

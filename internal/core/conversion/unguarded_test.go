@@ -3,6 +3,7 @@
 package conversion_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -32,5 +33,17 @@ func TestAttackSucceedsWithoutTheGuardOfOverrides(t *testing.T) {
 	got, _ := conversion.RequestToBeta(alpha)
 	if got.Spec.Overrides == nil || got.Spec.Overrides.ProfilingJob.Template.Spec.ServiceAccountName != "admin" {
 		t.Errorf("stopped by something else: %s", indent(t, got))
+	}
+}
+
+// TestAttackSucceedsWithoutTheGuardOfAnnotations sees what
+// TestAttackByAPayloadThatIsTooLarge sees stopped.
+func TestAttackSucceedsWithoutTheGuardOfAnnotations(t *testing.T) {
+	t.Setenv(guard.Variable, string(conversion.GuardAnnotations))
+	beta, _ := conversion.GraphToBeta(&v1alpha1.DynamoGraphDeployment{Spec: v1alpha1.DynamoGraphDeploymentSpec{
+		Services: map[string]*v1alpha1.SharedSpec{"w": {Annotations: map[string]string{"a": strings.Repeat("x", 300<<10)}}},
+	}})
+	if size := annotationSize(beta.Annotations); size <= 256<<10 {
+		t.Errorf("stopped by something else: %d bytes of annotations", size)
 	}
 }

@@ -42,7 +42,7 @@ func Request(r *v1alpha1.DynamoGraphDeploymentRequest, step requestplan.Step, p 
 			wanted = append(wanted, graph.Desired{Object: extra, Ownership: graph.OwnershipByLabel})
 		}
 	case requestplan.Graph:
-		wanted = []graph.Desired{{Object: step.Generated.Graph, Ownership: graph.OwnershipByLabel}}
+		wanted = []graph.Desired{{Object: step.Generated.Graph, Ownership: graph.OwnershipByLabel, CreateOnly: true}}
 	}
 	return wanted
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	goruntime "runtime"
 
+	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,8 +24,8 @@ const ConvertPath = "/convert"
 const conversionLimit = 128 << 20
 
 // Converter turns objects into another version for the API server. It needs
-// nothing but the request, so every replica answers, leader or not. It is not
-// asked before a definition names it.
+// nothing but the request, so every replica answers, leader or not. Package
+// apiversion leads API servers to it.
 type Converter struct{}
 
 // ServeHTTP answers one ConversionReview.
@@ -53,16 +55,27 @@ func (Converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func answer(request *apiextensionsv1.ConversionRequest) *apiextensionsv1.ConversionResponse {
 	response := &apiextensionsv1.ConversionResponse{UID: request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
 	response.ConvertedObjects = make([]runtime.RawExtension, len(request.Objects))
+	var all errgroup.Group
+	all.SetLimit(goruntime.GOMAXPROCS(0))
 	for i, object := range request.Objects {
-		converted, err := conversion.Convert(object.Raw, request.DesiredAPIVersion)
-		if err != nil {
-			return &apiextensionsv1.ConversionResponse{UID: request.UID, Result: metav1.Status{
-				Status:  metav1.StatusFailure,
-				Reason:  metav1.StatusReasonBadRequest,
-				Message: fmt.Sprintf("convert %s to %s: %v", nameOf(object.Raw), request.DesiredAPIVersion, err),
-			}}
-		}
-		response.ConvertedObjects[i].Raw = converted.JSON
+		all.Go(func() (failed error) {
+			defer func() { // nobody else would, outside the goroutine of the request
+				if r := recover(); r != nil {
+					failed = fmt.Errorf("convert %s to %s: panic: %v", nameOf(object.Raw), request.DesiredAPIVersion, r)
+				}
+			}()
+			converted, err := conversion.Convert(object.Raw, request.DesiredAPIVersion)
+			if err != nil {
+				return fmt.Errorf("convert %s to %s: %w", nameOf(object.Raw), request.DesiredAPIVersion, err)
+			}
+			response.ConvertedObjects[i].Raw = converted.JSON
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return &apiextensionsv1.ConversionResponse{UID: request.UID, Result: metav1.Status{
+			Status: metav1.StatusFailure, Reason: metav1.StatusReasonBadRequest, Message: err.Error(),
+		}}
 	}
 	return response
 }

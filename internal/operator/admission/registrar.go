@@ -112,14 +112,21 @@ func keep(want, live *admissionregistrationv1.ValidatingWebhookConfiguration) {
 	}
 }
 
+// Served reports whether a replica behind the Service is ready.
+func (r *Registrar) Served(ctx context.Context) (bool, error) { return r.served(ctx, "") }
+
 // served reports whether a replica behind the Service is ready, other than one.
 func (r *Registrar) served(ctx context.Context, other string) (bool, error) {
 	if r.Registration.URL != "" {
 		return other == "", nil
 	}
-	service := r.Registration.Service
+	return Behind(ctx, r.Direct, r.Registration.Service, other)
+}
+
+// Behind reports whether a pod behind a Service is ready, other than one.
+func Behind(ctx context.Context, from client.Reader, service types.NamespacedName, other string) (bool, error) {
 	var slices discoveryv1.EndpointSliceList
-	err := r.Direct.List(ctx, &slices, client.InNamespace(service.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service.Name})
+	err := from.List(ctx, &slices, client.InNamespace(service.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service.Name})
 	if err != nil {
 		return false, fmt.Errorf("look for replicas of %s: %w", service, err)
 	}

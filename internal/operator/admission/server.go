@@ -25,7 +25,9 @@ type Server struct {
 	// HTTP2 is off unless asked for: it buys nothing here, and a client could
 	// open streams without end.
 	HTTP2 bool
-	Scope validation.Scope
+	// ConversionOnly is a server that judges nothing.
+	ConversionOnly bool
+	Scope          validation.Scope
 	// Operator is the operator's own user.
 	Operator string
 	// Drain is how long requests are taken after the end was announced: so long
@@ -114,10 +116,13 @@ func (s *Server) TLS() *tls.Config {
 // long list for conversion.
 func (s *Server) Mux() *http.ServeMux {
 	mux := http.NewServeMux()
+	mux.Handle(ConvertPath, Converter{})
+	if s.ConversionOnly {
+		return mux
+	}
 	for _, kind := range Kinds {
 		handler := measured(kind, Handler{Kind: kind, Scope: s.Scope, Operator: s.Operator})
 		mux.Handle(kind.Path(), &ctrladmission.Webhook{Handler: handler, RecoverPanic: new(true)})
 	}
-	mux.Handle(ConvertPath, Converter{})
 	return mux
 }

@@ -26,6 +26,7 @@ type Config struct {
 
 	Scope `json:",inline"`
 
+	API           API           `json:"api,omitzero"`
 	Discovery     Discovery     `json:"discovery,omitzero"`
 	Endpoints     Endpoints     `json:"endpoints,omitzero"`
 	Ingress       Ingress       `json:"ingress,omitzero"`
@@ -54,6 +55,7 @@ func Default() Config {
 	return Config{
 		APIVersion:  APIVersion,
 		Kind:        Kind,
+		API:         defaultAPI(),
 		Discovery:   defaultDiscovery(),
 		Grove:       defaultGrove(),
 		Rollout:     defaultRollout(),

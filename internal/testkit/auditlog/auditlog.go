@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -36,6 +37,7 @@ type Entry struct {
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
 		Name        string `json:"name"`
+		APIVersion  string `json:"apiVersion"`
 	} `json:"objectRef"`
 	Status struct {
 		Code int `json:"code"`
@@ -51,6 +53,12 @@ func (e Entry) Writes() bool {
 	default:
 		return true
 	}
+}
+
+// Applies reports whether the request is an apply that takes fields from others, as
+// all of the operator's do: no other patch can be forced.
+func (e Entry) Applies() bool {
+	return e.Verb == "patch" && strings.Contains(e.URI, "force=true")
 }
 
 // Made reports whether the request made an object: an apply is a patch that may.

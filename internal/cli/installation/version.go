@@ -1,0 +1,94 @@
+package installation
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/definition"
+)
+
+// DefinitionsHere are the definitions as this cluster is to have them: a version
+// that a converter serves stays served, so that an update takes it from nobody.
+func (i Installer) DefinitionsHere(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	definitions, err := Definitions()
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range definitions {
+		live := &apiextensionsv1.CustomResourceDefinition{}
+		err := i.Client.Get(ctx, client.ObjectKeyFromObject(object), live)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read definition %s: %w", object.GetName(), err)
+		}
+		shipped := &apiextensionsv1.CustomResourceDefinition{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, shipped); err != nil {
+			return nil, fmt.Errorf("definition %s: %w", object.GetName(), err)
+		}
+		definition.Keep(shipped, live)
+		if err := served(object, shipped); err != nil {
+			return nil, fmt.Errorf("definition %s: %w", object.GetName(), err)
+		}
+	}
+	return definitions, nil
+}
+
+// served writes which versions are, and nothing else, into a definition.
+func served(object *unstructured.Unstructured, as *apiextensionsv1.CustomResourceDefinition) error {
+	versions, _, err := unstructured.NestedSlice(object.Object, "spec", "versions")
+	if err != nil {
+		return err
+	}
+	for n, v := range as.Spec.Versions {
+		if fields, ok := versions[n].(map[string]any); ok {
+			fields["served"] = v.Served
+		}
+	}
+	return unstructured.SetNestedSlice(object.Object, versions, "spec", "versions")
+}
+
+// WithdrawBeta ends the serving of v1beta1, because its converter is about to go or
+// gone: whatever reads by the preferred version, such as the garbage collector and
+// the deletion of namespaces, would wait for it. Objects stay and are read as v1alpha1.
+func (i Installer) WithdrawBeta(ctx context.Context, out io.Writer) error {
+	withdrawn := 0
+	for _, name := range definition.Converted {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		err := i.Client.Get(ctx, types.NamespacedName{Name: name}, crd)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read definition %s: %w", name, err)
+		}
+		if definition.StoredAsBeta(crd) {
+			fmt.Fprintf(out, "· %s: objects are stored as v1beta1, and cannot be read until an operator is back\n", name)
+		}
+		patch := definition.Withdraw(crd)
+		if patch == nil {
+			continue
+		}
+		raw, err := patch.JSON()
+		if err != nil {
+			return err
+		}
+		if err := i.Client.Patch(ctx, crd, client.RawPatch(types.JSONPatchType, raw), client.FieldOwner(i.Owner)); err != nil {
+			return fmt.Errorf("withdraw v1beta1 of definition %s: %w", name, err)
+		}
+		withdrawn++
+	}
+	if withdrawn > 0 {
+		fmt.Fprintf(out, "✓ v1beta1 of %d definitions is no longer served\n", withdrawn)
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+// Package definition decides about the CustomResourceDefinitions of kinds that
+// have two versions: where their objects are converted, whether v1beta1 is
+// served, and what an installation must leave as it is. It reads and writes
+// nothing: what is to change comes back as a JSON patch.
+package definition
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
+)
+
+// Adapters is the definition that v1beta1 is served of first: few read it, and
+// nothing goes on without it.
+const Adapters = "dynamographdeploymentscalingadapters.nvidia.com"
+
+// Converted are the definitions of the kinds that have two versions.
+var Converted = []string{
+	Adapters,
+	"dynamocomponentdeployments.nvidia.com",
+	"dynamographdeploymentrequests.nvidia.com",
+	"dynamographdeployments.nvidia.com",
+}
+
+// InjectAnnotation has cert-manager write the authority of a Certificate,
+// namespace/name, into the object that carries it.
+const InjectAnnotation = "cert-manager.io/inject-ca-from"
+
+// Converter is where API servers have objects converted.
+type Converter struct {
+	Service types.NamespacedName
+	// URL is asked instead of the Service by an API server that is not in its
+	// network; only of use to developers.
+	URL string
+	// Path below both.
+	Path string
+	// Trusted are the authorities, in PEM, that the converter's certificate is
+	// verified by. There is no converter without.
+	Trusted []byte
+	// InjectFrom is a Certificate of cert-manager, namespace/name, which keeps
+	// Trusted from the first time that they were written.
+	InjectFrom string
+}
+
+func (c Converter) conversion() *apiextensionsv1.CustomResourceConversion {
+	to := &apiextensionsv1.WebhookClientConfig{CABundle: c.Trusted}
+	if c.URL != "" {
+		to.URL = new(c.URL + c.Path)
+	} else {
+		to.Service = &apiextensionsv1.ServiceReference{Namespace: c.Service.Namespace, Name: c.Service.Name, Path: new(c.Path), Port: new(int32(443))}
+	}
+	return &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook:  &apiextensionsv1.WebhookConversion{ClientConfig: to, ConversionReviewVersions: []string{"v1"}},
+	}
+}
+
+// client is how a definition reaches its converter; nil if it has none.
+func client(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.WebhookClientConfig {
+	c := crd.Spec.Conversion
+	if c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil {
+		return nil
+	}
+	return c.Webhook.ClientConfig
+}
+
+// LeadsTo reports whether the definition has its objects converted there, by
+// whatever authorities.
+func (c Converter) LeadsTo(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	to := client(crd)
+	switch {
+	case to == nil:
+		return false
+	case c.URL != "":
+		return to.URL != nil && *to.URL == c.URL+c.Path
+	default:
+		return to.Service != nil && to.Service.Namespace == c.Service.Namespace && to.Service.Name == c.Service.Name &&
+			to.Service.Path != nil && *to.Service.Path == c.Path
+	}
+}
+
+// Connect has a definition's objects converted there. Without authorities
+// nothing is changed: a converter that cannot be verified fails each request.
+func (c Converter) Connect(crd *apiextensionsv1.CustomResourceDefinition) (Patch, error) {
+	if len(bytes.TrimSpace(c.Trusted)) == 0 {
+		return nil, fmt.Errorf("definition %s: no certificate authority to verify the converter by", crd.Name)
+	}
+	injected := c.InjectFrom != "" && crd.Annotations[InjectAnnotation] == c.InjectFrom
+	if c.LeadsTo(crd) {
+		to := client(crd)
+		if bytes.Equal(to.CABundle, c.Trusted) && (c.InjectFrom == "" || injected) || injected && len(to.CABundle) > 0 {
+			return nil, nil
+		}
+	}
+	patch := Patch{{Op: "add", Path: "/spec/conversion", Value: c.conversion()}}
+	switch {
+	case c.InjectFrom == "" || injected:
+	case len(crd.Annotations) == 0:
+		patch = append(patch, operation{Op: "add", Path: "/metadata/annotations", Value: map[string]string{InjectAnnotation: c.InjectFrom}})
+	default:
+		patch = append(patch, operation{Op: "add", Path: "/metadata/annotations/cert-manager.io~1inject-ca-from", Value: c.InjectFrom})
+	}
+	return patch.of(crd), nil
+}
+
+// Patch is a JSON patch of a definition.
+type Patch []operation
+
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// of binds a patch to what was seen: positions in a list mean nothing otherwise.
+func (p Patch) of(crd *apiextensionsv1.CustomResourceDefinition) Patch {
+	return append(Patch{{Op: "test", Path: "/metadata/resourceVersion", Value: crd.ResourceVersion}}, p...)
+}
+
+// JSON is the patch as it is sent.
+func (p Patch) JSON() ([]byte, error) { return json.Marshal(p) }
+
+func version(crd *apiextensionsv1.CustomResourceDefinition, name string) int {
+	return slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name })
+}
+
+// HasBeta reports whether a definition knows v1beta1.
+func HasBeta(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return version(crd, v1beta1.SchemeGroupVersion.Version) >= 0
+}
+
+// Served reports whether v1beta1 is served.
+func Served(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	at := version(crd, v1beta1.SchemeGroupVersion.Version)
+	return at >= 0 && crd.Spec.Versions[at].Served
+}
+
+// Serve has v1beta1 served or not. It is not served of a definition that has
+// nothing converted: the API server would relabel objects and drop their fields.
+func Serve(crd *apiextensionsv1.CustomResourceDefinition, served bool) Patch {
+	at := version(crd, v1beta1.SchemeGroupVersion.Version)
+	if at < 0 || crd.Spec.Versions[at].Served == served {
+		return nil
+	}
+	if to := client(crd); served && (to == nil || len(to.CABundle) == 0) {
+		return nil
+	}
+	return Patch{{Op: "replace", Path: fmt.Sprintf("/spec/versions/%d/served", at), Value: served}}.of(crd)
+}
+
+// Withdraw is what a definition needs when its converter goes: v1beta1 is not
+// served, and nothing is asked for a conversion unless objects are stored as
+// v1beta1, which could not be read without.
+func Withdraw(crd *apiextensionsv1.CustomResourceDefinition) Patch {
+	var patch Patch
+	if at := version(crd, v1beta1.SchemeGroupVersion.Version); at >= 0 && crd.Spec.Versions[at].Served {
+		patch = append(patch, operation{Op: "replace", Path: fmt.Sprintf("/spec/versions/%d/served", at), Value: false})
+	}
+	if client(crd) != nil && !StoredAsBeta(crd) {
+		patch = append(patch, operation{Op: "add", Path: "/spec/conversion", Value: apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}})
+		if crd.Annotations[InjectAnnotation] != "" {
+			patch = append(patch, operation{Op: "remove", Path: "/metadata/annotations/cert-manager.io~1inject-ca-from"})
+		}
+	}
+	if len(patch) == 0 {
+		return nil
+	}
+	return patch.of(crd)
+}
+
+// StoredAsBeta reports whether objects may be stored as v1beta1.
+func StoredAsBeta(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return slices.Contains(crd.Status.StoredVersions, v1beta1.SchemeGroupVersion.Version)
+}
+
+// StoresAlpha reports whether what is written now is stored as v1alpha1.
+func StoresAlpha(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	at := version(crd, v1alpha1.SchemeGroupVersion.Version)
+	return at >= 0 && crd.Spec.Versions[at].Storage
+}
+
+// Keep takes over into a definition that is about to be applied what the
+// operator has decided about the one that is there: v1beta1 stays served while
+// the live definition has its objects converted by somebody who can be verified.
+func Keep(shipped, live *apiextensionsv1.CustomResourceDefinition) {
+	at := version(shipped, v1beta1.SchemeGroupVersion.Version)
+	if to := client(live); at >= 0 && Served(live) && to != nil && len(to.CABundle) > 0 {
+		shipped.Spec.Versions[at].Served = true
+	}
+}
