@@ -35,6 +35,9 @@ const (
 	ConditionValidation = "Validation"
 	// ConditionProfiling of a request is true once the profiling job is done.
 	ConditionProfiling = "Profiling"
+	// ConditionSucceeded of a request sums up the others: it is true once there is
+	// what was asked for, and until then has the reason of what is missing.
+	ConditionSucceeded = "Succeeded"
 	// ConditionSpecGenerated of a request is true once a graph is recommended.
 	ConditionSpecGenerated = "SpecGenerated"
 	// ConditionDeploymentReady of a request is true while its graph is ready.

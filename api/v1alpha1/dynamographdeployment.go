@@ -48,14 +48,14 @@ type DynamoGraphDeploymentSpec struct {
 	// +nullable
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
-	PVCs []PVC `json:"pvcs,omitempty"`
+	PVCs []PVC `json:"pvcs,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
 
 	// envs are set in every service; a service's own envs win by name.
 	//
 	// +optional
 	// +nullable
 	// +listType=atomic
-	Envs []corev1.EnvVar `json:"envs,omitempty"`
+	Envs []corev1.EnvVar `json:"envs,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
 
 	// backendFramework is the inference engine of the workers. If unset it is
 	// recognised from each worker's command line. It cannot change later.

@@ -299,6 +299,13 @@ type AcceptedRequest struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Spec *runtime.RawExtension `json:"spec,omitempty"`
 
+	// version of the API that the request was written as, where that is not
+	// v1alpha1.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=v1alpha1;v1beta1
+	Version string `json:"version,omitempty"`
+
 	// profilerConfig is what the profiler is told.
 	//
 	// +optional

@@ -81,7 +81,7 @@ type SharedSpec struct {
 	// +optional
 	// +nullable
 	// +listType=atomic
-	Envs []corev1.EnvVar `json:"envs,omitempty"`
+	Envs []corev1.EnvVar `json:"envs,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
 
 	// envFromSecret is a Secret whose keys become variables of the main
 	// container.

@@ -42,13 +42,13 @@ type DynamoGraphDeploymentSpec struct {
 	// +kubebuilder:validation:MaxItems=25
 	// +kubebuilder:validation:XValidation:rule="self.filter(c, has(c.type) && c.type == 'epp').size() <= 1",message="a graph has at most one endpoint picker"
 	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, b.name.lowerAscii() == a.name.lowerAscii()))",message="names of components must differ in more than case"
-	Components []Component `json:"components,omitempty"`
+	Components []Component `json:"components,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
 
 	// env is set in every component; a component's own entry wins by name.
 	//
 	// +optional
 	// +listType=atomic
-	Env []corev1.EnvVar `json:"env,omitempty"`
+	Env []corev1.EnvVar `json:"env,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
 
 	// backendFramework is the inference engine of the workers. If unset it is
 	// recognised from each worker's command line. It cannot change later.

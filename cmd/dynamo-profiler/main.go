@@ -26,7 +26,7 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(session.Command(), session.DropIn(), collect.Command())
+	root.AddCommand(session.Command(), session.DropIn(), session.DropInOfOne(), collect.Command())
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	err := root.ExecuteContext(ctx)
 	stop()

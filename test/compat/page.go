@@ -55,7 +55,26 @@ No operator decided on these. Status, UIDs, addresses, finalizers and the bookke
 annotations of either operator are left out altogether.
 
 `
-	pageTail = `## Beyond single objects
+	pageTail = `## Profiling Jobs of requests
+
+Requests of v1beta1 are held against recordings of 1.4.1, what the profiler is told value by
+value (` + "`" + `TestProfilingJobsOfRequests` + "`" + ` prints how much is equal). We differ in this:
+
+- **The contract of a profiler follows its image.** 1.4.1 runs ` + "`" + `dynamo.profiler` + "`" + ` in every image,
+  also in those before 1.0, which do not have it. We run what an image of that tag has.
+- **Overrides of the graph are merged by the operator** when the profiler is done, as they were
+  accepted; no tool is brought into the profiler's pod, and the profiler is not told of them.
+- **The collector is ours.** It ends with the profiler, and proves what it copied.
+- **The Hugging Face token is optional.** Without the Secret the pod would never start.
+- **A profiler's last lines of log are kept** as its termination message, for the condition.
+- **Profiling has a deadline**, ` + "`" + `profiler.deadline` + "`" + ` or the request's annotation.
+- **Objects lead back to their request** by labels and an annotation of ours.
+- **Accounts are labelled by who manages them**, as all our objects are.
+- Hardware that was found on nodes is told to the profiler and not written into the user's spec.
+- An init container of ` + "`" + `overrides.profilingJob` + "`" + ` without an image means the container of its name,
+  as it is documented; 1.4.1 makes no Job of it.
+
+## Beyond single objects
 
 - A graph carries two annotations of ours, ` + "`nvidia.com/workload-provider` and `nvidia.com/workload-provider-choice`" + `,
   which keep it on the path that it was started on. The original's finalizer is not needed.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
@@ -22,7 +23,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/bundle"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
-	"github.com/dynamo-operator/dynamo-operator/internal/profiler/search"
 )
 
 const help = `Find a graph that meets a goal, without a cluster and without a GPU.
@@ -99,16 +99,12 @@ func Command() *cobra.Command {
 }
 
 func (o *options) run(in io.Reader, out, notes io.Writer) error {
-	text, base, name, err := o.read(in)
+	c, base, name, err := o.read(in)
 	if err != nil {
 		return err
 	}
 	if o.misses && base == nil {
 		fmt.Fprintln(notes, "note: the graph of configMapRef is in the cluster; without --base a template is taken")
-	}
-	c, err := config.Parse(text)
-	if err != nil {
-		return err
 	}
 	catalog := perfmodel.Default()
 	if o.catalog != "" {
@@ -129,11 +125,7 @@ func (o *options) run(in io.Reader, out, notes io.Writer) error {
 	if o.graph {
 		names.ProfileData = "" // a graph on its own mounts nothing that nobody made
 	}
-	problem, made, err := bundle.Problem(c, catalog, base, names)
-	if err != nil {
-		return explain(err)
-	}
-	found, err := search.Solve(problem)
+	found, made, err := bundle.Search(c, catalog, base, names)
 	if err != nil {
 		return explain(err)
 	}
@@ -165,13 +157,14 @@ func (o *options) run(in io.Reader, out, notes io.Writer) error {
 func explain(err error) error { return errors.New(bundle.Failure(err).Message) }
 
 // read is the configuration with the flags over it, and the user's graph.
-func (o *options) read(in io.Reader) (text string, base []byte, name string, err error) {
+func (o *options) read(in io.Reader) (c *config.Config, base []byte, name string, err error) {
 	fields := map[string]any{}
+	var asked *config.Request
 	name = "profile"
 	if o.file != "" {
 		documents, err := input.Read([]string{o.file}, in)
 		if err != nil {
-			return "", nil, "", err
+			return nil, nil, "", err
 		}
 		for _, d := range documents {
 			switch d.GetKind() {
@@ -179,15 +172,21 @@ func (o *options) read(in io.Reader) (text string, base []byte, name string, err
 				if name = d.GetName(); name == "" {
 					name = "profile"
 				}
-				if fields, err = o.request(d); err != nil {
-					return "", nil, "", err
+				if fields, asked, err = o.request(d); err != nil {
+					return nil, nil, "", err
 				}
 			case v1alpha1.KindDynamoGraphDeployment:
 				if base, err = yaml.Marshal(d.Object); err != nil {
-					return "", nil, "", err
+					return nil, nil, "", err
 				}
 			case "":
-				fields = d.Object
+				body, err := yaml.Marshal(d.Object)
+				if err != nil {
+					return nil, nil, "", err
+				}
+				if fields, asked, err = config.Fields(string(body)); err != nil {
+					return nil, nil, "", err
+				}
 			}
 		}
 	}
@@ -199,27 +198,39 @@ func (o *options) read(in io.Reader) (text string, base []byte, name string, err
 	}
 	if o.base != "" {
 		if base, err = os.ReadFile(o.base); err != nil {
-			return "", nil, "", fmt.Errorf("read base graph: %w", err)
+			return nil, nil, "", fmt.Errorf("read base graph: %w", err)
 		}
 	}
-	body, err := yaml.Marshal(fields)
-	return string(body), base, name, err
+	c, err = config.Of(fields, asked)
+	return c, base, name, err
 }
 
-// request is what a controller would make of a request's configuration.
-func (o *options) request(d input.Document) (map[string]any, error) {
+// request is what a controller would make of a request's configuration. One of
+// v1beta1 is its configuration.
+func (o *options) request(d input.Document) (map[string]any, *config.Request, error) {
+	if d.GetAPIVersion() == v1beta1.SchemeGroupVersion.String() {
+		spec, err := yaml.Marshal(d.Object["spec"])
+		if err != nil {
+			return nil, nil, err
+		}
+		fields, asked, err := config.Fields(string(spec))
+		if err == nil && asked != nil {
+			o.mocker = o.mocker || asked.Mocker
+		}
+		return fields, asked, err
+	}
 	body, err := d.MarshalJSON()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var r v1alpha1.DynamoGraphDeploymentRequest
 	if err := json.Unmarshal(body, &r); err != nil {
-		return nil, fmt.Errorf("%s: %w", d, err)
+		return nil, nil, fmt.Errorf("%s: %w", d, err)
 	}
 	fields := map[string]any{}
 	if given := r.Spec.ProfilingConfig.Config; given != nil {
 		if err := json.Unmarshal(given.Raw, &fields); err != nil {
-			return nil, fmt.Errorf("%s: profilingConfig.config: %w", d, err)
+			return nil, nil, fmt.Errorf("%s: profilingConfig.config: %w", d, err)
 		}
 	}
 	put(fields, "deployment.model", r.Spec.Model)
@@ -228,7 +239,7 @@ func (o *options) request(d input.Document) (map[string]any, error) {
 		put(fields, "deployment.dgdImage", overrides.WorkersImage)
 	}
 	o.misses = r.Spec.ProfilingConfig.ConfigMapRef != nil
-	return fields, nil
+	return fields, nil, nil
 }
 
 // put sets a value by its path of two keys.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -115,7 +116,7 @@ func (q Requests) output(ctx context.Context, s *requestplan.Sight, r *v1alpha1.
 	}
 	if output != nil {
 		s.Output = map[string]string{}
-		for _, key := range []string{profileoutput.KeyProgress, profileoutput.KeyResult, profileoutput.KeyGraph, profileoutput.KeyMockerGraph} {
+		for _, key := range []string{profileoutput.KeyProgress, profileoutput.KeyResult, profileoutput.KeyGraph, profileoutput.KeyMockerGraph, profileoutput.KeyFinalGraph, profileoutput.KeyPhase} {
 			if text, found := output.Data[key]; found {
 				s.Output[key] = text
 			}
@@ -138,11 +139,7 @@ func (q Requests) prerequisites(ctx context.Context, s *requestplan.Sight, r *v1
 			s.Absent = append(s.Absent, fmt.Sprintf("key %s of ConfigMap %s", ref.Key, ref.Name))
 		}
 	}
-	claims := []string{profiling.OutputPVC}
-	if profiling.Config != nil {
-		claims = append(claims, requestplan.CacheOf(profiling.Config.Raw).Claim)
-	}
-	for _, claim := range claims {
+	for _, claim := range []string{profiling.OutputPVC, requestplan.CacheAsked(r).Claim} {
 		if claim == "" {
 			continue
 		}
@@ -154,7 +151,7 @@ func (q Requests) prerequisites(ctx context.Context, s *requestplan.Sight, r *v1
 			s.Absent = append(s.Absent, "PersistentVolumeClaim "+claim)
 		}
 	}
-	if !q.ClusterWide || (!requestplan.Discovers(r) && requestplan.NamesGPU(r)) {
+	if !q.ClusterWide || !requestplan.Looks(r) {
 		return nil
 	}
 	var err error
@@ -224,9 +221,20 @@ func (q Requests) nodes(ctx context.Context) ([]requestplan.Node, error) {
 		if err != nil {
 			memory = 0
 		}
-		nodes = append(nodes, requestplan.Node{Product: n.Labels[labelGPUProduct], MemoryMiB: memory, GPUs: count})
+		nodes = append(nodes, requestplan.Node{Product: n.Labels[labelGPUProduct], MemoryMiB: memory, GPUs: count, RDMA: offersRDMA(&n)})
 	}
 	return nodes, nil
+}
+
+// offersRDMA reports whether a device plugin offers RDMA on a node, or node feature
+// discovery says that it is there.
+func offersRDMA(n *corev1.Node) bool {
+	for name := range n.Status.Allocatable {
+		if strings.HasPrefix(string(name), "rdma/") {
+			return true
+		}
+	}
+	return n.Labels["feature.node.kubernetes.io/rdma.available"] == "true"
 }
 
 const labelGPUProduct = "nvidia.com/gpu.product"

@@ -1,6 +1,7 @@
 package conversion
 
 import (
+	"cmp"
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -9,6 +10,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
 )
 
 // profiler is the container of the profiling job that resources are for.
@@ -17,6 +19,17 @@ const profiler = "profiler"
 // GuardOverrides keeps the account of the profiling job, and the generated graph,
 // out of payloads.
 const GuardOverrides guard.Guard = "payload-overrides"
+
+// DefaultProfiler stands in v1alpha1, which wants one, for the image that a request
+// of v1beta1 leaves out: the operator's own profiler, wherever an installation has
+// it.
+const DefaultProfiler = version.Profiler
+
+// Fields that the source did not have although the target says something for them.
+const (
+	absentImage         = "image"
+	absentProfilerImage = "profilerImage"
+)
 
 // RequestToBeta turns a request into v1beta1.
 func RequestToBeta(in *v1alpha1.DynamoGraphDeploymentRequest) (*v1beta1.DynamoGraphDeploymentRequest, []string) {
@@ -34,6 +47,9 @@ func RequestToBeta(in *v1alpha1.DynamoGraphDeploymentRequest) (*v1beta1.DynamoGr
 	out := &v1beta1.DynamoGraphDeploymentRequest{ObjectMeta: in.ObjectMeta, Spec: upRequest(&in.Spec), Status: upRequestStatus(&in.Status)}
 	out.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeploymentRequest))
 	restoreBetaRequest(&out.Spec, &payload.Spec)
+	if out.Spec.Image == DefaultProfiler && slices.Contains(payload.Absent, absentImage) {
+		out.Spec.Image = ""
+	}
 	if GuardOverrides.Off() && payload.Spec.Overrides != nil {
 		out.Spec.Overrides = payload.Spec.Overrides
 	}
@@ -41,6 +57,9 @@ func RequestToBeta(in *v1alpha1.DynamoGraphDeploymentRequest) (*v1beta1.DynamoGr
 	back := envelope[v1alpha1.DynamoGraphDeploymentRequestSpec]{}
 	home := downRequest(&out.Spec)
 	special := rememberRequest(&back.Spec, &in.Spec, &home)
+	if in.Spec.ProfilingConfig.ProfilerImage == "" {
+		back.Absent, special = []string{absentProfilerImage}, true
+	}
 	if written == Alpha || special {
 		put(&out.ObjectMeta, v1alpha1.AnnotationRequestPayload, back)
 		annotate(&out.ObjectMeta, v1alpha1.AnnotationWrittenAs, written)
@@ -61,9 +80,16 @@ func RequestToAlpha(in *v1beta1.DynamoGraphDeploymentRequest) (*v1alpha1.DynamoG
 	out := &v1alpha1.DynamoGraphDeploymentRequest{ObjectMeta: in.ObjectMeta, Spec: downRequest(&in.Spec), Status: downRequestStatus(&in.Status)}
 	out.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeploymentRequest))
 	restoreAlphaRequest(&out.Spec, &payload.Spec)
+	if in.Spec.Image == "" && slices.Contains(payload.Absent, absentProfilerImage) {
+		out.Spec.ProfilingConfig.ProfilerImage = ""
+	}
 
 	back := envelope[v1beta1.DynamoGraphDeploymentRequestSpec]{}
-	if rememberBetaRequest(&back.Spec, &in.Spec, upRequest(&out.Spec)) {
+	special := rememberBetaRequest(&back.Spec, &in.Spec, upRequest(&out.Spec))
+	if in.Spec.Image == "" && out.Spec.ProfilingConfig.ProfilerImage != "" {
+		back.Absent, special = []string{absentImage}, true
+	}
+	if special {
 		put(&out.ObjectMeta, v1alpha1.AnnotationRequestPayload, back)
 	}
 	if written == Beta {
@@ -143,7 +169,7 @@ func downRequest(in *v1beta1.DynamoGraphDeploymentRequestSpec) v1alpha1.DynamoGr
 		Backend:                v1alpha1.BackendFramework(in.Backend),
 		RuntimeVersionOverride: in.RuntimeVersionOverride,
 		AutoApply:              in.AutoApply == nil || *in.AutoApply,
-		ProfilingConfig:        v1alpha1.ProfilingConfig{ProfilerImage: in.Image},
+		ProfilingConfig:        v1alpha1.ProfilingConfig{ProfilerImage: cmp.Or(in.Image, DefaultProfiler)},
 	}
 	t := targets{SLA: in.SLA, Workload: in.Workload, ModelCache: in.ModelCache}
 	if in.Features != nil {

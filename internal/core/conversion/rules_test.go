@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/crdschema"
 )
 
 func read[T any](t *testing.T, text string) *T {
@@ -225,6 +227,43 @@ func TestRequestAsAlphaShowsOverrides(t *testing.T) {
 	}
 	back, ignored := conversion.RequestToBeta(alpha)
 	compareSpec(t, "back", beta.Spec, back.Spec, ignored)
+}
+
+// TestARequestWithoutAnImage passes the schema of v1alpha1, which wants one, and
+// has none again in v1beta1.
+func TestARequestWithoutAnImage(t *testing.T) {
+	beta := read[v1beta1.DynamoGraphDeploymentRequest](t, `{apiVersion: nvidia.com/v1beta1, kind: DynamoGraphDeploymentRequest, metadata: {name: r}, spec: {model: m, backend: auto, autoApply: true}}`)
+	alpha, _ := conversion.RequestToAlpha(beta)
+	if image := alpha.Spec.ProfilingConfig.ProfilerImage; image != conversion.DefaultProfiler {
+		t.Errorf("its profiler is %q", image)
+	}
+	schema, known, err := crdschema.Of(alpha.Kind)
+	if err != nil || !known {
+		t.Fatal(err)
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(alpha)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if errs := schema.Check(fields); len(errs) > 0 {
+		t.Errorf("v1alpha1 refuses it: %v", errs)
+	}
+	back, _ := conversion.RequestToBeta(alpha)
+	if diff := cmp.Diff(beta, back); diff != "" {
+		t.Errorf("(-was +is):\n%s", diff)
+	}
+	alpha.Spec.ProfilingConfig.ProfilerImage = "mine"
+	if edited, _ := conversion.RequestToBeta(alpha); edited.Spec.Image != "mine" {
+		t.Errorf("the edit is lost: %q", edited.Spec.Image)
+	}
+	// Who writes v1alpha1 is told as before.
+	alpha.Spec.ProfilingConfig.ProfilerImage = ""
+	if fields, err = runtime.DefaultUnstructuredConverter.ToUnstructured(alpha); err != nil {
+		t.Fatal(err)
+	}
+	if errs := schema.Check(fields); len(errs) != 1 {
+		t.Errorf("v1alpha1 without an image: %v", errs)
+	}
 }
 
 func TestPhaseOfARequest(t *testing.T) {

@@ -30,6 +30,15 @@ func RequestedGraph(request string) string {
 	return shorten(request)
 }
 
+// RequestedBetaGraph names the graph of a request that was written as v1beta1.
+func RequestedBetaGraph(request string) string {
+	stem := request
+	if strings.Contains(request, ".") {
+		stem = strings.ReplaceAll(request, ".", "-") + "-" + digest(request)
+	}
+	return suffixed(stem, "-dgd", maxLabel)
+}
+
 // RequestedConfigMap names a ConfigMap that goes with the graph of a request:
 // profilers give it one name for all requests.
 func RequestedConfigMap(request, name string) string {

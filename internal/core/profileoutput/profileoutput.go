@@ -26,10 +26,25 @@ const (
 	KeyDecodeData  = "decode_raw_data.json"
 )
 
-// Keys under which other profilers leave their graphs.
+// Keys under which other profilers leave their graphs: those of the seed the real
+// one and that of mock engines, those of 1.x the one that was asked for.
 const (
 	KeyGraph       = "config_with_planner.yaml"
 	KeyMockerGraph = "mocker_config_with_planner.yaml"
+	KeyFinalGraph  = "final_config.yaml"
+)
+
+// KeyPhase holds the phase that a profiler of 1.x is in.
+const KeyPhase = "phase"
+
+// Stage is what our profiler does.
+type Stage string
+
+// The stages of a run.
+const (
+	StageRanking   Stage = "Ranking"
+	StageMeasuring Stage = "Measuring"
+	StageWriting   Stage = "Writing"
 )
 
 // State is how a run ended.
@@ -87,7 +102,7 @@ type Progress struct {
 	Done  int `json:"done"`
 	Total int `json:"total"`
 	// Stage is what is being done: Ranking, Measuring or Writing.
-	Stage string `json:"stage,omitempty"`
+	Stage Stage `json:"stage,omitempty"`
 	// Best describes the best candidate so far; empty while there is none.
 	Best string `json:"best,omitempty"`
 }
@@ -96,7 +111,7 @@ type Progress struct {
 func (p Progress) String() string {
 	text := fmt.Sprintf("%d/%d candidates", p.Done, p.Total)
 	if p.Stage != "" {
-		text = strings.ToLower(p.Stage) + ": " + text
+		text = strings.ToLower(string(p.Stage)) + ": " + text
 	}
 	if p.Best != "" {
 		text += ", best so far " + p.Best

@@ -59,12 +59,10 @@ func directProfiler(r *v1alpha1.DynamoGraphDeploymentRequest, step requestplan.S
 	spec.Containers = []corev1.Container{profiler}
 }
 
-// foreignProfiler runs a profiler of others by the contract that it knows: the
-// configuration as an argument, files as the result, and beside it a collector
-// that brings them into the ConfigMap.
-func foreignProfiler(r *v1alpha1.DynamoGraphDeploymentRequest, step requestplan.Step, p Profiling, job *batchv1.Job) {
-	profiler := corev1.Container{
-		Name: requestplan.ProfilerContainer, Image: step.Record.Spec.ProfilingConfig.ProfilerImage,
+// profilerOfSeed is the contract of releases before 1.0.
+func profilerOfSeed(r *v1alpha1.DynamoGraphDeploymentRequest, step requestplan.Step, p Profiling) corev1.Container {
+	return corev1.Container{
+		Name: requestplan.ProfilerContainer, Image: step.Record.Image(),
 		Command: []string{"python", "-m", "benchmarks.profiler.profile_sla"},
 		Args:    []string{"--profile-config", step.Record.Config},
 		Env: []corev1.EnvVar{
@@ -77,6 +75,34 @@ func foreignProfiler(r *v1alpha1.DynamoGraphDeploymentRequest, step requestplan.
 		},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
+}
+
+// profilerOfOne is the contract from 1.0 on: what it is asked is the spec of a
+// request of v1beta1.
+func profilerOfOne(r *v1alpha1.DynamoGraphDeploymentRequest, step requestplan.Step, p Profiling) corev1.Container {
+	c := corev1.Container{
+		Name: requestplan.ProfilerContainer, Image: step.Record.Image(), WorkingDir: "/workspace",
+		Command: []string{"python", "-m", "dynamo.profiler"},
+		Args:    []string{"--config", step.Record.Config, "--output-dir", requestplan.OutputPath},
+		Env: []corev1.EnvVar{
+			{Name: "DGDR_NAME", Value: r.Name},
+			{Name: "DGDR_NAMESPACE", Value: r.Namespace},
+			{Name: "DGDR_UID", Value: string(r.UID)},
+			hubToken(),
+			{Name: "NATS_SERVER", Value: cmp.Or(p.NATS, fmt.Sprintf("nats://%s-nats:4222", r.Namespace))},
+		},
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+	}
+	if p.Etcd != "" {
+		c.Env = append(c.Env, corev1.EnvVar{Name: "ETCD_ENDPOINTS", Value: p.Etcd})
+	}
+	return c
+}
+
+// foreignProfiler runs a profiler of others by the contract that it knows: the
+// configuration as an argument, files as the result, and beside it a collector
+// that brings them into the ConfigMap.
+func foreignProfiler(r *v1alpha1.DynamoGraphDeploymentRequest, step requestplan.Step, p Profiling, job *batchv1.Job, profiler corev1.Container) {
 	collector := corev1.Container{
 		Name: requestplan.CollectorContainer, Image: p.Image,
 		Args: []string{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/joboverride"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/requestplan"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 )
@@ -70,7 +71,8 @@ func profilingMeta(r *v1alpha1.DynamoGraphDeploymentRequest, step requestplan.St
 // profilingJob renders the Job of a request.
 func profilingJob(r *v1alpha1.DynamoGraphDeploymentRequest, step requestplan.Step, p Profiling) *batchv1.Job {
 	app := v1alpha1.ProfilingApp
-	if step.Record.Offline() {
+	_, one := step.Record.Question()
+	if !one && step.Record.Offline() {
 		app = v1alpha1.ProfilingAppOffline
 	}
 	meta := profilingMeta(r, step, graph.ProfilingJob(r.Name))
@@ -82,18 +84,30 @@ func profilingJob(r *v1alpha1.DynamoGraphDeploymentRequest, step requestplan.Ste
 		BackoffLimit:          new(int32(3)),
 		ActiveDeadlineSeconds: new(max(1, int64(step.Deadline.Seconds()))),
 	}}
-	if (requestplan.Policy{Image: p.Image}).Direct(step.Record.Spec) {
+	switch {
+	case (requestplan.Policy{Image: p.Image}).Direct(step.Record.Image()):
 		directProfiler(r, step, p, job)
-	} else {
-		foreignProfiler(r, step, p, job)
+	case one:
+		job.Spec.BackoffLimit = new(int32(0))
+		foreignProfiler(r, step, p, job, profilerOfOne(r, step, p))
+	default:
+		foreignProfiler(r, step, p, job, profilerOfSeed(r, step, p))
 	}
 	spec := &job.Spec.Template.Spec
 	spec.ServiceAccountName = ProfilerAccount
 	spec.RestartPolicy = corev1.RestartPolicyNever
-	spec.Tolerations = step.Record.Spec.ProfilingConfig.Tolerations
-	spec.NodeSelector = step.Record.Spec.ProfilingConfig.NodeSelector
 	spec.SecurityContext = &corev1.PodSecurityContext{
 		RunAsNonRoot: new(true), RunAsUser: new(int64(1000)), RunAsGroup: new(int64(1000)), FSGroup: new(int64(1000)),
+	}
+	if o := step.Record.Spec.Overrides; o != nil {
+		// What cannot be merged was refused before the work began.
+		_ = joboverride.Apply(&job.Spec, o.ProfilingJob)
+	}
+	if config := step.Record.Spec.ProfilingConfig; len(config.Tolerations) > 0 {
+		spec.Tolerations = config.Tolerations
+	}
+	if config := step.Record.Spec.ProfilingConfig; len(config.NodeSelector) > 0 {
+		spec.NodeSelector = config.NodeSelector
 	}
 	spec.ImagePullSecrets = pullSecrets(spec, p.PullSecrets)
 	return job

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/requestplan"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
@@ -35,8 +36,16 @@ func TestRequestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			raw, err := yaml.YAMLToJSON(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stored, err := conversion.Convert(raw, v1alpha1.SchemeGroupVersion.String())
+			if err != nil {
+				t.Fatal(err)
+			}
 			r := &v1alpha1.DynamoGraphDeploymentRequest{}
-			if err := yaml.UnmarshalStrict(text, r); err != nil {
+			if err := yaml.UnmarshalStrict(stored.JSON, r); err != nil {
 				t.Fatal(err)
 			}
 			r.Namespace, r.Generation = "team", 1

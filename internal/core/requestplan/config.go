@@ -1,6 +1,7 @@
 package requestplan
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"sigs.k8s.io/yaml"
@@ -23,6 +24,9 @@ const (
 // spellings; where the operator decides, the other one goes, so that it cannot
 // win.
 func configOf(r *v1alpha1.DynamoGraphDeploymentRequest, nodes []Node, p Policy) (string, error) {
+	if asked, ok := p.question(r); ok {
+		return asked.config(nodes)
+	}
 	root := map[string]any{}
 	if config := r.Spec.ProfilingConfig.Config; config != nil {
 		if err := json.Unmarshal(config.Raw, &root); err != nil {
@@ -44,7 +48,7 @@ func configOf(r *v1alpha1.DynamoGraphDeploymentRequest, nodes []Node, p Policy) 
 	decide(root, "output_dir", "outputDir", OutputPath)
 	switch hardware, found := Hardware(nodes); {
 	case found && Discovers(r):
-		discovered(root, hardware, p.Direct(r.Spec))
+		discovered(root, hardware, p.Direct(r.Spec.ProfilingConfig.ProfilerImage))
 	case Discovers(r):
 		return "", fault.New(fault.Waiting, v1alpha1.ReasonHardwareNotFound,
 			"no node has GPUs and the labels that GPU feature discovery writes; describe the hardware in profilingConfig.config.hardware, or wait for nodes")
@@ -127,7 +131,8 @@ func either(fields map[string]any, key, other string) any {
 	return fields[other]
 }
 
-// Offline reports whether a request is answered without deploying anything.
+// Offline reports whether a request is answered without deploying anything, as
+// far as the seed's profiler tells by the name of its app.
 func (r Record) Offline() bool {
 	var given struct {
 		Sweep map[string]any `json:"sweep"`
@@ -138,26 +143,34 @@ func (r Record) Offline() bool {
 	return either(given.Sweep, "useAiConfigurator", "use_ai_configurator") == true
 }
 
+// cachePath is where a model cache is mounted unless a request says otherwise.
+const cachePath = "/opt/model-cache"
+
 // ModelCache is a claim with a model's files, and where it is mounted.
 type ModelCache struct{ Claim, Path string }
 
-// CacheOf reads the model cache that a configuration names; the Claim is empty
-// if it names none.
+// CacheOf reads the model cache that a configuration of either contract names;
+// the Claim is empty if it names none.
 func CacheOf(config []byte) ModelCache {
+	if asked, ok := questionIn(string(config)); ok {
+		if asked.ModelCache == nil {
+			return ModelCache{}
+		}
+		return ModelCache{asked.ModelCache.PVCName, cmp.Or(asked.ModelCache.PVCMountPath, cachePath)}
+	}
 	var given struct {
 		Deployment struct {
 			ModelCache struct {
 				PVCName   string `json:"pvcName"`
 				MountPath string `json:"mountPath"`
+				// PVCMountPath is how a request of v1beta1 is shown in v1alpha1.
+				PVCMountPath string `json:"pvcMountPath"`
 			} `json:"modelCache"`
 		} `json:"deployment"`
 	}
 	if err := yaml.Unmarshal(config, &given); err != nil {
 		return ModelCache{}
 	}
-	cache := ModelCache{given.Deployment.ModelCache.PVCName, given.Deployment.ModelCache.MountPath}
-	if cache.Path == "" {
-		cache.Path = "/opt/model-cache"
-	}
-	return cache
+	cache := given.Deployment.ModelCache
+	return ModelCache{cache.PVCName, cmp.Or(cache.MountPath, cache.PVCMountPath, cachePath)}
 }

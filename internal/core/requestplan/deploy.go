@@ -1,7 +1,7 @@
 package requestplan
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -9,8 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graphoverride"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 )
 
@@ -22,6 +24,12 @@ func HasGraph(r *v1alpha1.DynamoGraphDeploymentRequest) bool {
 // GraphKey is where the graph of a request goes.
 func GraphKey(r *v1alpha1.DynamoGraphDeploymentRequest, spec v1alpha1.DynamoGraphDeploymentRequestSpec) types.NamespacedName {
 	key := types.NamespacedName{Namespace: r.Namespace, Name: graph.RequestedGraph(r.Name)}
+	if writtenAsBeta(r) {
+		key.Name = graph.RequestedBetaGraph(r.Name)
+	}
+	if spec.Overrides != nil {
+		key.Name = cmp.Or(graphoverride.Name(spec.Overrides.DGD), key.Name)
+	}
 	if d := r.Status.Deployment; d != nil && d.Created {
 		return types.NamespacedName{Namespace: d.Namespace, Name: d.Name}
 	}
@@ -42,6 +50,8 @@ func deploy(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy) Step {
 	spec := r.Spec
 	if s.Record != nil {
 		spec, step.Record = s.Record.Spec, *s.Record
+		// A request of v1beta1 may have its graph looked at first.
+		spec.AutoApply = spec.AutoApply || s.Record.Version == conversion.Beta && s.Record.still(r) && r.Spec.AutoApply
 	}
 	switch made := r.Status.Deployment; {
 	case r.Status.State == v1alpha1.RequestStateDeploymentDeleted:
@@ -64,8 +74,8 @@ func (s *Step) create(r *v1alpha1.DynamoGraphDeploymentRequest, spec v1alpha1.Dy
 		*s = s.wait(v1alpha1.ConditionDeploymentReady, denied)
 		return
 	}
-	dgd := &v1alpha1.DynamoGraphDeployment{}
-	if err := json.Unmarshal(r.Status.GeneratedDeployment.Raw, dgd); err != nil {
+	dgd, version, err := graphIn(r.Status.GeneratedDeployment.Raw)
+	if err != nil {
 		*s = s.fail(Finding{Type: v1alpha1.ConditionSpecGenerated, Reason: v1alpha1.ReasonSpecGenerationFailed, Message: err.Error()})
 		return
 	}
@@ -84,21 +94,24 @@ func (s *Step) create(r *v1alpha1.DynamoGraphDeploymentRequest, spec v1alpha1.Dy
 		*s = s.fail(Finding{Type: v1alpha1.ConditionDeploymentReady, Reason: v1alpha1.ReasonDeploymentRefused, Message: err.Error()})
 		return
 	}
-	s.Generated, s.Wants = &Generated{Graph: dgd}, Graph
+	s.Generated, s.Wants = &Generated{Graph: dgd, Version: version}, Graph
 }
 
 // follow says how the graph that was made is.
 func (s *Step) follow(r *v1alpha1.DynamoGraphDeploymentRequest, dgd *v1alpha1.DynamoGraphDeployment) {
 	s.Deployment = r.Status.Deployment.DeepCopy()
 	if dgd == nil || !graph.OfRequest(dgd, r) {
-		s.State, s.Deployment.State = v1alpha1.RequestStateDeploymentDeleted, ""
+		s.State, s.Deployment.State, s.Info = v1alpha1.RequestStateDeploymentDeleted, "", &v1alpha1.DeploymentInfo{}
+		if writtenAsBeta(r) {
+			s.State = v1alpha1.RequestStateFailed // v1beta1 has no phase for it
+		}
 		s.say(Finding{
 			Type: v1alpha1.ConditionDeploymentReady, Reason: v1alpha1.ReasonDeploymentDeleted,
 			Message: fmt.Sprintf("graph %s/%s was deleted and is not made again; make another request for another one", s.Deployment.Namespace, s.Deployment.Name),
 		})
 		return
 	}
-	s.Deployment.State = dgd.Status.State
+	s.Deployment.State, s.Info = dgd.Status.State, info(dgd)
 	ready := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionReady)
 	if dgd.Status.State == v1alpha1.GraphStateSuccessful && (ready == nil || dgd.Status.ObservedGeneration >= dgd.Generation) {
 		s.say(Finding{v1alpha1.ConditionDeploymentReady, v1alpha1.ReasonDeploymentReady, "", true})
@@ -114,6 +127,19 @@ func (s *Step) follow(r *v1alpha1.DynamoGraphDeploymentRequest, dgd *v1alpha1.Dy
 		f.Reason = v1alpha1.ReasonDeploymentDegraded
 	}
 	s.say(f)
+}
+
+// info counts the replicas of a graph. What reports none available counts those
+// that are ready.
+func info(dgd *v1alpha1.DynamoGraphDeployment) *v1alpha1.DeploymentInfo {
+	var replicas, available int32
+	for _, s := range dgd.Status.Services {
+		replicas += s.Replicas
+		if n := cmp.Or(s.AvailableReplicas, s.ReadyReplicas); n != nil {
+			available += *n
+		}
+	}
+	return &v1alpha1.DeploymentInfo{Replicas: &replicas, AvailableReplicas: &available}
 }
 
 // After is the step once its objects were written, or could not be, and the error

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/joboverride"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 )
 
@@ -93,8 +94,8 @@ func fate(pod corev1.Pod) (Finding, bool) {
 
 // Names of the containers that profile.
 const (
-	ProfilerContainer  = "profiler"
-	CollectorContainer = "output-copier"
+	ProfilerContainer  = joboverride.Profiler
+	CollectorContainer = joboverride.Collector
 )
 
 func rank(c corev1.ContainerStatus) int {

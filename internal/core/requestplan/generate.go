@@ -17,7 +17,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graphoverride"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 )
 
@@ -26,6 +29,8 @@ import (
 type Generated struct {
 	Graph  *v1alpha1.DynamoGraphDeployment
 	Extras []*corev1.ConfigMap
+	// Version is the one that the graph is shown in.
+	Version string
 	// Ignored are other documents of the output, by kind and name.
 	Ignored []string
 }
@@ -42,6 +47,10 @@ func generate(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy, step 
 	step.Receipt = receipt
 	found, targets, err := read(r, s)
 	if err == nil {
+		err = found.override(s.Record.Spec.Overrides)
+	}
+	if err == nil {
+		found.Version = s.Record.Version
 		found.adapt(r, s.Record.Spec)
 		err = p.valid(found.Graph)
 	}
@@ -57,7 +66,7 @@ func generate(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy, step 
 			return step.wait(v1alpha1.ConditionSpecGenerated, denied)
 		}
 	}
-	step.Generated, step.Wants = &found, Extras
+	step.Generated, step.Wants, step.Phase = &found, Extras, phaseDone
 	step.State = v1alpha1.RequestStateReady
 	if s.Record.Spec.AutoApply {
 		step.State = v1alpha1.RequestStateDeploying
@@ -86,7 +95,11 @@ func read(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight) (Generated, targets
 	text, direct := s.Output[profileoutput.KeyResult]
 	if !direct {
 		key := profileoutput.KeyGraph
-		if mock {
+		_, one := s.Record.Question()
+		switch {
+		case one:
+			key = profileoutput.KeyFinalGraph // of mock engines, if that was asked
+		case mock:
 			key = profileoutput.KeyMockerGraph
 		}
 		text, found := s.Output[key]
@@ -182,8 +195,10 @@ func documents(text string) (Generated, error) {
 			if g.Graph != nil {
 				g.Ignored = append(g.Ignored, named(kind.Kind, g.Graph.Name))
 			}
-			g.Graph = &v1alpha1.DynamoGraphDeployment{}
-			err = yaml.Unmarshal(document, g.Graph)
+			var raw []byte
+			if raw, err = yaml.YAMLToJSON(document); err == nil {
+				g.Graph, _, err = graphIn(raw)
+			}
 		case "ConfigMap":
 			extra := &corev1.ConfigMap{}
 			err = yaml.Unmarshal(document, extra)
@@ -201,6 +216,37 @@ func documents(text string) (Generated, error) {
 		return Generated{}, errors.New("there is no DynamoGraphDeployment in it")
 	}
 	return g, nil
+}
+
+// graphIn reads a graph of either version into the one that is stored.
+func graphIn(raw []byte) (dgd *v1alpha1.DynamoGraphDeployment, version string, err error) {
+	var head metav1.TypeMeta
+	if err := json.Unmarshal(raw, &head); err != nil {
+		return nil, "", err
+	}
+	if head.APIVersion != v1beta1.SchemeGroupVersion.String() {
+		dgd := &v1alpha1.DynamoGraphDeployment{}
+		return dgd, conversion.Alpha, json.Unmarshal(raw, dgd)
+	}
+	beta := &v1beta1.DynamoGraphDeployment{}
+	if err := json.Unmarshal(raw, beta); err != nil {
+		return nil, "", err
+	}
+	dgd, _ = conversion.GraphToAlpha(beta)
+	return dgd, conversion.Beta, nil
+}
+
+// override puts what the user wants different over the graph.
+func (g *Generated) override(o *v1alpha1.RequestOverrides) error {
+	if o == nil || o.DGD == nil {
+		return nil
+	}
+	over, err := graphoverride.Parse(o.DGD)
+	if err != nil {
+		return err
+	}
+	g.Graph, err = over.Apply(g.Graph)
+	return err
 }
 
 // empty reports whether a document says nothing, as one of comments alone does.
@@ -275,9 +321,13 @@ func merged(all ...map[string]string) map[string]string {
 	return out
 }
 
-// Raw is the graph as the status shows it.
+// Raw is the graph as the status shows it: in the version that was asked in.
 func (g Generated) Raw() *runtime.RawExtension {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(g.Graph)
+	var shown any = g.Graph
+	if g.Version == conversion.Beta {
+		shown, _ = conversion.GraphToBeta(g.Graph)
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(shown)
 	if err != nil {
 		panic(err) // a typed object of ours
 	}

@@ -25,6 +25,7 @@ func profile(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy, now ti
 		return step
 	}
 	step.State, step.Wants = v1alpha1.RequestStateProfiling, Nothing
+	step.Phase, step.JobName = phaseOf(s.Output), s.Job.Name
 	step.Results = "configmap/" + graph.ProfilingOutput(r.Name)
 	if has(s.Job, batchv1.JobComplete) {
 		return generate(r, s, p, step)

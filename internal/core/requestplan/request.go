@@ -16,6 +16,7 @@
 package requestplan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -29,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
@@ -40,6 +42,9 @@ import (
 type Policy struct {
 	// Image is the profiler of ours. Another is run as the original one is.
 	Image string
+	// DefaultImage is the profiler of a request of v1beta1 that names none; empty
+	// means Image.
+	DefaultImage string
 	// Deadline is how long profiling may take unless a request says otherwise.
 	Deadline time.Duration
 	// Scope is which namespaces the operator manages.
@@ -83,6 +88,8 @@ type Record struct {
 	// Attempt is the generation of the request that was accepted.
 	Attempt string
 	Spec    v1alpha1.DynamoGraphDeploymentRequestSpec
+	// Version is the one that the request was written as.
+	Version string
 	// Config is the profiler's configuration, complete.
 	Config string
 	// Receipt proves what the profiler left; nil until it has.
@@ -137,6 +144,11 @@ type Step struct {
 	Results string
 	// Deployment is the graph that was made, as it is now.
 	Deployment *v1alpha1.RequestedDeployment
+	// Info counts the replicas of that graph.
+	Info *v1alpha1.DeploymentInfo
+	// Phase is how far profiling is, JobName the Job that profiles; empty if
+	// neither has changed.
+	Phase, JobName string
 	// Deadline is how long profiling may take.
 	Deadline time.Duration
 	// After asks to look again later; zero waits for a change.
@@ -161,7 +173,7 @@ func Next(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy, now time.
 
 // accept says whether the request is still what its work began with.
 func (s Sight) accept(r *v1alpha1.DynamoGraphDeploymentRequest, step Step) Step {
-	step.Accepted = s.Record == nil || Equal(s.Record.Spec, r.Spec)
+	step.Accepted = s.Record == nil || s.Record.still(r)
 	finding := Finding{v1alpha1.ConditionValidation, v1alpha1.ReasonValidationPassed, "", true}
 	if !step.Accepted {
 		finding = Finding{
@@ -205,7 +217,7 @@ func begin(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy) Step {
 		return pending
 	}
 	pending.Findings = []Finding{{v1alpha1.ConditionValidation, v1alpha1.ReasonValidationPassed, "", true}}
-	pending.Record, pending.Begins = Record{Attempt: Attempt(r), Spec: r.Spec, Config: config}, true
+	pending.Record, pending.Begins = Record{Attempt: Attempt(r), Spec: r.Spec, Version: conversion.WrittenAs(r), Config: config}, true
 	pending.Wants = Inputs
 	return pending
 }
@@ -228,7 +240,8 @@ func Recorded(r *v1alpha1.DynamoGraphDeploymentRequest) (*Record, error) {
 		return nil, nil
 	}
 	record := &Record{
-		Attempt: strconv.FormatInt(accepted.Generation, 10), Config: accepted.ProfilerConfig, Receipt: accepted.OutputDigests,
+		Attempt: strconv.FormatInt(accepted.Generation, 10), Version: cmp.Or(accepted.Version, conversion.Alpha),
+		Config: accepted.ProfilerConfig, Receipt: accepted.OutputDigests,
 	}
 	if err := json.Unmarshal(accepted.Spec.Raw, &record.Spec); err != nil {
 		return nil, fmt.Errorf("read status.accepted.spec: %w", err)
@@ -242,7 +255,11 @@ func (r Record) Accepted(generation int64) *v1alpha1.AcceptedRequest {
 	if err != nil {
 		panic(err) // it was read from JSON
 	}
-	return &v1alpha1.AcceptedRequest{Generation: generation, Spec: &runtime.RawExtension{Raw: spec}, ProfilerConfig: r.Config}
+	accepted := &v1alpha1.AcceptedRequest{Generation: generation, Spec: &runtime.RawExtension{Raw: spec}, ProfilerConfig: r.Config}
+	if r.Version != conversion.Alpha {
+		accepted.Version = r.Version
+	}
+	return accepted
 }
 
 // Data is what a profiler finds in the ConfigMap that is mounted for it.
@@ -266,12 +283,11 @@ func plain(spec v1alpha1.DynamoGraphDeploymentRequestSpec) any {
 	return fields
 }
 
-// Direct reports whether a request names the profiler of ours, which is run by
-// a contract of its own. Its name without a registry means it too, with any tag: a
+// Direct reports whether an image is the profiler of ours, which is run by a
+// contract of its own. Its name without a registry means it too, with any tag: a
 // manifest does not know where an installation has its images.
-func (p Policy) Direct(spec v1alpha1.DynamoGraphDeploymentRequestSpec) bool {
-	named := spec.ProfilingConfig.ProfilerImage
-	return named == p.Image || version.Same(named, p.Image)
+func (p Policy) Direct(image string) bool {
+	return image == p.Image || version.Same(image, p.Image)
 }
 
 // deadline is how long profiling for a request may take.

@@ -7,11 +7,14 @@ import (
 	"slices"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graphoverride"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/joboverride"
 )
 
 // Request checks a DynamoGraphDeploymentRequest on its own. Nodes can only be
@@ -31,6 +34,7 @@ func Request(dgdr *v1alpha1.DynamoGraphDeploymentRequest, scope Scope) field.Err
 	}
 	errs = append(errs, profilerConfig(dgdr.Spec.ProfilingConfig.Config, scope.ClusterWide, profiling.Child("config"))...)
 	errs = append(errs, overrides(dgdr, scope, at.Child("deploymentOverrides"))...)
+	errs = append(errs, partial(dgdr.Spec.Overrides, at.Child("overrides"))...)
 	if given, found := dgdr.Annotations[v1alpha1.AnnotationProfilingDeadline]; found {
 		if d, err := time.ParseDuration(given); err != nil || d < time.Second {
 			errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(v1alpha1.AnnotationProfilingDeadline), given,
@@ -89,6 +93,22 @@ func overrides(dgdr *v1alpha1.DynamoGraphDeploymentRequest, scope Scope, at *fie
 	return errs
 }
 
+// partial checks what can be told of overrides before there is a Job or a graph.
+func partial(o *v1alpha1.RequestOverrides, at *field.Path) field.ErrorList {
+	if o == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if err := joboverride.Apply(&batchv1.JobSpec{}, o.ProfilingJob); err != nil {
+		errs = append(errs, field.Invalid(at.Child("profilingJob"), field.OmitValueType{}, err.Error()))
+	}
+	over, err := graphoverride.Parse(o.DGD)
+	if err != nil {
+		return append(errs, field.Invalid(at.Child("dgd"), field.OmitValueType{}, err.Error()))
+	}
+	return append(errs, objectName(over.Name, at.Child("dgd", "metadata", "name"))...)
+}
+
 // GuardReserved keeps requests out of the namespaces of the system.
 const GuardReserved guard.Guard = "reserved-namespaces"
 
@@ -111,7 +131,11 @@ func (s Scope) Target(own, target string) error {
 // RequestWarnings tells what of a request will not be as it is written.
 func RequestWarnings(dgdr *v1alpha1.DynamoGraphDeploymentRequest) []string {
 	var w warnings
-	w.unsupportedRequest(&dgdr.Spec, field.NewPath("spec"))
+	if o := dgdr.Spec.Overrides; o != nil {
+		for _, path := range joboverride.Ignored(o.ProfilingJob) {
+			w.add(field.NewPath("spec", "overrides", "profilingJob").Child(path), "has no effect: the profiling Job's account, image and command are not the request's to choose here")
+		}
+	}
 	var given struct {
 		Engine struct {
 			Backend any `json:"backend"`

@@ -38,14 +38,6 @@ func (w *warnings) unsupportedService(s *v1alpha1.SharedSpec, at *field.Path) {
 	}
 }
 
-// unsupportedRequest does the same for a request.
-func (w *warnings) unsupportedRequest(s *v1alpha1.DynamoGraphDeploymentRequestSpec, at *field.Path) {
-	w.unsupported(at, map[string]bool{
-		"overrides":              s.Overrides != nil,
-		"runtimeVersionOverride": s.RuntimeVersionOverride != "",
-	})
-}
-
 // unsupported warns of the fields that are set. Callers sort.
 func (w *warnings) unsupported(at *field.Path, set map[string]bool) {
 	for name, given := range set {

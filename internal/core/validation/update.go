@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
@@ -91,13 +92,27 @@ var underWay = []v1alpha1.RequestState{
 
 // started refuses to change a request that is being worked on.
 func started(was, is *v1alpha1.DynamoGraphDeploymentRequest, at *field.Path) field.ErrorList {
-	if was.Status.ObservedGeneration == 0 || !slices.Contains(underWay, was.Status.State) || equality.Semantic.DeepEqual(was.Spec, is.Spec) {
+	if was.Status.ObservedGeneration == 0 || !slices.Contains(underWay, was.Status.State) || equality.Semantic.DeepEqual(was.Spec, later(was, is)) {
 		return nil
 	}
 	if was.Generation > was.Status.ObservedGeneration {
 		return nil // an edit slipped in without effect; this may be the way back
 	}
 	return field.ErrorList{field.Forbidden(at, fmt.Sprintf("the request is %s; create a new one for another question", was.Status.State))}
+}
+
+// later is the spec of a request without what v1beta1 lets it say later: that the
+// graph is wanted after all, and which version the runtime has.
+func later(was, is *v1alpha1.DynamoGraphDeploymentRequest) v1alpha1.DynamoGraphDeploymentRequestSpec {
+	spec := is.Spec
+	if a := was.Status.Accepted; a == nil || a.Version != conversion.Beta {
+		return spec
+	}
+	spec.RuntimeVersionOverride = was.Spec.RuntimeVersionOverride
+	if !was.Spec.AutoApply {
+		spec.AutoApply = false
+	}
+	return spec
 }
 
 // changeWarnings tell what of a change has no effect.

@@ -68,3 +68,9 @@ func cutTag(image string) (name, tag string, tagged bool) {
 	}
 	return name, "", false
 }
+
+// Tag is the tag of an image; empty if it has none.
+func Tag(image string) string {
+	_, tag, _ := cutTag(image)
+	return tag
+}

@@ -17,6 +17,9 @@ type Profiler struct {
 	// Image is the profiler of ours. Requests that name it are answered by it;
 	// beside profilers of others it collects what they leave.
 	Image string `json:"image,omitempty"`
+	// DefaultImage is the profiler of requests of v1beta1 that name none; Image
+	// without it.
+	DefaultImage string `json:"defaultImage,omitempty"`
 	// Role is the ClusterRole that profilers of a namespace are bound to; an
 	// empty name leaves that to the installation.
 	Role string `json:"role,omitempty"`
@@ -42,7 +45,7 @@ func (p Profiler) validate(at *field.Path) field.ErrorList {
 // Requests is what the configuration says about requests.
 func (c Config) Requests() requestplan.Policy {
 	return requestplan.Policy{
-		Image: c.Profiler.Image, Deadline: c.Profiler.Deadline.Duration,
+		Image: c.Profiler.Image, DefaultImage: c.Profiler.DefaultImage, Deadline: c.Profiler.Deadline.Duration,
 		Scope: c.Rules(), Accounts: []string{pod.PlannerAccount, pod.PickerAccount},
 	}
 }

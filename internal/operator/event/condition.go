@@ -23,6 +23,9 @@ var onTheWay = map[string]bool{
 // before. A message that merely moves on is no event.
 func Turned(r events.EventRecorder, about runtime.Object, before, after []metav1.Condition) {
 	for _, c := range after {
+		if c.Type == v1alpha1.ConditionSucceeded {
+			continue // the condition that it sums up has told
+		}
 		was := meta.FindStatusCondition(before, c.Type)
 		if was != nil && was.Status == c.Status && was.Reason == c.Reason {
 			continue

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/search"
 )
@@ -35,6 +36,9 @@ type Options struct {
 	ProfileData string
 	// Planner holds flags of the planner; enabled=false leaves it out.
 	Planner map[string]string
+	// Request is what a request of v1beta1 says besides; with one, graphs are
+	// written as v1beta1, and have a planner only if it asks for one.
+	Request *config.Request
 	// Base is the user's own graph, or nil for a template.
 	Base *v1alpha1.DynamoGraphDeployment
 }
@@ -69,9 +73,7 @@ func Graph(c search.Candidate, o Options) (*v1alpha1.DynamoGraphDeployment, erro
 	if err != nil {
 		return nil, err
 	}
-	if c.Mode == config.Disaggregated && o.ProfileData != "" && o.Planner["enabled"] != "false" {
-		g.Spec.Services["Planner"] = planner(g, c, o, string(o.Backend))
-	}
+	o.addPlanner(g, c, string(o.Backend))
 	return g, nil
 }
 
@@ -203,10 +205,19 @@ func (o Options) modelPath() string {
 }
 
 // mountCache gives every engine and the frontend the claim with the model.
+// v1beta1 has no claims of a graph; its pods name them.
 func mountCache(g *v1alpha1.DynamoGraphDeployment, o Options) {
-	g.Spec.PVCs = append(g.Spec.PVCs, v1alpha1.PVC{Name: o.Cache.PVCName, Create: new(false)})
+	if o.Request == nil {
+		g.Spec.PVCs = append(g.Spec.PVCs, v1alpha1.PVC{Name: o.Cache.PVCName, Create: new(false)})
+	}
 	for _, s := range g.Spec.SortedServices() {
-		s.VolumeMounts = append(s.VolumeMounts, v1alpha1.VolumeMount{Name: o.Cache.PVCName, MountPoint: o.Cache.MountPath})
+		if o.Request == nil {
+			s.VolumeMounts = append(s.VolumeMounts, v1alpha1.VolumeMount{Name: o.Cache.PVCName, MountPoint: o.Cache.MountPath})
+		} else {
+			mountVolume(s, corev1.VolumeMount{Name: o.Cache.PVCName, MountPath: o.Cache.MountPath}, corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: o.Cache.PVCName},
+			})
+		}
 		if s.ComponentType == v1alpha1.ComponentTypeFrontend {
 			c := mainContainer(s)
 			if len(c.Command) == 0 && len(c.Args) == 0 {
@@ -230,9 +241,18 @@ func mainContainer(s *v1alpha1.SharedSpec) *corev1.Container {
 	return s.ExtraPodSpec.MainContainer
 }
 
-// YAML is a graph as a manifest.
-func YAML(g *v1alpha1.DynamoGraphDeployment) (string, error) {
-	text, err := yaml.Marshal(g)
+// YAML is a graph as a manifest, in the version that was asked in.
+func (o Options) YAML(g *v1alpha1.DynamoGraphDeployment) (string, error) {
+	var shown any = g
+	if o.Request != nil {
+		g = g.DeepCopy()
+		if g.Annotations == nil {
+			g.Annotations = map[string]string{}
+		}
+		g.Annotations[v1alpha1.AnnotationWrittenAs] = conversion.Beta
+		shown, _ = conversion.GraphToBeta(g)
+	}
+	text, err := yaml.Marshal(shown)
 	if err != nil {
 		return "", fmt.Errorf("write graph %s: %w", g.Name, err)
 	}

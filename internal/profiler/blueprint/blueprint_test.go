@@ -88,7 +88,7 @@ func TestGraphs(t *testing.T) {
 // manifest is a graph's YAML, which the rules of the cluster must admit.
 func manifest(t *testing.T, g *v1alpha1.DynamoGraphDeployment) string {
 	t.Helper()
-	text, err := YAML(g)
+	text, err := Options{}.YAML(g)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@
 package bundle
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -39,6 +40,7 @@ func Problem(c *config.Config, catalog perfmodel.Catalog, base []byte, names Nam
 	o := blueprint.Options{
 		Name: names.Graph, Backend: c.Engine.Backend, Model: c.Deployment.Model, Cache: c.Deployment.Cache, Image: c.Deployment.Image,
 		MaxContext: c.Engine.MaxContextLength, PerNode: h.GPUsPerNode, Goal: c.SLA, Budget: h.Budget, ProfileData: names.ProfileData, Planner: c.Planner,
+		Request: c.Request,
 	}
 	if len(base) > 0 {
 		graph, err := blueprint.Parse(base)
@@ -75,8 +77,63 @@ func Problem(c *config.Config, catalog perfmodel.Catalog, base []byte, names Nam
 	}
 	return search.Problem{
 		Catalog: catalog, Model: model, GPU: gpu, Engine: perfmodel.Engine(c.Engine.Backend), Goal: c.SLA, MaxContext: c.Engine.MaxContextLength,
-		MinGPUs: h.MinGPUsPerEngine, MaxGPUs: h.MaxGPUsPerEngine, PerNode: h.GPUsPerNode, Budget: h.Budget, Modes: modes, PricePerHour: hour,
+		MinGPUs: h.MinGPUsPerEngine, MaxGPUs: h.MaxGPUsPerEngine, PerNode: h.GPUsPerNode, Budget: h.Budget, Most: h.Most, Modes: modes, PricePerHour: hour,
 	}, o, nil
+}
+
+// Search finds what a configuration asks for: with the engine that it names, or
+// with the best of all; and where nothing fits a node, over several.
+func Search(c *config.Config, catalog perfmodel.Catalog, base []byte, names Names) (*search.Outcome, blueprint.Options, error) {
+	engines := []config.Backend{c.Engine.Backend}
+	if c.Engine.Backend == config.Auto {
+		engines = []config.Backend{config.VLLM, config.SGLang, config.TRTLLM}
+	}
+	var best *search.Outcome
+	var made blueprint.Options
+	var failed error
+	for _, engine := range engines {
+		one := *c
+		one.Engine.Backend = engine
+		found, options, err := searchOne(&one, catalog, base, names)
+		switch {
+		case err != nil:
+			failed = cmp.Or(failed, err)
+		case best == nil || better(found, best):
+			best, made = found, options
+		}
+	}
+	if best == nil {
+		return nil, blueprint.Options{}, failed
+	}
+	return best, made, nil
+}
+
+func searchOne(c *config.Config, catalog perfmodel.Catalog, base []byte, names Names) (*search.Outcome, blueprint.Options, error) {
+	problem, options, err := Problem(c, catalog, base, names)
+	if err != nil {
+		return nil, options, err
+	}
+	found, err := search.Solve(problem)
+	if _, none := errors.AsType[*search.InfeasibleError](err); none && c.Request != nil && problem.Most > problem.MaxGPUs {
+		problem.MaxGPUs = problem.Most
+		found, err = search.Solve(problem)
+	}
+	return found, options, err
+}
+
+// better reports whether one engine is to be preferred to another that was tried
+// before it. Small differences do not decide.
+func better(found, best *search.Outcome) bool {
+	a, b := found.Best(), best.Best()
+	const clearly = 1.02
+	switch {
+	case a.Met() != b.Met():
+		return a.Met()
+	case found.Problem.Goal.RequestRate > 0 && a.GPUs != b.GPUs:
+		return a.GPUs < b.GPUs
+	default:
+		return a.TokensPerGPU > clearly*b.TokensPerGPU
+	}
 }
 
 func gpus(c perfmodel.Catalog) []string {
@@ -93,6 +150,10 @@ type Bundle struct {
 	HTML, Text string
 	Figures    []report.Figure
 	Data       interpolation.Data
+	// Final is the graph that was asked for: of engines, or of mock engines.
+	Final string
+
+	ofRequest bool // of v1beta1
 }
 
 // Compose makes graphs, profile and report of what was found.
@@ -113,12 +174,17 @@ func Compose(c *config.Config, o blueprint.Options, found *search.Outcome) (*Bun
 		TokensPerGPU: best.TokensPerGPU, CostPerMillion: best.CostPerMillion, RequestRate: best.Rate, Measured: best.Measured,
 		ModelFingerprint: fingerprint(p),
 	}
-	if r.GeneratedDeployment, err = blueprint.YAML(graph); err != nil {
+	if r.GeneratedDeployment, err = o.YAML(graph); err != nil {
 		return nil, err
 	}
-	if r.MockerDeployment, err = blueprint.YAML(blueprint.Mocker(best, o)); err != nil {
+	if r.MockerDeployment, err = o.YAML(blueprint.Mocker(best, o)); err != nil {
 		return nil, err
 	}
+	b.Final = r.GeneratedDeployment
+	if c.Request != nil && c.Request.Mocker {
+		b.Final = r.MockerDeployment
+	}
+	b.ofRequest = c.Request != nil
 	r.Message = fmt.Sprintf("%s meets the goal: ttft %.4g ms, itl %.4g ms, %.0f tokens a second and GPU", best, best.TTFT.Value, best.ITL.Value, best.TokensPerGPU)
 	if !best.Met() {
 		r.Reason = profileoutput.ReasonTargetsMissed
@@ -163,7 +229,7 @@ func (b *Bundle) report(c *config.Config, found *search.Outcome) error {
 	if c.Hardware.PricePerGPUHour > 0 {
 		r.Price = fmt.Sprintf("at the given $%.2f for a GPU and hour", p.PricePerHour)
 	}
-	if c.Deployment.Image == "" {
+	if c.Deployment.Image == "" && (c.Request == nil || blueprint.EngineImage(c.Request.Image, config.VLLM) == "") {
 		r.Warnings = append(r.Warnings, "no image was given (deployment.dgdImage): graphs made from a template name a placeholder")
 	}
 	b.Text, b.Figures = r.Text(), r.Figures()
@@ -256,6 +322,11 @@ func (b *Bundle) Files() (map[string][]byte, error) {
 		profileoutput.KeyReportHTML: []byte(b.HTML), profileoutput.KeyReportText: []byte(b.Text), profileoutput.KeyResult: []byte(b.Result.Text()),
 		profileoutput.KeyPrefillData: []byte(profile.Data[profileoutput.KeyPrefillData]), profileoutput.KeyDecodeData: []byte(profile.Data[profileoutput.KeyDecodeData]),
 		"selected_prefill_interpolation/raw_data.npz": prefill, "selected_decode_interpolation/raw_data.npz": decode,
+	}
+	if b.ofRequest {
+		delete(files, profileoutput.KeyGraph)
+		delete(files, profileoutput.KeyMockerGraph)
+		files[profileoutput.KeyFinalGraph] = with(b.Final)
 	}
 	for _, f := range b.Figures {
 		files["figures/"+f.Name+".svg"] = []byte(f.SVG)

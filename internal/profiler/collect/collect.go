@@ -108,15 +108,13 @@ func terminated(pod *corev1.Pod, container string) *corev1.ContainerStateTermina
 // longest is what fits into a ConfigMap, with room for its metadata.
 const longest = 1000 * 1000
 
-// read takes the graphs out of the folder. The real one must be there, that of
-// mock engines may be.
+// read takes the graphs out of the folder: the real one, or the one that a profiler
+// of 1.x leaves, must be there; that of mock engines may be.
 func (o Options) read() (map[string]string, error) {
 	data, size := map[string]string{}, 0
-	for _, name := range []string{profileoutput.KeyGraph, profileoutput.KeyMockerGraph} {
+	for _, name := range []string{profileoutput.KeyGraph, profileoutput.KeyMockerGraph, profileoutput.KeyFinalGraph} {
 		text, err := os.ReadFile(filepath.Join(o.From, name))
 		switch {
-		case errors.Is(err, os.ErrNotExist) && name == profileoutput.KeyGraph:
-			return nil, fmt.Errorf("the profiler ended without an error but wrote no %s", name)
 		case errors.Is(err, os.ErrNotExist):
 			continue
 		case err != nil:
@@ -124,6 +122,9 @@ func (o Options) read() (map[string]string, error) {
 		}
 		data[name] = string(text)
 		size += len(text)
+	}
+	if data[profileoutput.KeyGraph] == "" && data[profileoutput.KeyFinalGraph] == "" {
+		return nil, fmt.Errorf("the profiler ended without an error but wrote neither %s nor %s", profileoutput.KeyGraph, profileoutput.KeyFinalGraph)
 	}
 	if size > longest {
 		return nil, fmt.Errorf("the profiler wrote %d bytes, more than fit into a ConfigMap", size)

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"sigs.k8s.io/yaml"
 )
 
 // Backend is the engine to profile.
@@ -21,6 +19,8 @@ const (
 	VLLM   Backend = "vllm"
 	SGLang Backend = "sglang"
 	TRTLLM Backend = "trtllm"
+	// Auto leaves the choice to the profiler.
+	Auto Backend = "auto"
 )
 
 // Mode is how prompt and answer are served.
@@ -42,6 +42,9 @@ type Config struct {
 	SLA        SLA
 	// Planner holds flags of the planner without dashes, by name.
 	Planner map[string]string
+	// Request is set if the configuration is a request of v1beta1; then graphs are
+	// written as v1beta1, too.
+	Request *Request
 	// Warnings name what was given and has no effect.
 	Warnings []string
 }
@@ -65,14 +68,25 @@ type Engine struct {
 	MaxContextLength int
 }
 
+// Request is what only requests of v1beta1 say.
+type Request struct {
+	// Image is the profiler's, from which those of engines follow.
+	Image string
+	// Mocker asks for mock engines.
+	Mocker bool
+	// Planner is the configuration of a planner; nil means none.
+	Planner map[string]any
+}
+
 // Hardware is what there is to run on. Zero means unknown, until Defaulted.
 type Hardware struct {
 	MinGPUsPerEngine, MaxGPUsPerEngine, GPUsPerNode int
 	Discover                                        bool
 	// GPU is a system's name, such as h200_sxm, or a node's product label.
 	GPU string
-	// Budget bounds the GPUs of the whole graph; zero means no bound.
-	Budget int
+	// Budget bounds the GPUs of the whole graph; zero means no bound. Without a
+	// rate it is used up, unlike Most, which bounds alone.
+	Budget, Most int
 	// PricePerGPUHour replaces the price table; zero means the table's.
 	PricePerGPUHour float64
 }
@@ -112,12 +126,18 @@ func (i Invalid) Error() string { return "profiler config: " + strings.Join(i, "
 
 // Parse reads YAML, JSON or the flow form that Python prints.
 func Parse(text string) (*Config, error) {
-	var fields map[string]any
-	if err := yaml.Unmarshal([]byte(text), &fields); err != nil {
-		return nil, Invalid{err.Error()}
+	fields, request, err := Fields(text)
+	if err != nil {
+		return nil, err
 	}
+	return Of(fields, request)
+}
+
+// Of reads a configuration by its keys, and what a request of v1beta1 says
+// besides.
+func Of(fields map[string]any, request *Request) (*Config, error) {
 	root := newReader("", fields)
-	c := &Config{OutputDir: root.text("outputDir", "profiling_results")}
+	c := &Config{OutputDir: root.text("outputDir", "profiling_results"), Request: request}
 	c.deployment(root.section("deployment"))
 	c.engine(root.section("engine"))
 	c.hardware(root.section("hardware"))
@@ -161,6 +181,7 @@ func (c *Config) hardware(r *reader) {
 		Discover:         r.flag("enableGpuDiscovery", false),
 		GPU:              r.text("gpuType", ""),
 		Budget:           r.whole("gpuBudget", 0),
+		Most:             r.whole("totalGpus", 0),
 		PricePerGPUHour:  r.number("pricePerGpuHour", 0),
 	}
 }
@@ -210,9 +231,9 @@ func (c *Config) check() []string {
 	}
 	h, s := c.Hardware, c.SLA
 	switch c.Engine.Backend {
-	case VLLM, SGLang, TRTLLM:
+	case VLLM, SGLang, TRTLLM, Auto:
 	default:
-		refuse(true, "engine.backend: %q is none of vllm, sglang, trtllm", c.Engine.Backend)
+		refuse(true, "engine.backend: %q is none of auto, vllm, sglang, trtllm", c.Engine.Backend)
 	}
 	refuse(c.Deployment.Model == "" && c.Engine.Config == "", "deployment.model: needed, unless engine.config names a graph")
 	refuse(c.Deployment.Timeout <= 0, "deployment.deploymentTimeout: must be more than 0")
@@ -220,6 +241,7 @@ func (c *Config) check() []string {
 	refuse(h.MinGPUsPerEngine < 0 || h.MaxGPUsPerEngine < 0 || h.GPUsPerNode < 0, "hardware: numbers of GPUs must not be negative")
 	refuse(h.MaxGPUsPerEngine > 0 && h.MinGPUsPerEngine > h.MaxGPUsPerEngine,
 		"hardware.minNumGpusPerEngine: %d is more than maxNumGpusPerEngine %d", h.MinGPUsPerEngine, h.MaxGPUsPerEngine)
+	refuse(h.Most < 0, "hardware.totalGpus: must not be negative")
 	refuse(h.Budget < 0, "hardware.gpuBudget: must not be negative")
 	refuse(h.PricePerGPUHour < 0, "hardware.pricePerGpuHour: must not be negative")
 	refuse(c.Sweep.PrefillPoints < 3, "sweep.prefillInterpolationGranularity: the planner needs 3 points or more")

@@ -161,7 +161,7 @@ func (p *Problem) easier(s served, w way, guess int, rate float64) served {
 // disaggregated adds a candidate for each pair of engines.
 func (o *Outcome) disaggregated(engines []*engine) {
 	p := &o.Problem
-	if p.Budget == 1 {
+	if p.most() == 1 {
 		return // two engines need two GPUs
 	}
 	// Ranks that share nothing are replicas that cannot be scaled one by one.
@@ -175,7 +175,7 @@ func (o *Outcome) disaggregated(engines []*engine) {
 	o.Candidates = slices.Grow(o.Candidates, len(engines)*len(decoders))
 	for _, prefill := range engines {
 		for _, decode := range decoders {
-			if p.Budget > 0 && prefill.layout.GPUs()+decode.layout.GPUs() > p.Budget {
+			if most := p.most(); most > 0 && prefill.layout.GPUs()+decode.layout.GPUs() > most {
 				continue
 			}
 			if c, ok := p.pair(prefill, decode); ok {

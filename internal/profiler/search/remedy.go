@@ -74,7 +74,7 @@ func meets(p Problem) (Candidate, bool) {
 // largerEngines tries more GPUs for one engine than the request allows, as far
 // as the budget goes.
 func largerEngines(p Problem) (Candidate, int, bool) {
-	for n := p.MaxGPUs * 2; n <= 64 && (p.Budget == 0 || n <= p.Budget); n *= 2 {
+	for n := p.MaxGPUs * 2; n <= 64 && (p.most() == 0 || n <= p.most()); n *= 2 {
 		q := p
 		q.MinGPUs, q.MaxGPUs = max(p.MinGPUs, n/8), n
 		if c, ok := meets(q); ok {

@@ -7,6 +7,7 @@
 package search
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -28,8 +29,9 @@ type Problem struct {
 	// MaxContext caps the model's own context; zero does not.
 	MaxContext int
 	// MinGPUs and MaxGPUs bound one engine, Budget the graph if it is not zero.
-	MinGPUs, MaxGPUs, PerNode, Budget int
-	Modes                             []config.Mode
+	// Most bounds it, too, and is not used up.
+	MinGPUs, MaxGPUs, PerNode, Budget, Most int
+	Modes                                   []config.Mode
 	// PricePerHour of a GPU; zero means unknown.
 	PricePerHour float64
 
@@ -37,6 +39,9 @@ type Problem struct {
 	// enough to show that a change would meet a goal.
 	plain bool
 }
+
+// most is how many GPUs a graph may take; zero means any number.
+func (p *Problem) most() int { return cmp.Or(p.Budget, p.Most) }
 
 // Band is an estimate in milliseconds and where the truth may lie.
 type Band struct{ Value, Low, High float64 }
@@ -264,8 +269,8 @@ func (p *Problem) engine(l Layout) (*engine, string, error) {
 	if reason := l.placeable(p.PerNode); reason != "" {
 		return nil, reason, nil
 	}
-	if p.Budget > 0 && l.GPUs() > p.Budget {
-		return nil, fmt.Sprintf("one engine takes %d GPUs, the budget is %d", l.GPUs(), p.Budget), nil
+	if most := p.most(); most > 0 && l.GPUs() > most {
+		return nil, fmt.Sprintf("one engine takes %d GPUs, the budget is %d", l.GPUs(), most), nil
 	}
 	estimator, err := p.Catalog.Estimator(perfmodel.Setup{Model: p.Model, GPU: p.GPU, Engine: p.Engine, Parallel: l.Parallel})
 	if layout, ok := errors.AsType[*perfmodel.LayoutError](err); ok {

@@ -171,6 +171,9 @@ func (f *flags) runner(c *config.Config, client *rest.Config, owner []metav1.Own
 		Timeout: c.Deployment.Timeout, Poll: 2 * time.Second, Goal: c.SLA, Sweep: c.Sweep,
 		HTTP: &http.Client{Transport: transport},
 	}
+	if c.Request != nil && f.namespace != "" {
+		r.Namespace = f.namespace // v1beta1 has no other place for candidates
+	}
 	// An owner must be in the same namespace.
 	if r.Namespace == f.namespace {
 		r.Owner = owner

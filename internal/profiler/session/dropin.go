@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -42,6 +43,36 @@ func DropIn() *cobra.Command {
 	return command
 }
 
+// DropInOfOne does the same for profilers of 1.x: what it is asked is a request of
+// v1beta1, as a text or a file.
+func DropInOfOne() *cobra.Command {
+	var (
+		f    flags
+		text string
+	)
+	command := &cobra.Command{
+		Use:   "profile --config TEXT --output-dir FOLDER",
+		Short: "Profile as the profiler of Dynamo 1.x does, and leave its files",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if body, err := os.ReadFile(text); err == nil {
+				text = string(body)
+			}
+			return f.dropIn(cmd.Context(), text)
+		},
+	}
+	command.Flags().StringVar(&text, "config", "", "spec of a request of v1beta1, as JSON or YAML, or a `file` with it")
+	command.Flags().StringVar(&f.output, "output-dir", "profiling_results", "`folder` for the files")
+	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "`file` that says how to reach the cluster; empty in a pod")
+	command.Flags().StringVar(&f.proxy, "forward-proxy", os.Getenv("DYNAMO_FORWARD_PROXY"), "`URL` of a proxy through which Services are reached")
+	command.Flags().StringVar(&f.lastWords, "termination-log", lastWords, "`file` for the last words of a run that failed")
+	if err := command.MarkFlagRequired("config"); err != nil {
+		panic(err) // the flag is defined above
+	}
+	f.request, f.namespace = os.Getenv("DGDR_NAME"), os.Getenv("DGDR_NAMESPACE")
+	return command
+}
+
 func (f *flags) dropIn(ctx context.Context, text string) error {
 	catalog, err := Catalog("")
 	if err != nil {
@@ -56,7 +87,7 @@ func (f *flags) dropIn(ctx context.Context, text string) error {
 		name = "profile"
 	}
 	end, err := Run{
-		Config: text, Catalog: catalog, Sink: Both{Notes{os.Stderr}, Folder{c.OutputDir}},
+		Config: text, Catalog: catalog, Sink: Both{Notes{os.Stderr}, Folder{cmp.Or(f.output, c.OutputDir)}},
 		Names: bundle.Names{Graph: graph.RequestedGraph(name), ProfileData: "planner-profile-data"},
 		Runner: func(c *config.Config) (*online.Runner, error) {
 			client, err := clientcmd.BuildConfigFromFlags("", f.kubeconfig)

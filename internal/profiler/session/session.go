@@ -19,13 +19,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/search"
 )
 
-// The stages of a run, as progress names them.
-const (
-	stageRanking   = "Ranking"
-	stageMeasuring = "Measuring"
-	stageWriting   = "Writing"
-)
-
 // Sink is where a run tells how it goes.
 type Sink interface {
 	Progress(ctx context.Context, p profileoutput.Progress) error
@@ -77,15 +70,11 @@ func (r Run) find(ctx context.Context) (*bundle.Bundle, error) {
 			return nil, config.Invalid{fmt.Sprintf("engine.config: %v", err)}
 		}
 	}
-	problem, options, err := bundle.Problem(c, r.Catalog, base, r.Names)
+	found, options, err := bundle.Search(c, r.Catalog, base, r.Names)
 	if err != nil {
 		return nil, err
 	}
-	found, err := search.Solve(problem)
-	if err != nil {
-		return nil, err
-	}
-	ranked := profileoutput.Progress{Done: len(found.Candidates), Total: len(found.Candidates), Stage: stageRanking, Best: found.Best().String()}
+	ranked := profileoutput.Progress{Done: len(found.Candidates), Total: len(found.Candidates), Stage: profileoutput.StageRanking, Best: found.Best().String()}
 	if err := r.Sink.Progress(ctx, ranked); err != nil {
 		return nil, err
 	}
@@ -94,7 +83,7 @@ func (r Run) find(ctx context.Context) (*bundle.Bundle, error) {
 			return nil, err
 		}
 	}
-	ranked.Stage, ranked.Best = stageWriting, found.Best().String()
+	ranked.Stage, ranked.Best = profileoutput.StageWriting, found.Best().String()
 	if err := r.Sink.Progress(ctx, ranked); err != nil {
 		return nil, err
 	}
@@ -124,7 +113,7 @@ func (r Run) measure(ctx context.Context, c *config.Config, o blueprint.Options,
 	contenders := found.Contenders(c.Sweep.Measured)
 	var failures []error
 	for i, candidate := range contenders {
-		progress := profileoutput.Progress{Done: i, Total: len(contenders), Stage: stageMeasuring}
+		progress := profileoutput.Progress{Done: i, Total: len(contenders), Stage: profileoutput.StageMeasuring}
 		if found.Best().Measured {
 			progress.Best = found.Best().String()
 		}

@@ -22,9 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/requestplan"
@@ -190,6 +192,46 @@ func TestARequestBecomesAGraphAndFollowsIt(t *testing.T) {
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(dgd), dgd); err == nil {
 		t.Error("the graph was made again")
 	}
+}
+
+// TestABetaRequestShowsItsPhases follows one that was written as v1beta1, as
+// v1beta1 shows it.
+func TestABetaRequestShowsItsPhases(t *testing.T) {
+	w := newWorld(t)
+	r := w.request()
+	r.Annotations = map[string]string{v1alpha1.AnnotationWrittenAs: "v1beta1", v1alpha1.AnnotationRequestPayload: `{"version":1,"spec":{"model":"","hardware":{"gpuSku":"h200_sxm"}}}`}
+	if err := w.Update(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	shows := func(when string, phase v1beta1.RequestPhase, profiling, succeeded string) *v1beta1.DynamoGraphDeploymentRequest {
+		t.Helper()
+		w.settle()
+		beta, _ := conversion.RequestToBeta(w.request())
+		s := beta.Status
+		c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSucceeded)
+		if c == nil || s.Phase != phase || s.ProfilingPhase != profiling || c.Reason != succeeded || (c.Status == metav1.ConditionTrue) != (phase == v1beta1.RequestPhaseDeployed) {
+			t.Errorf("%s: phase %s, profiling %s, Succeeded %+v", when, s.Phase, s.ProfilingPhase, c)
+		}
+		return beta
+	}
+	shows("accepted", v1beta1.RequestPhaseProfiling, "Initializing", v1alpha1.ReasonProfilingRunning)
+	w.finish(batchv1.JobComplete, success)
+	shows("profiled", v1beta1.RequestPhaseDeploying, "Done", v1alpha1.ReasonDeploymentCreated)
+	dgd := &v1alpha1.DynamoGraphDeployment{}
+	w.read(dgd, "goal-dgd")
+	dgd.Status.State = v1alpha1.GraphStateSuccessful
+	dgd.Status.Services = map[string]v1alpha1.ServiceReplicaStatus{"Frontend": {Replicas: 2, AvailableReplicas: new(int32(1))}, "w": {Replicas: 1, ReadyReplicas: new(int32(1))}}
+	if err := w.Status().Update(t.Context(), dgd); err != nil {
+		t.Fatal(err)
+	}
+	beta := shows("up", v1beta1.RequestPhaseDeployed, "Done", v1alpha1.ReasonDeploymentReady)
+	if s := beta.Status; s.DGDName != "goal-dgd" || s.ProfilingJobName != "profile-goal" || *s.DeploymentInfo.Replicas != 3 || *s.DeploymentInfo.AvailableReplicas != 2 {
+		t.Errorf("it shows %+v", s)
+	}
+	if err := w.Delete(t.Context(), dgd); err != nil {
+		t.Fatal(err)
+	}
+	shows("deleted", v1beta1.RequestPhaseFailed, "Done", v1alpha1.ReasonDeploymentDeleted)
 }
 
 func TestAFailedRequestBeginsAnewWhenEdited(t *testing.T) {

@@ -16,10 +16,14 @@ const Mocker = "dynamo-mocker"
 
 // profiler answers requests for graphs, in the runtime's stead as well: it takes
 // the same arguments and leaves the same files.
-const (
-	profiler       = "dynamo-profiler"
-	profilerModule = "benchmarks.profiler.profile_sla"
-)
+const profiler = "dynamo-profiler"
+
+// profilerModules are those of the runtime's profiler, before and from 1.0 on, with
+// the verb of ours that plays each.
+var profilerModules = []struct{ module, verb string }{
+	{"benchmarks.profiler.profile_sla", "profile-sla"},
+	{"dynamo.profiler", "profile"},
+}
 
 // ours are the images whose binary exists here; the binary has the image's name.
 var ours = []string{"dynamo-operator", "kubectl-dynamo", profiler}
@@ -56,8 +60,10 @@ func For(image string, command, args []string) Program {
 		return Program{Binary: base, Args: slices.Concat(command, args)}
 	}
 	line := slices.Concat(command, args)
-	if i := slices.Index(line, profilerModule); i > 0 && line[i-1] == "-m" {
-		return Program{Binary: profiler, Args: append([]string{"profile-sla"}, line[i+1:]...)}
+	for _, p := range profilerModules {
+		if i := slices.Index(line, p.module); i > 0 && line[i-1] == "-m" {
+			return Program{Binary: profiler, Args: append([]string{p.verb}, line[i+1:]...)}
+		}
 	}
 	if runtimeCommand.MatchString(strings.Join(line, " ")) || runtimeImage(name) {
 		return Program{Binary: Mocker, Args: line}
