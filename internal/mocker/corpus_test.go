@@ -161,11 +161,12 @@ func check(t *testing.T, c played, unknown map[string]int) (launch.Kind, error) 
 		return "", fmt.Errorf("status %d, %d programs: %s", status, len(programs), said.String())
 	}
 	p, line := programs[0], strings.Join(c.words, " ")
-	if all := runs.FindAllStringSubmatch(line, -1); all != nil {
-		last := all[len(all)-1]
-		want, ok := kinds[last[1]+last[2]]
-		if !ok {
-			want = launch.Script
+	if names := runs.FindAllStringSubmatch(line, -1); names != nil {
+		want := launch.Script // of the user's own, unless a program of the runtime is named
+		for _, name := range names {
+			if kind, ok := kinds[name[1]+name[2]]; ok {
+				want = kind
+			}
 		}
 		if p.Kind != want {
 			return p.Kind, fmt.Errorf("played as %s, its command line says %s", p.Kind, want)
@@ -186,10 +187,10 @@ func check(t *testing.T, c played, unknown map[string]int) (launch.Kind, error) 
 		for _, warning := range config.Warnings {
 			unknown[p.Name+" "+warning]++
 		}
-		if m := modelFlag.FindStringSubmatch(line); m != nil && config.SourcePath != m[1] {
+		if m := modelFlag.FindStringSubmatch(line); len(m) > 1 && config.SourcePath != m[1] {
 			return p.Kind, fmt.Errorf("serves %q, its command line says %q", config.SourcePath, m[1])
 		}
-		if m := modeFlag.FindStringSubmatch(line); m != nil && string(config.Role) != m[1] {
+		if m := modeFlag.FindStringSubmatch(line); len(m) > 1 && string(config.Role) != m[1] {
 			return p.Kind, fmt.Errorf("its role is %s, its command line says %s", config.Role, m[1])
 		}
 	}
