@@ -140,6 +140,7 @@ var (
 		"dynamo.mocker": launch.Worker, "dynamo.planner": launch.Planner, "dynamo.global_planner": launch.Planner, "dynamo.router": launch.Router,
 		"dynamo.global_router": launch.GlobalRouter, "sglang.launch_server": launch.Engine, "vllm-rs": launch.Engine,
 		"dynamo-vllm-sidecar": launch.Sidecar, "dynamo-sglang-sidecar": launch.Sidecar,
+		"gpu_memory_service.cli.server": launch.MemoryService, "leader.py": launch.LeaderWait,
 	}
 	modelFlag = regexp.MustCompile(`--model(?:-path)?[\s=]+"?([A-Za-z0-9][\w./-]*)`)
 	modeFlag  = regexp.MustCompile(`--disaggregation-mode[\s=]+"?(prefill|decode)`)
@@ -157,15 +158,17 @@ func check(t *testing.T, c played, unknown map[string]int) (launch.Kind, error) 
 	}
 	var said bytes.Buffer
 	status := shell.Exec(t.Context(), c.words, c.env, launch.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &said})
+	programs = slices.DeleteFunc(programs, func(p launch.Program) bool { return p.Kind == launch.RayHead }) // in the background
 	if status != 0 || len(programs) != 1 {
 		return "", fmt.Errorf("status %d, %d programs: %s", status, len(programs), said.String())
 	}
 	p, line := programs[0], strings.Join(c.words, " ")
-	if all := runs.FindAllStringSubmatch(line, -1); all != nil {
-		last := all[len(all)-1]
-		want, ok := kinds[last[1]+last[2]]
-		if !ok {
-			want = launch.Script
+	if names := runs.FindAllStringSubmatch(line, -1); names != nil {
+		want := launch.Script // of the user's own, unless a program of the runtime is named
+		for _, name := range names {
+			if kind, ok := kinds[name[1]+name[2]+name[3]]; ok {
+				want = kind
+			}
 		}
 		if p.Kind != want {
 			return p.Kind, fmt.Errorf("played as %s, its command line says %s", p.Kind, want)
@@ -186,10 +189,10 @@ func check(t *testing.T, c played, unknown map[string]int) (launch.Kind, error) 
 		for _, warning := range config.Warnings {
 			unknown[p.Name+" "+warning]++
 		}
-		if m := modelFlag.FindStringSubmatch(line); m != nil && config.SourcePath != m[1] {
+		if m := modelFlag.FindStringSubmatch(line); len(m) > 1 && config.SourcePath != m[1] {
 			return p.Kind, fmt.Errorf("serves %q, its command line says %q", config.SourcePath, m[1])
 		}
-		if m := modeFlag.FindStringSubmatch(line); m != nil && string(config.Role) != m[1] {
+		if m := modeFlag.FindStringSubmatch(line); len(m) > 1 && string(config.Role) != m[1] {
 			return p.Kind, fmt.Errorf("its role is %s, its command line says %s", config.Role, m[1])
 		}
 	}
@@ -246,4 +249,114 @@ func TestThePublishedContainersOf2026ArePlayed(t *testing.T) {
 	for _, warning := range slices.Sorted(maps.Keys(unknown)) {
 		t.Logf("%s (%d)", warning, unknown[warning])
 	}
+}
+
+// rendered are what the original's 1.4.1 made of them, beside the repository.
+const rendered = "../../../shared/reference-1.4"
+
+// workloads are the containers of a rendered object, with the environment that
+// was rendered for them and what their orchestrator adds.
+func workloads(file, kind string, o any, out *[]played) {
+	switch o := o.(type) {
+	case object:
+		if k := entry(o, "kind"); k != "" {
+			kind = k
+		}
+		for _, c := range slices.Concat(list(o, "initContainers"), list(o, "containers")) {
+			env := podenv.Env{
+				"HOME": "/root", "LWS_LEADER_ADDRESS": "g-0.g.ns", "LWS_WORKER_INDEX": "1", "GROVE_PCSG_NAME": "g", "GROVE_PCSG_INDEX": "0",
+				"GROVE_HEADLESS_SERVICE": "g-0.ns", "GROVE_PCLQ_POD_INDEX": "0", "DYNAMO_CONTAINER_IMAGE": entry(c, "image"),
+			}
+			for _, v := range list(c, "env") {
+				env[entry(v, "name")] = entry(v, "value")
+			}
+			if gpus := at(c, "resources", "limits")["nvidia.com/gpu"]; gpus != nil {
+				env["DYNAMO_GPUS"] = fmt.Sprint(gpus)
+			}
+			line := expand(slices.Concat(words(c, "command"), words(c, "args")), env)
+			*out = append(*out, played{where: fmt.Sprintf("%s %s %s", file, kind, entry(c, "name")), words: line, env: env})
+		}
+		for key, value := range o {
+			if key != "initContainers" && key != "containers" {
+				workloads(file, kind, value, out)
+			}
+		}
+	case []any:
+		for _, value := range o {
+			workloads(file, kind, value, out)
+		}
+	}
+}
+
+// What the original's operator makes of published manifests is played too, the
+// nodes of groups included.
+func TestTheContainersOfTheOriginalsOperatorArePlayed(t *testing.T) {
+	if _, err := os.Stat(rendered); err != nil {
+		t.Skipf("no objects to try: %v", err)
+	}
+	for _, path := range []string{"component", "grove"} {
+		t.Run(path, func(t *testing.T) {
+			counts, all := map[launch.Kind]int{}, 0
+			err := filepath.WalkDir(filepath.Join(rendered, path), func(file string, e fs.DirEntry, err error) error {
+				if err != nil || e.IsDir() || filepath.Base(filepath.Dir(file)) == "own" {
+					return err // own ones have programs of nobody's
+				}
+				body, err := os.ReadFile(file)
+				if err != nil {
+					return err
+				}
+				var o any
+				if err := yaml.Unmarshal(body, &o); err != nil {
+					return err
+				}
+				var found []played
+				for _, item := range items(o) {
+					if slices.Contains([]string{"Deployment", "LeaderWorkerSet", "PodCliqueSet"}, entry(item, "kind")) {
+						workloads(filepath.Base(file), "", item, &found)
+					}
+				}
+				for _, c := range found {
+					all++
+					if why := unplayable(c); why != "" {
+						t.Logf("left out: %s: %s", c.where, why)
+						continue
+					}
+					kind, err := check(t, c, map[string]int{})
+					if err != nil {
+						t.Errorf("%s: %q: %v", c.where, c.words, err)
+					}
+					counts[kind]++
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d containers: %v", all, counts)
+		})
+	}
+}
+
+// unplayable says why a rendered container cannot be held against its command.
+func unplayable(c played) string {
+	line := strings.Join(c.words, " ")
+	switch {
+	case len(c.words) == 0 && c.env["DYN_COMPONENT"] != "frontend" && c.env["DYN_COMPONENT"] != "epp":
+		return "no command; what its image runs is not known"
+	case strings.Contains(line, "elided"):
+		return "its script is not in the recording"
+	case line == "/bin/sh -c" || strings.HasPrefix(line, "/bin/sh -c --"):
+		return "a shell without a script, or with a flag for one, ends at once: the original's default for a worker without a command"
+	case strings.HasPrefix(line, "sh -c chmod"):
+		return "prepares a folder and ends"
+	}
+	return ""
+}
+
+// items of a list, which may be one of Kubernetes or a bare one.
+func items(o any) []object {
+	if l, ok := o.(object); ok {
+		return list(l, "items")
+	}
+	return list(object{"items": o}, "items")
 }

@@ -81,10 +81,12 @@ func Attach(ctx context.Context, address string, dial func(ctx context.Context, 
 		conn, err := dial(ctx, address)
 		if err == nil {
 			reader := bufio.NewReader(conn)
+			hangUp := context.AfterFunc(ctx, func() { _ = conn.Close() })
 			var line []byte
 			if line, err = reader.ReadBytes('\n'); err == nil {
 				err = json.Unmarshal(line, &d)
 			}
+			hangUp()
 			if err == nil {
 				gone := make(chan struct{})
 				go func() {

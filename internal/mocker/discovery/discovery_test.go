@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	framework "k8s.io/client-go/tools/cache/testing"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/podenv"
@@ -276,5 +277,53 @@ func TestOpen(t *testing.T) {
 				t.Errorf("instance %d, want %d", id, c.id)
 			}
 		})
+	}
+}
+
+// Containers that register for themselves are live when their pod is.
+func TestContainersOfAPodRegisterApart(t *testing.T) {
+	k, err := newKubernetes(&rest.Config{Host: "http://127.0.0.1:1"}, Pod{Name: "watcher", Namespace: "lab", UID: "u"}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices, objects := cache.NewStore(cache.MetaNamespaceKeyFunc), cache.NewStore(cache.MetaNamespaceKeyFunc)
+	yes := true
+	if err := slices.Add(&discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "lab"},
+		Endpoints:  []discoveryv1.Endpoint{{TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "p"}, Conditions: discoveryv1.EndpointConditions{Ready: &yes}}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i, container := range []string{"engine-0", "engine-1"} {
+		object, err := (&Kubernetes{pod: Pod{Name: "p", Namespace: "lab", UID: "u", Container: container}}).object(offer(uint64(i + 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, object.GetName())
+		if err := objects.Add(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"p-engine-0", "p-engine-1"}, names); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+	if got := len(k.join(slices, objects).Endpoints); got != 2 {
+		t.Errorf("%d endpoints are live, want those of both containers", got)
+	}
+}
+
+func TestAnEndpointIsThatOfEveryGeneration(t *testing.T) {
+	data := NewMetadata()
+	for i, namespace := range []string{"ns-g", "ns-g-1f2e", "ns-g-2e3d", "ns-gone", "ns"} {
+		a := Address{Namespace: namespace, Component: "backend", Endpoint: "generate", Instance: uint64(i)}
+		data.Endpoints[a.Key()] = NewEndpoint(a, "http://x")
+	}
+	var got []string
+	for _, e := range Merge(data).At(Address{Namespace: "ns-g", Component: "backend", Endpoint: "generate"}) {
+		got = append(got, e.Namespace)
+	}
+	if diff := cmp.Diff([]string{"ns-g-1f2e", "ns-g-2e3d", "ns-g"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

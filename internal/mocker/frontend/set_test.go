@@ -187,7 +187,7 @@ func TestReadinessOfAModel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := httptest.NewRecorder()
-			c.frontend.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, c.path, nil))
+			c.frontend.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, c.path, http.NoBody))
 			var got, want any
 			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 				t.Fatalf("%d %s: %v", w.Code, w.Body, err)

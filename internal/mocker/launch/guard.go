@@ -157,7 +157,7 @@ func awk(_ context.Context, c command, args []string) int {
 	var err error
 	if m := awkColumn.FindStringSubmatch(program); m != nil {
 		err = lines(c, files, func(line string) { fmt.Fprintln(c.streams.Out, field(line, m[1])) })
-	} else if m := awkAbove.FindStringSubmatch(program); m != nil && m[3] == m[4] {
+	} else if m := awkAbove.FindStringSubmatch(program); len(m) > 4 && m[3] == m[4] {
 		limit, _ := strconv.ParseFloat(m[2], 64) // digits
 		above := 0
 		err = lines(c, files, func(line string) {

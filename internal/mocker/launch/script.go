@@ -153,12 +153,12 @@ func withModels(env expand.Environ, words []string) []string {
 // ofModel reports whether a path is one that a variable named after a model has,
 // or lies below it.
 func ofModel(env expand.Environ, path string) bool {
-	for name, v := range env.Each {
-		if root := strings.TrimRight(v.String(), "/"); strings.Contains(name, "MODEL") && root != "" && (path == root || strings.HasPrefix(path, root+"/")) {
-			return true
-		}
+	found := false
+	for name, v := range env.Each { // to the end: the interpreter's own does not stop early
+		root := strings.TrimRight(v.String(), "/")
+		found = found || strings.Contains(name, "MODEL") && root != "" && (path == root || strings.HasPrefix(path, root+"/"))
 	}
-	return false
+	return found
 }
 
 // options reads the options of sh and of its set: those that matter here,

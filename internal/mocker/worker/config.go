@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/discovery"
@@ -52,6 +54,8 @@ type Config struct {
 	Place *rendezvous.Place
 	// RayGPUs is how many GPUs the engine claims from a Ray cluster; 0 without Ray.
 	RayGPUs int
+	// Partial is a worker of whose flags some are not known here.
+	Partial bool
 	// Generational is a worker of 1.x, whose card says what it is and needs.
 	Generational bool
 	// SideChannel is the port by which engines find each other's KV caches; 0 without.
@@ -134,6 +138,7 @@ func (c *Config) vllm(r *reader) {
 }
 
 func (c *Config) sglang(r *reader) {
+	c.configFile(r)
 	c.SourcePath = r.string("Qwen/Qwen3-0.6B", "--model-path", "--model")
 	c.Model = r.string(c.SourcePath, "--served-model-name")
 	c.mode(r.string("", "--disaggregation-mode"), "backend")
@@ -147,6 +152,31 @@ func (c *Config) sglang(r *reader) {
 	c.Engine.MaxBatchedTokens = r.int(8192, "--chunked-prefill-size")
 	c.Engine.Sharing = !r.args.Switch("--disable-radix-cache", false)
 	c.Engine.Ranks = r.int(1, "--dp-size", "--dp", "--data-parallel-size")
+}
+
+// configFile puts the flags of --config, a YAML file, before those of the command
+// line, which go first. A file that is in an image alone is not known here.
+func (c *Config) configFile(r *reader) {
+	file, ok := r.args.Value("--config")
+	if !ok {
+		return
+	}
+	body, err := os.ReadFile(file)
+	if err != nil {
+		c.Warnings = append(c.Warnings, "argument --config: "+err.Error())
+		c.Partial = true
+		return
+	}
+	var fields map[string]any
+	if err := yaml.Unmarshal(body, &fields); err != nil {
+		r.fail(fmt.Errorf("argument --config: %s: %w", file, err))
+		return
+	}
+	var words []string
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		words = append(words, fmt.Sprintf("--%s=%v", strings.ReplaceAll(key, "_", "-"), fields[key]))
+	}
+	r.args = commandline.NewLooseArgs(slices.Concat(words, r.args.Words()))
 }
 
 func (c *Config) trtllm(r *reader) {

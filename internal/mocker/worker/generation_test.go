@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -23,9 +24,7 @@ import (
 // generational is what the operator sets on every worker of 1.x.
 func generational(more podenv.Env) podenv.Env {
 	env := podenv.Env{"DYN_NAMESPACE": "ns-chat", "DYN_NAMESPACE_WORKER_SUFFIX": "1f2e", "DYN_FORWARDPASS_METRIC_PORT": "20380"}
-	for name, value := range more {
-		env[name] = value
-	}
+	maps.Copy(env, more)
 	return env
 }
 

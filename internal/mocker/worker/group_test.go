@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -24,6 +26,10 @@ func TestGroup(t *testing.T) {
 		sharded = "m with tensor parallelism 2 and pipeline parallelism 1"
 		single  = "m with tensor parallelism 1 and pipeline parallelism 1"
 	)
+	file := filepath.Join(t.TempDir(), "agg.yaml")
+	if err := os.WriteFile(file, []byte("tp_size: 2\ntrust-remote-code: true\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		backend, args string
 		env           podenv.Env
@@ -41,6 +47,9 @@ func TestGroup(t *testing.T) {
 		"sglang ranks that do not divide":                 {backend: "sglang", args: "--model-path m --tp 3 --dist-init-addr l:29500 --nnodes 2", why: "3 ranks cannot be divided by 2 nodes"},
 		"sglang without tensor parallelism does not span": {backend: "sglang", args: "--model-path m --dist-init-addr l:29500 --nnodes 2", why: "1 ranks cannot be divided by 2 nodes"},
 		"sglang ranks that do not fit":                    {backend: "sglang", args: "--model-path m --tp 16 --dist-init-addr l:29500 --nnodes 2", env: podenv.Env{"DYNAMO_GPUS": "4"}, why: "need 8 GPUs on each, this one has 4"},
+		"sglang ranks in a file of the image":             {backend: "sglang", args: "--config /absent/agg.yaml --model-path m --dist-init-addr l:29500 --nnodes 2", want: group{Place: &rendezvous.Place{Leader: "l:29500", Count: 1, Size: 2, Shape: single}}},
+		"sglang ranks in a file":                          {backend: "sglang", args: "--config " + file + " --model-path m --dist-init-addr l:29500 --nnodes 2", want: group{Place: &rendezvous.Place{Leader: "l:29500", Count: 1, Size: 2, Shape: sharded}}},
+		"sglang flags go before those of a file":          {backend: "sglang", args: "--config " + file + " --tp-size 3 --model-path m --dist-init-addr l:29500 --nnodes 2", why: "3 ranks cannot be divided by 2 nodes"},
 		"vllm data parallel leader":                       {backend: "vllm", args: dp + "0", want: group{Place: &rendezvous.Place{Leader: "l:13445", Count: 4, Size: 8, Shape: single}}},
 		"vllm data parallel follower":                     {backend: "vllm", args: dp + "4", want: group{Place: &rendezvous.Place{Leader: "l:13445", First: 4, Count: 4, Size: 8, Shape: single}}},
 		"vllm ranks beyond the group":                     {backend: "vllm", args: dp + "6", why: "ranks 6 to 9 out of range"},

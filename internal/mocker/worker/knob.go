@@ -20,7 +20,8 @@ import (
 //	MOCKER_GPU               what GPUs the engine pretends to have (h200_sxm); a
 //	                         name of the performance model or a product label
 //	MOCKER_DRAIN_LINGER      how long a leaving worker still takes requests that
-//	                         were sent before its leaving was known (1.5s)
+//	                         were sent before its leaving was known (1.5s, or
+//	                         DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS)
 //	MOCKER_LORA_FAILURE      refuse: HTTP 500; hang: no answer; error: HTTP 200
 //	                         with status "error"; forget: success is answered but
 //	                         the adapter is not kept
@@ -66,7 +67,12 @@ func NewKnobs(env podenv.Env) (Knobs, error) {
 	k.Speedup, errs[3] = env.Float("MOCKER_SPEEDUP", 1)
 	k.Slowdown, errs[4] = env.Float("MOCKER_SLOWDOWN", 1)
 	k.Blocks, errs[5] = env.Int("MOCKER_KV_BLOCKS", 0)
-	k.DrainLinger, errs[6] = env.Duration("MOCKER_DRAIN_LINGER", 1500*time.Millisecond)
+	// Runtimes of 1.x have a variable of their own for it.
+	linger, err := env.Duration("DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS", 1500*time.Millisecond)
+	if err != nil {
+		return k, err
+	}
+	k.DrainLinger, errs[6] = env.Duration("MOCKER_DRAIN_LINGER", linger)
 	k.GPU = env.String(defaultGPU, "MOCKER_GPU")
 	for _, err := range errs {
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/cluster"
 	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/clusterdir"
+	"github.com/dynamo-operator/dynamo-operator/localcluster/internal/device"
 )
 
 func TestKubectlTakesALeadingDirOnly(t *testing.T) {
@@ -41,7 +42,7 @@ func TestTheSupervisorIsAskedForTheSameCluster(t *testing.T) {
 	bin := t.TempDir()
 	for name, want := range map[string]cluster.Options{
 		"defaults":         {Dir: "/d", BinDir: bin},
-		"everything":       {Dir: "/d", BinDir: bin, Nodes: 3, GPUsPerNode: new(4), Subnet: 99, AuditLog: true},
+		"everything":       {Dir: "/d", BinDir: bin, Nodes: 3, GPUsPerNode: new(4), Subnet: 99, AuditLog: true, Devices: device.Counts{"gpu.nvidia.com": 2, "npu.example.com": 1}},
 		"no GPUs is a say": {Dir: "/d", BinDir: bin, GPUsPerNode: new(0)},
 	} {
 		t.Run(name, func(t *testing.T) {
