@@ -69,7 +69,6 @@ value (` + "`" + `TestProfilingJobsOfRequests` + "`" + ` prints how much is equa
 - **A profiler's last lines of log are kept** as its termination message, for the condition.
 - **Profiling has a deadline**, ` + "`" + `profiler.deadline` + "`" + ` or the request's annotation.
 - **Objects lead back to their request** by labels and an annotation of ours.
-- **Accounts are labelled by who manages them**, as all our objects are.
 - Hardware that was found on nodes is told to the profiler and not written into the user's spec.
 - An init container of ` + "`" + `overrides.profilingJob` + "`" + ` without an image means the container of its name,
   as it is documented; 1.4.1 makes no Job of it.

@@ -57,7 +57,6 @@ var requestReasons = []*requestReason{
 	{title: "A profiler's last lines of log are kept", leaf: exactly(`spec\.template\.spec\.containers\[profiler\]\.terminationMessagePolicy`)},
 	{title: "Profiling has a deadline", leaf: exactly(`spec\.activeDeadlineSeconds`)},
 	{title: "Objects lead back to their request", leaf: exactly(`metadata\.(labels\[dgdr\.nvidia\.com/.*\]|annotations.*)`)},
-	{title: "Accounts are labelled by who manages them", leaf: exactly(`metadata\.labels.*`)},
 }
 
 // serverAssigned are values that the API server filled in where the original said

@@ -49,6 +49,10 @@ func Apply(job *batchv1.JobSpec, over *batchv1.JobSpec) error {
 		}
 	}
 	allowed.Template.Spec.Volumes = nil
+	// Variables refer to those before them, so new ones come last.
+	for i := range allowed.Template.Spec.Containers {
+		variables(job.Template.Spec.Containers, &allowed.Template.Spec.Containers[i])
+	}
 	// So that containers which the Job has not are not made.
 	allowed.Template.Spec.Containers = slices.DeleteFunc(allowed.Template.Spec.Containers, func(c corev1.Container) bool {
 		return !slices.ContainsFunc(job.Template.Spec.Containers, func(has corev1.Container) bool { return has.Name == c.Name })
@@ -70,6 +74,24 @@ func Apply(job *batchv1.JobSpec, over *batchv1.JobSpec) error {
 		return fmt.Errorf("overrides.profilingJob: %w", err)
 	}
 	return nil
+}
+
+// variables moves those of an override into the container of its name.
+func variables(containers []corev1.Container, over *corev1.Container) {
+	for i := range containers {
+		c := &containers[i]
+		if c.Name != over.Name {
+			continue
+		}
+		for _, v := range over.Env {
+			if at := slices.IndexFunc(c.Env, func(has corev1.EnvVar) bool { return has.Name == v.Name }); at < 0 {
+				c.Env = append(c.Env, v)
+			} else {
+				c.Env[at] = v
+			}
+		}
+	}
+	over.Env = nil
 }
 
 // sparse is a template as JSON without what it does not say: a null would remove.
@@ -187,10 +209,15 @@ func Ignored(over *batchv1.JobSpec) []string {
 	delete(at(given, "template", "spec"), "restartPolicy")
 	var paths []string
 	missing("", given, kept, &paths)
-	return slices.DeleteFunc(paths, func(path string) bool {
+	slices.Sort(paths)
+	paths = slices.DeleteFunc(paths, func(path string) bool {
 		// An init container without an image counts as the container of its name.
 		return strings.HasPrefix(path, "template.spec.initContainers["+Profiler+"]")
 	})
+	if len(paths) == 0 {
+		return nil
+	}
+	return paths
 }
 
 func at(fields map[string]any, path ...string) map[string]any {

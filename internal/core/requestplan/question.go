@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"reflect"
 
+	corev1 "k8s.io/api/core/v1"
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -90,10 +91,14 @@ func (q question) config(nodes []Node) (string, error) {
 			"no node has GPUs and the labels that GPU feature discovery writes; describe the hardware in spec.hardware, or wait for nodes")
 	}
 	q.Hardware = hardware
-	if q.Overrides != nil {
-		q.Overrides = &v1beta1.Overrides{ProfilingJob: q.Overrides.ProfilingJob}
-		if q.Overrides.ProfilingJob == nil {
-			q.Overrides = nil
+	if o := q.Overrides; o != nil {
+		q.Overrides = nil
+		if o.ProfilingJob != nil {
+			job := o.ProfilingJob.DeepCopy()
+			if job.Template.Spec.Containers == nil {
+				job.Template.Spec.Containers = []corev1.Container{} // a list, which readers may count on
+			}
+			q.Overrides = &v1beta1.Overrides{ProfilingJob: job}
 		}
 	}
 	text, err := json.Marshal(q.DynamoGraphDeploymentRequestSpec)

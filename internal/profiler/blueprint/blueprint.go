@@ -250,7 +250,14 @@ func (o Options) YAML(g *v1alpha1.DynamoGraphDeployment) (string, error) {
 			g.Annotations = map[string]string{}
 		}
 		g.Annotations[v1alpha1.AnnotationWrittenAs] = conversion.Beta
-		shown, _ = conversion.GraphToBeta(g)
+		beta, _ := conversion.GraphToBeta(g)
+		if o.Base == nil {
+			// It says nothing that v1beta1 cannot; where v1alpha1 would write it is of
+			// no use.
+			delete(beta.Annotations, v1alpha1.AnnotationGraphPayload)
+			delete(beta.Annotations, v1alpha1.AnnotationWrittenAs)
+		}
+		shown = beta
 	}
 	text, err := yaml.Marshal(shown)
 	if err != nil {
