@@ -1,0 +1,117 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+)
+
+// Plan is everything that a reconcile writes for an owner, but for its status.
+type Plan struct {
+	// Finalizer says whether the owner has our finalizer. Earlier operators put it on
+	// every object, and it would hold deletion up for ever.
+	Finalizer bool
+	// Annotations are decisions that have to stand on the owner before anything is
+	// made by them: a cache that is behind shows no child, and they would be made
+	// anew.
+	Annotations map[string]string
+	// OwnerPatch are single fields of the owner that change.
+	OwnerPatch map[string]any
+	// Children are to exist. What is in Owned and not among them is removed.
+	Children []graph.Desired
+	Owned    []graph.Object
+	// PruneOnly makes and changes no child: what is to be removed has to go first.
+	PruneOnly bool
+	// Scale sets the replicas of objects that others made from children.
+	Scale []workload.Rescaling
+}
+
+// Apply carries out a plan, in the order in which its parts need each other:
+//
+//	finalizer and annotations --> other fields of the owner --> children --> scale
+//
+// Nothing follows if the first fails, or once the owner is found to go, and the
+// error says so then: see OwnerDeleted. Of the rest one failure does not keep the
+// others from being written. What comes back are the changes of children.
+func (a *Applier) Apply(ctx context.Context, owner graph.Object, plan Plan) (ChangeSet, error) {
+	p := &run{Applier: a, owner: owner}
+	defer p.log(ctx)
+	if err := p.prepareOwner(ctx, plan); err != nil {
+		return nil, err
+	}
+	var patchErr error
+	if len(plan.OwnerPatch) > 0 {
+		patchErr = p.patchOwner(ctx, plan.OwnerPatch)
+	}
+	syncErr := p.sync(ctx, plan)
+	if OwnerDeleted(syncErr) {
+		return p.changes, syncErr
+	}
+	errs := []error{syncErr, patchErr}
+	for _, s := range plan.Scale {
+		errs = append(errs, p.scale(ctx, s.Object, s.Replicas))
+	}
+	return p.changes, errors.Join(errs...)
+}
+
+// prepareOwner writes the finalizer and the annotations, if they are not there.
+func (p *run) prepareOwner(ctx context.Context, plan Plan) error {
+	// An object made anew is not the one that was decided about.
+	metadata := map[string]any{"uid": p.owner.GetUID()}
+	finalizers := slices.DeleteFunc(slices.Clone(p.owner.GetFinalizers()), func(f string) bool { return f == v1alpha1.Finalizer })
+	if plan.Finalizer {
+		finalizers = append(finalizers, v1alpha1.Finalizer)
+	}
+	if len(finalizers) != len(p.owner.GetFinalizers()) {
+		// The list is replaced as a whole, so it must be the one that we saw.
+		metadata["finalizers"], metadata["resourceVersion"] = finalizers, p.owner.GetResourceVersion()
+	}
+	annotations := map[string]string{}
+	for key, value := range plan.Annotations {
+		if written, found := p.owner.GetAnnotations()[key]; !found || written != value {
+			annotations[key] = value
+		}
+	}
+	if len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+	if len(metadata) == 1 {
+		return nil
+	}
+	err := p.patchOwner(ctx, map[string]any{"metadata": metadata})
+	if apierrors.IsNotFound(err) {
+		return ownerDeleted(p.owner)
+	}
+	return err
+}
+
+// sync writes the children and removes those that are not wanted.
+func (p *run) sync(ctx context.Context, plan Plan) error {
+	var err error
+	if !plan.PruneOnly {
+		if err = p.ensureAll(ctx, plan.Children); OwnerDeleted(err) {
+			return err
+		}
+	}
+	return errors.Join(err, p.prune(ctx, plan.Children, plan.Owned))
+}
+
+// log says what was written, and nothing if nothing was.
+func (p *run) log(ctx context.Context) {
+	var written []string
+	for _, c := range append(p.others, p.changes...) {
+		if c.Action != Awaited && c.Action != Postponed {
+			written = append(written, c.String())
+		}
+	}
+	if len(written) > 0 {
+		log.FromContext(ctx).Info("reconciled", "written", written)
+	}
+}
