@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,27 +53,6 @@ func (p *run) scale(ctx context.Context, object graph.Object, replicas int32) er
 func (p *run) other(change Change) {
 	p.others = append(p.others, change)
 	p.tell(change)
-}
-
-// RemoveFinalizer removes a finalizer of ours.
-func (a *Applier) RemoveFinalizer(ctx context.Context, object graph.Object, finalizer string) error {
-	if !slices.Contains(object.GetFinalizers(), finalizer) {
-		return nil
-	}
-	id, err := a.identify(object)
-	if err != nil {
-		return err
-	}
-	target := object.DeepCopyObject().(client.Object)
-	before := object.DeepCopyObject().(client.Object)
-	target.SetFinalizers(slices.DeleteFunc(target.GetFinalizers(), func(f string) bool { return f == finalizer }))
-	// The list is replaced as a whole, so it must be the one that we saw.
-	err = a.client.Patch(ctx, target, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(FieldManager))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("set finalizers of %s: %w", id, err)
-	}
-	a.tell(Change{Updated, id.kind, id.key})
-	return nil
 }
 
 // Discard deletes the very object that was seen, which no owner holds.

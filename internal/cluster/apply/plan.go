@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +23,8 @@ type Plan struct {
 	// made by them: a cache that is behind shows no child, and they would be made
 	// anew.
 	Annotations map[string]string
+	// NoAnnotations are keys that are not to stand there.
+	NoAnnotations []string
 	// OwnerPatch are single fields of the owner that change.
 	OwnerPatch map[string]any
 	// Children are to exist. What is in Owned and not among them is removed.
@@ -61,35 +64,56 @@ func (a *Applier) Apply(ctx context.Context, owner graph.Object, plan Plan) (Cha
 	return p.changes, errors.Join(errs...)
 }
 
-// prepareOwner writes the finalizer and the annotations, if they are not there.
+// ErrOwnerChanged says that an owner is not any more what was decided about, and
+// that nothing was written. The informer is behind, which is no failure.
+var ErrOwnerChanged = errors.New("changed since it was seen")
+
+// prepareOwner writes the finalizer and the annotations, unless they are as they are
+// to be. The list of finalizers is replaced as a whole, and annotations may tell what
+// was done before, so they must be those that were seen.
 func (p *run) prepareOwner(ctx context.Context, plan Plan) error {
-	// An object made anew is not the one that was decided about.
-	metadata := map[string]any{"uid": p.owner.GetUID()}
+	metadata, annotations := map[string]any{}, map[string]any{}
 	finalizers := slices.DeleteFunc(slices.Clone(p.owner.GetFinalizers()), func(f string) bool { return f == v1alpha1.Finalizer })
 	if plan.Finalizer {
 		finalizers = append(finalizers, v1alpha1.Finalizer)
 	}
 	if len(finalizers) != len(p.owner.GetFinalizers()) {
-		// The list is replaced as a whole, so it must be the one that we saw.
-		metadata["finalizers"], metadata["resourceVersion"] = finalizers, p.owner.GetResourceVersion()
+		metadata["finalizers"] = finalizers
 	}
-	annotations := map[string]string{}
 	for key, value := range plan.Annotations {
 		if written, found := p.owner.GetAnnotations()[key]; !found || written != value {
 			annotations[key] = value
 		}
 	}
+	for _, key := range plan.NoAnnotations {
+		if _, found := p.owner.GetAnnotations()[key]; found {
+			annotations[key] = nil
+		}
+	}
 	if len(annotations) > 0 {
 		metadata["annotations"] = annotations
 	}
-	if len(metadata) == 1 {
+	if len(metadata) == 0 {
 		return nil
 	}
+	metadata["resourceVersion"] = p.owner.GetResourceVersion()
 	err := p.patchOwner(ctx, map[string]any{"metadata": metadata})
-	if apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err):
 		return ownerDeleted(p.owner)
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("%w: %w", ErrOwnerChanged, err)
+	default:
+		return err
 	}
-	return err
+}
+
+// Release takes our finalizer off an object that is being deleted.
+func (a *Applier) Release(ctx context.Context, object graph.Object) error {
+	if _, err := a.Apply(ctx, object, Plan{}); !OwnerDeleted(err) {
+		return err
+	}
+	return nil
 }
 
 // sync writes the children and removes those that are not wanted.

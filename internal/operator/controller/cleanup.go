@@ -79,7 +79,7 @@ func (f Cleanup) Finalize(ctx context.Context, object client.Object, at []graph.
 	if err != nil {
 		f.Events.Eventf(object, nil, corev1.EventTypeWarning, "KeysLeft", "Delete", "Deleted without removing its keys: %s", err)
 	}
-	if err := f.Applier.RemoveFinalizer(ctx, object, v1alpha1.Finalizer); err != nil {
+	if err := f.Applier.Release(ctx, object); err != nil {
 		return 0, err
 	}
 	f.Began.Forget(object.GetUID())

@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -34,12 +36,15 @@ type Outcome[S, D any] struct {
 	Err error
 }
 
+// informerDelay is how long an informer usually is behind at most.
+const informerDelay = 100 * time.Millisecond
+
 // Run is the life of an object of ours, one reconcile at a time:
 //
 //	created --> observe, decide, apply, report --> ... --deleted--> finalize
 //
 // A read that fails is said by the log: what the status says is still true. Nothing
-// is said of an object that is found to go.
+// is said of an object that is found to go, or to be another than was decided about.
 func Run[T Object, S, D any](ctx context.Context, object T, do Steps[T, S, D]) (reconcile.Result, error) {
 	if object.GetDeletionTimestamp() != nil {
 		if do.Finalize == nil {
@@ -53,9 +58,13 @@ func Run[T Object, S, D any](ctx context.Context, object T, do Steps[T, S, D]) (
 	}
 	o := Outcome[S, D]{Seen: seen, Decided: do.Decide(object, seen)}
 	if do.Apply != nil {
-		if o.Changes, o.Err = do.Apply(ctx, object, o.Decided); apply.OwnerDeleted(o.Err) {
-			return reconcile.Result{}, nil
-		}
+		o.Changes, o.Err = do.Apply(ctx, object, o.Decided)
+	}
+	switch {
+	case apply.OwnerDeleted(o.Err):
+		return reconcile.Result{}, nil
+	case errors.Is(o.Err, apply.ErrOwnerChanged):
+		return reconcile.Result{RequeueAfter: informerDelay}, nil
 	}
 	return do.Report(ctx, object, o)
 }

@@ -132,7 +132,8 @@ func decode(change func(*v1alpha1.DynamoComponentDeployment)) *v1alpha1.DynamoCo
 	dcd := &v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "decode", UID: "decode-uid", Generation: 1}}
 	dcd.Spec.BackendFramework = "vllm"
 	dcd.Spec.ComponentType, dcd.Spec.Replicas = v1alpha1.ComponentTypeWorker, new(int32(1))
-	dcd.Spec.ExtraPodSpec = &v1alpha1.ExtraPodSpec{MainContainer: &corev1.Container{Image: "engine:1", Args: []string{"python3 -m dynamo.trtllm"}}}
+	dcd.Spec.ExtraPodSpec = &v1alpha1.ExtraPodSpec{MainContainer: &corev1.Container{Image: "engine:1", Args: []string{"python3 -m dynamo.vllm"}}}
+	dcd.Spec.Resources = &v1alpha1.Resources{Limits: &v1alpha1.ResourceItem{GPU: "1"}}
 	change(dcd)
 	return dcd
 }
@@ -162,6 +163,7 @@ func TestWhatTheRulesRefuseIsNotMade(t *testing.T) {
 // crash.
 func TestNothingIsMadeFromAFactThatCouldNotBeRead(t *testing.T) {
 	s := newStage(t, decode(func(dcd *v1alpha1.DynamoComponentDeployment) {
+		dcd.Spec.ExtraPodSpec.MainContainer.Args = []string{"python3 -m dynamo.trtllm"}
 		dcd.Spec.BackendFramework, dcd.Spec.Multinode = "trtllm", &v1alpha1.Multinode{NodeCount: 2}
 	}), snapshot.APILeaderWorkerSet, snapshot.APIVolcano)
 	s.unread = "Secret"

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -91,20 +90,21 @@ func (r *Reconciler) decide(dm *v1alpha1.DynamoModel, w loraplan.World) decision
 
 // apply writes down which adapters engines may hold before it has them called.
 func (r *Reconciler) apply(ctx context.Context, dm *v1alpha1.DynamoModel, d decision) (apply.ChangeSet, error) {
-	switch {
-	case d.problem != nil:
+	if d.problem != nil {
 		return nil, nil
-	case len(d.plan.Note) > 0 || noted(dm) != nil:
-		if err := r.Applier.HoldWithNote(ctx, dm, v1alpha1.Finalizer, v1alpha1.AnnotationLoadedAdapters, loraplan.EncodeNote(d.plan.Note)); err != nil {
-			return nil, err
-		}
-	case dm.Spec.ModelType != v1alpha1.ModelTypeLoRA:
-		if err := r.Applier.RemoveFinalizer(ctx, dm, v1alpha1.Finalizer); err != nil {
-			return nil, err
-		}
 	}
-	r.start(dm, d.plan.Calls)
-	return nil, nil
+	lora := dm.Spec.ModelType == v1alpha1.ModelTypeLoRA
+	plan := apply.Plan{Finalizer: len(d.plan.Note) > 0 || noted(dm) != nil || (lora && held(dm))}
+	if note := loraplan.EncodeNote(d.plan.Note); note != "" {
+		plan.Annotations = map[string]string{v1alpha1.AnnotationLoadedAdapters: note}
+	} else {
+		plan.NoAnnotations = []string{v1alpha1.AnnotationLoadedAdapters}
+	}
+	changes, err := r.Applier.Apply(ctx, dm, plan)
+	if err == nil {
+		r.start(dm, d.plan.Calls)
+	}
+	return changes, err
 }
 
 // finalize unloads the adapter wherever it may be. Engines that are gone took it
@@ -114,7 +114,7 @@ func (r *Reconciler) finalize(ctx context.Context, dm *v1alpha1.DynamoModel) (re
 		return reconcile.Result{}, nil
 	}
 	if noted(dm) == nil {
-		return reconcile.Result{}, r.Applier.RemoveFinalizer(ctx, dm, v1alpha1.Finalizer)
+		return reconcile.Result{}, r.Applier.Release(ctx, dm)
 	}
 	w, err := r.Models.World(ctx, dm)
 	if err != nil {
@@ -131,7 +131,7 @@ func (r *Reconciler) finalize(ctx context.Context, dm *v1alpha1.DynamoModel) (re
 		}
 		return r.report(ctx, dm, outcome{Decided: decision{world: w, plan: plan}})
 	}
-	if err := r.Applier.RemoveFinalizer(ctx, dm, v1alpha1.Finalizer); err != nil {
+	if err := r.Applier.Release(ctx, dm); err != nil {
 		return reconcile.Result{}, err
 	}
 	r.memory.forget(dm.UID)
@@ -148,13 +148,10 @@ func (r *Reconciler) plan(dm *v1alpha1.DynamoModel, adapter *loraplan.Adapter, w
 }
 
 // report tells what was known before the calls; their outcomes bring the next
-// truth. It tells nothing where what was about to be done could not be written down,
-// since nothing was done; that the informer is behind is no error.
+// truth. It tells nothing where what was about to be done could not be written down:
+// nothing was done.
 func (r *Reconciler) report(ctx context.Context, dm *v1alpha1.DynamoModel, o outcome) (reconcile.Result, error) {
-	switch {
-	case apierrors.IsConflict(o.Err):
-		return reconcile.Result{RequeueAfter: settleTime}, nil
-	case o.Err != nil:
+	if o.Err != nil {
 		return reconcile.Result{}, o.Err
 	}
 	d, now := o.Decided, r.Clock.Now()

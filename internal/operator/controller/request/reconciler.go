@@ -69,7 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgdr *v1alpha1.DynamoGraphDe
 
 // finalize lets a request go that an earlier operator holds.
 func (r *Reconciler) finalize(ctx context.Context, dgdr *v1alpha1.DynamoGraphDeploymentRequest) (reconcile.Result, error) {
-	return reconcile.Result{}, r.Applier.RemoveFinalizer(ctx, dgdr, v1alpha1.Finalizer)
+	return reconcile.Result{}, r.Applier.Release(ctx, dgdr)
 }
 
 // observation is everything that a decision about a request is made from.
