@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/apikind"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/metric"
 )
@@ -67,10 +68,8 @@ func inventoryOf(d *controller.Deps) (objects []metric.Object, ok bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	for _, list := range []client.ObjectList{
-		&v1alpha1.DynamoGraphDeploymentList{}, &v1alpha1.DynamoComponentDeploymentList{},
-		&v1alpha1.DynamoGraphDeploymentScalingAdapterList{}, &v1alpha1.DynamoModelList{}, &v1alpha1.DynamoGraphDeploymentRequestList{},
-	} {
+	for _, kind := range apikind.All {
+		list := d.ListOf(kind.New())
 		if err := d.GetCache().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, false
 		}

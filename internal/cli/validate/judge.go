@@ -14,6 +14,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/apikind"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/crdschema"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	rules "github.com/dynamo-operator/dynamo-operator/internal/core/validation"
@@ -70,15 +71,16 @@ func refuse(problem *field.Error) Verdict {
 }
 
 // types make an empty object of each kind of our API.
-var types = map[string]func() graph.Object{
-	v1alpha1.KindDynamoGraphDeployment:               func() graph.Object { return &v1alpha1.DynamoGraphDeployment{} },
-	v1alpha1.KindDynamoComponentDeployment:           func() graph.Object { return &v1alpha1.DynamoComponentDeployment{} },
-	v1alpha1.KindDynamoModel:                         func() graph.Object { return &v1alpha1.DynamoModel{} },
-	v1alpha1.KindDynamoGraphDeploymentRequest:        func() graph.Object { return &v1alpha1.DynamoGraphDeploymentRequest{} },
-	v1alpha1.KindDynamoGraphDeploymentScalingAdapter: func() graph.Object { return &v1alpha1.DynamoGraphDeploymentScalingAdapter{} },
-	v1alpha1.KindDynamoCheckpoint:                    func() graph.Object { return &v1alpha1.DynamoCheckpoint{} },
-	v1alpha1.KindDynamoWorkerMetadata:                func() graph.Object { return &v1alpha1.DynamoWorkerMetadata{} },
-}
+var types = func() map[string]func() graph.Object {
+	all := map[string]func() graph.Object{
+		v1alpha1.KindDynamoCheckpoint:     func() graph.Object { return &v1alpha1.DynamoCheckpoint{} },
+		v1alpha1.KindDynamoWorkerMetadata: func() graph.Object { return &v1alpha1.DynamoWorkerMetadata{} },
+	}
+	for _, kind := range apikind.All {
+		all[kind.Name] = kind.New
+	}
+	return all
+}()
 
 // decode reads fields into an object.
 func decode(fields map[string]any, object graph.Object) error {

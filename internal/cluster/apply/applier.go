@@ -57,32 +57,40 @@ func New(cached client.Client, direct client.Reader, partly ...client.Object) (*
 	return a, nil
 }
 
-// run is one Sync for one owner.
+// run is one plan for one owner.
 type run struct {
 	*Applier
 	owner graph.Object
 	// present is true once the server has said that the owner is there to stay.
 	present bool
 	// taken is the name of the object in turn that takes a change.
-	taken   string
-	changes ChangeSet
+	taken string
+	// changes are those of children, others those of the owner and of what others
+	// made from children.
+	changes, others ChangeSet
 }
 
 // Sync makes the cluster hold what owner wants, and removes what is in owned but
-// not wanted. One object's failure does not keep the others from being written;
-// the errors come back joined. Once the owner is found to go, nothing more is
-// done and the error says so: see Leaving.
+// not wanted.
 func (a *Applier) Sync(ctx context.Context, owner graph.Object, wanted []graph.Desired, owned []graph.Object) (ChangeSet, error) {
 	p := &run{Applier: a, owner: owner}
+	err := p.sync(ctx, Plan{Children: wanted, Owned: owned})
+	return p.changes, err
+}
+
+// ensureAll writes children. One object's failure does not keep the others from
+// being written; the errors come back joined. Once the owner is found to go,
+// nothing more is done and the error says so.
+func (p *run) ensureAll(ctx context.Context, wanted []graph.Desired) error {
 	var errs []error
 	for _, w := range wanted {
-		id, err := a.identify(w.Object)
+		id, err := p.identify(w.Object)
 		if err != nil {
-			return p.changes, err
+			return err
 		}
 		action, err := p.ensure(ctx, w, id)
 		if OwnerDeleted(err) {
-			return p.changes, err
+			return err
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("apply %s: %w", id, err))
@@ -91,14 +99,7 @@ func (a *Applier) Sync(ctx context.Context, owner graph.Object, wanted []graph.D
 			p.changed(action, id)
 		}
 	}
-	return p.changes, errors.Join(append(errs, p.prune(ctx, wanted, owned))...)
-}
-
-// Prune is the second half of Sync alone.
-func (a *Applier) Prune(ctx context.Context, owner graph.Object, wanted []graph.Desired, owned []graph.Object) (ChangeSet, error) {
-	p := &run{Applier: a, owner: owner}
-	err := p.prune(ctx, wanted, owned)
-	return p.changes, err
+	return errors.Join(errs...)
 }
 
 func (p *run) prune(ctx context.Context, wanted []graph.Desired, owned []graph.Object) error {
@@ -289,7 +290,7 @@ func (p *run) apply(ctx context.Context, tie graph.Ownership, payload *unstructu
 }
 
 // send writes an object. What users write as well is created and never applied:
-// see Merge.
+// see patchOwner.
 func (p *run) send(ctx context.Context, sent *unstructured.Unstructured, id identity, manager string) error {
 	if !writtenByUsers(id.kind.GroupKind()) {
 		return p.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(sent), client.FieldOwner(manager), client.ForceOwnership)

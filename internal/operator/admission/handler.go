@@ -16,30 +16,16 @@ import (
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/apikind"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 )
 
 // Kind is a kind that is asked about.
-type Kind struct {
-	Name     string
-	Resource string
-	make     func() graph.Object
-}
+type Kind = apikind.Kind
 
-// Path is where the server is asked about the kind.
-func (k Kind) Path() string {
-	return "/validate-nvidia-com-v1alpha1-" + strings.ToLower(k.Name)
-}
-
-// Kinds are all of our API but the metadata of workers, which is theirs.
-var Kinds = []Kind{
-	{v1alpha1.KindDynamoComponentDeployment, "dynamocomponentdeployments", func() graph.Object { return &v1alpha1.DynamoComponentDeployment{} }},
-	{v1alpha1.KindDynamoGraphDeployment, "dynamographdeployments", func() graph.Object { return &v1alpha1.DynamoGraphDeployment{} }},
-	{v1alpha1.KindDynamoModel, "dynamomodels", func() graph.Object { return &v1alpha1.DynamoModel{} }},
-	{v1alpha1.KindDynamoGraphDeploymentRequest, "dynamographdeploymentrequests", func() graph.Object { return &v1alpha1.DynamoGraphDeploymentRequest{} }},
-	{v1alpha1.KindDynamoGraphDeploymentScalingAdapter, "dynamographdeploymentscalingadapters", func() graph.Object { return &v1alpha1.DynamoGraphDeploymentScalingAdapter{} }},
-}
+// Kinds are all of our API that people write.
+var Kinds = apikind.All
 
 // Handler answers for one kind.
 type Handler struct {
@@ -66,7 +52,7 @@ func (h Handler) Handle(_ context.Context, request ctrladmission.Request) ctrlad
 		old, err := h.decode(request.OldObject.Raw)
 		if err != nil {
 			// What is stored cannot be read, so whatever replaces it is no worse.
-			old = h.Kind.make()
+			old = h.Kind.New()
 		}
 		v = validation.Update(old, object, h.Scope)
 	}
@@ -81,7 +67,7 @@ func (h Handler) Handle(_ context.Context, request ctrladmission.Request) ctrlad
 }
 
 func (h Handler) decode(raw []byte) (graph.Object, error) {
-	object := h.Kind.make()
+	object := h.Kind.New()
 	if err := json.Unmarshal(raw, object); err != nil {
 		return nil, fmt.Errorf("read %s: %w", h.Kind.Name, err)
 	}

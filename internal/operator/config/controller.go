@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/apikind"
 )
 
 // Controller tunes the reconcilers.
@@ -106,9 +106,7 @@ func (c Controller) validate(at *field.Path) field.ErrorList {
 	}
 	for _, kind := range slices.Sorted(maps.Keys(c.WorkersPerKind)) {
 		perKind := at.Child("workersPerKind")
-		errs = append(errs, oneOf(perKind, kind,
-			v1alpha1.KindDynamoGraphDeployment, v1alpha1.KindDynamoComponentDeployment, v1alpha1.KindDynamoGraphDeploymentScalingAdapter,
-			v1alpha1.KindDynamoGraphDeploymentRequest, v1alpha1.KindDynamoModel)...)
+		errs = append(errs, oneOf(perKind, kind, apikind.Names()...)...)
 		if n := c.WorkersPerKind[kind]; n < 1 {
 			errs = append(errs, field.Invalid(perKind.Key(kind), n, "must be at least 1"))
 		}

@@ -58,15 +58,9 @@ type Cleanup struct {
 	Began *FirstSeen
 }
 
-// EnsureFinalizer holds an object whose instances register in the store, or that has more
-// to be done before it goes, and releases any other: earlier operators held them
-// all.
-func (f Cleanup) EnsureFinalizer(ctx context.Context, object client.Object, at []graph.Registration, more bool) error {
-	if !more && (f.Store == nil || len(at) == 0) {
-		return f.Applier.RemoveFinalizer(ctx, object, v1alpha1.Finalizer)
-	}
-	return f.Applier.AddFinalizer(ctx, object, v1alpha1.Finalizer)
-}
+// Needed reports whether an object whose instances register at some places is held
+// until they are cleared.
+func (f Cleanup) Needed(at []graph.Registration) bool { return f.Store != nil && len(at) > 0 }
 
 // Finalize does what was promised for an object that is being deleted. It returns
 // how long to wait before the next try and a fault that says why; both are empty
@@ -85,7 +79,7 @@ func (f Cleanup) Finalize(ctx context.Context, object client.Object, at []graph.
 	if err != nil {
 		f.Events.Eventf(object, nil, corev1.EventTypeWarning, "KeysLeft", "Delete", "Deleted without removing its keys: %s", err)
 	}
-	if err := f.Applier.RemoveFinalizer(ctx, object, v1alpha1.Finalizer); err != nil {
+	if err := f.Applier.Release(ctx, object); err != nil {
 		return 0, err
 	}
 	f.Began.Forget(object.GetUID())

@@ -97,13 +97,11 @@ func TestOnlyWhatUsesTheStoreIsHeld(t *testing.T) {
 	for rule, c := range map[string]struct {
 		store  KeyStore
 		places []graph.Registration
-		more   bool
 		before []string
 		held   bool
 	}{
 		"it has keys":                         {store: &shelf{}, places: registered, held: true},
 		"it has none":                         {store: &shelf{}},
-		"it has more to be done":              {more: true, held: true},
 		"the operator knows no store":         {places: registered},
 		"an earlier operator held everything": {store: &shelf{}, before: []string{v1alpha1.Finalizer}},
 	} {
@@ -118,7 +116,7 @@ func TestOnlyWhatUsesTheStoreIsHeld(t *testing.T) {
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(dcd), live); err != nil {
 				t.Fatal(err)
 			}
-			if err := (Cleanup{Store: c.store, Applier: applier}).EnsureFinalizer(t.Context(), live, c.places, c.more); err != nil {
+			if _, err := applier.Apply(t.Context(), live, apply.Plan{Finalizer: Cleanup{Store: c.store}.Needed(c.places)}); err != nil {
 				t.Fatal(err)
 			}
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(dcd), live); err != nil {

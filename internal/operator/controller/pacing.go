@@ -17,6 +17,7 @@ import (
 	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/apikind"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/queue"
 )
@@ -54,7 +55,7 @@ func (d *Deps) Guarded(kind Object, recorder events.EventRecorder, r reconcile.R
 		Covers: d.Config.Covers, While: d.Scope.Writer.While,
 		Metrics: d.Metrics, Tracer: d.Tracer, Causes: d.causesOf(kind),
 		Retries: &Retries{
-			Max: d.Config.Controller.Queue.MaxRetries, Object: kind, Condition: readyCondition[KindName(kind)],
+			Max: d.Config.Controller.Queue.MaxRetries, Object: kind, Condition: apikind.Named(KindName(kind)).Condition,
 			Client: d.GetClient(), Events: recorder,
 		},
 	}))
@@ -157,15 +158,6 @@ func ControllerDefaults(cfg config.Config) ctrlconfig.Controller {
 		// over at once.
 		EnableWarmup: new(true),
 	}
-}
-
-// readyCondition is the condition of each kind that tells whether an object is well.
-var readyCondition = map[string]string{
-	v1alpha1.KindDynamoGraphDeployment:               v1alpha1.ConditionReady,
-	v1alpha1.KindDynamoComponentDeployment:           v1alpha1.ConditionAvailable,
-	v1alpha1.KindDynamoGraphDeploymentScalingAdapter: v1alpha1.ConditionActive,
-	v1alpha1.KindDynamoModel:                         v1alpha1.ConditionEndpointsReady,
-	v1alpha1.KindDynamoGraphDeploymentRequest:        v1alpha1.ConditionValidation,
 }
 
 // depth is how many owners the objects of a kind usually have above them.

@@ -28,7 +28,7 @@ func (d *Deps) gate(kind Object, next reconcile.Reconciler) reconcile.Reconciler
 
 // followScope wakes the objects of a kind whose writer changes.
 func (d *Deps) followScope(kind client.Object, b *builder.Builder) *builder.Builder {
-	list := d.listOf(kind)
+	list := d.ListOf(kind)
 	b = b.WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		d.Scope.OnWake(func(ctx context.Context, namespace string) {
 			objects, err := objectsOf(ctx, d.GetClient(), list, client.InNamespace(namespace))
@@ -56,8 +56,8 @@ func later(queue workqueue.TypedRateLimitingInterface[reconcile.Request], reques
 	queue.Add(request)
 }
 
-// listOf is an empty list of a kind.
-func (d *Deps) listOf(kind client.Object) client.ObjectList {
+// ListOf is an empty list of a kind.
+func (d *Deps) ListOf(kind client.Object) client.ObjectList {
 	gvk, err := apiutil.GVKForObject(kind, d.GetScheme())
 	if err == nil {
 		gvk.Kind += "List"

@@ -79,63 +79,130 @@ type Reconciler struct {
 	Routes controller.Routes
 }
 
+// steps are those of a reconcile over a component, outcome is what one comes to.
+type (
+	steps   = controller.Steps[*v1alpha1.DynamoComponentDeployment, observation, decision]
+	outcome = controller.Outcome[observation, decision]
+)
+
 // Reconcile reconciles one component.
 func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment) (reconcile.Result, error) {
-	if dcd.DeletionTimestamp != nil {
-		return r.leave(ctx, dcd)
+	return controller.Run(ctx, dcd, steps{Finalize: r.finalize, Observe: r.observe, Decide: r.decide, Apply: r.apply, Report: r.report})
+}
+
+// observation is everything that a decision about a component is made from.
+type observation struct {
+	snapshot.Snapshot
+	// graph is what the user meant. It is nil if invalid says why that cannot be told.
+	graph    *graph.Graph
+	invalid  error
+	platform render.Platform
+	// sshKey is one for the namespace, where the component needs it, no graph makes
+	// it and there is none; unread says why that is not known.
+	sshKey []graph.Desired
+	unread error
+	// refused says why the component may not be reached as it asks to be.
+	refused error
+}
+
+func (r *Reconciler) observe(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment) (seen observation, err error) {
+	p := r.Platform
+	seen.graph, seen.invalid = intent(dcd, p.Defaults)
+	if p.Capabilities, err = r.Facts.Capabilities(ctx); err != nil {
+		return seen, err
 	}
-	snap, platform, err := r.observe(ctx, dcd)
-	if err != nil {
-		return reconcile.Result{}, err
+	if p.Pod.PullSecrets, err = r.Facts.PullSecrets(ctx, dcd.Namespace); err != nil {
+		return seen, err
 	}
+	if p.Pod.Account, err = r.Facts.Account(ctx, dcd.Namespace); err != nil {
+		return seen, err
+	}
+	seen.platform = p
+	if seen.Snapshot, err = r.Observer.Children(ctx, dcd, p.Capabilities); err != nil {
+		return seen, err
+	}
+	seen.Taken = r.Clock.Now()
+	if seen.Evidence, err = r.Pods.Inspect(ctx, dcd.Namespace, cmp.Or(graph.ParentGraph(dcd), dcd.Name), cmp.Or(dcd.Spec.ServiceName, dcd.Name), sets(seen.Snapshot)...); err != nil {
+		return seen, err
+	}
+	if seen.graph == nil {
+		return seen, nil
+	}
+	if seen.graph.Standalone {
+		seen.sshKey, seen.unread = controller.SSHKey(ctx, r.Facts, seen.graph, p.Pod.SSHSecret)
+	}
+	seen.refused = r.Routes.OfComponent(ctx, dcd)
+	return seen, nil
+}
+
+// intent is what the user meant, if that is within the rules.
+func intent(dcd *v1alpha1.DynamoComponentDeployment, d graph.Defaults) (*graph.Graph, error) {
 	if err := validation.Fault(validation.ComponentDeployment(dcd)); err != nil {
-		return r.report(ctx, dcd, workload.Progress{}, err)
+		return nil, err
 	}
-	g, err := graph.FromComponentDeployment(dcd, platform.Defaults)
-	if err != nil {
-		return r.report(ctx, dcd, workload.Progress{}, err)
+	return graph.FromComponentDeployment(dcd, d)
+}
+
+// decision is what follows from an observation: what is to be written, if anything
+// is, and what keeps something from being done as it is written.
+type decision struct {
+	plan    *apply.Plan
+	problem error
+}
+
+// decide is pure: the same component and observation give the same decision.
+func (r *Reconciler) decide(_ *v1alpha1.DynamoComponentDeployment, seen observation) decision {
+	if problem := errors.Join(seen.invalid, seen.unread); problem != nil {
+		return decision{problem: problem}
 	}
-	if err := r.Cleanup.EnsureFinalizer(ctx, dcd, g.Registrations(), false); err != nil {
-		return r.report(ctx, dcd, workload.Progress{}, err)
-	}
-	refused := r.Routes.OfComponent(ctx, dcd)
-	if refused != nil {
+	g := seen.graph
+	if seen.refused != nil {
 		g = g.WithoutIngress()
 	}
-	wanted, unrendered := render.Component(g, platform)
-	unrendered = errors.Join(unrendered, refused)
-	key, err := r.sshKey(ctx, g)
-	if err != nil {
-		return r.report(ctx, dcd, workload.Progress{}, err)
+	desired, err := render.Component(g, seen.platform)
+	d := decision{problem: errors.Join(err, seen.refused), plan: &apply.Plan{
+		Finalizer: r.Cleanup.Needed(g.Registrations()),
+		Children:  append(lws.Turns(g.Components[0], desired, seen.Snapshot), seen.sshKey...),
+	}}
+	if d.problem == nil {
+		d.plan.Owned = seen.Owned // what cannot be rendered any more goes on running
 	}
-	wanted = append(lws.Turns(g.Components[0], wanted, snap), key...)
-	prunable := snap.Owned
-	if unrendered != nil {
-		prunable = nil // what cannot be rendered any more goes on running
+	return d
+}
+
+func (r *Reconciler) apply(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment, d decision) (apply.ChangeSet, error) {
+	if d.plan == nil {
+		return nil, nil
 	}
-	tracing.Decided(ctx, "wanted", len(wanted), "owned", len(snap.Owned))
-	changes, err := r.Applier.Sync(ctx, dcd, wanted, prunable)
+	tracing.Decided(ctx, "wanted", len(d.plan.Children), "owned", len(d.plan.Owned))
+	changes, err := r.Applier.Apply(ctx, dcd, *d.plan)
 	if !bornOfGraph(dcd) {
 		event.Applied(r.Events, dcd, changes)
 	}
-	snap.Written, snap.Postponed = changes.Written(), changes.Postponed()
-	if apply.OwnerDeleted(err) {
-		return reconcile.Result{}, nil
-	}
-	err = errors.Join(unrendered, err)
-	progress := render.Progress(g, snap, platform)
-	if result, off := r.StatusThrottle.Defer(dcd, urgency(dcd, r.status(dcd, progress, err), snap, err), r.Clock.Now()); off {
-		return result, nil
-	}
-	return r.report(ctx, dcd, progress, err)
+	return changes, err
 }
 
-// sshKey is the key that a component needs and that no graph makes for it.
-func (r *Reconciler) sshKey(ctx context.Context, g *graph.Graph) ([]graph.Desired, error) {
-	if !g.Standalone {
-		return nil, nil
+// report also has the component looked at again when time will tell that nothing
+// has moved.
+func (r *Reconciler) report(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment, o outcome) (reconcile.Result, error) {
+	seen, err := o.Seen, errors.Join(o.Decided.problem, o.Err)
+	seen.Written, seen.Postponed = o.Changes.Written(), o.Changes.Postponed()
+	var progress workload.Progress
+	if o.Decided.plan != nil {
+		progress = render.Progress(seen.graph, seen.Snapshot, seen.platform)
 	}
-	return controller.SSHKey(ctx, r.Facts, g, r.Platform.Pod.SSHSecret)
+	now := status.Component(dcd, progress, err, metav1.NewTime(r.Clock.Now()))
+	if result, off := r.StatusThrottle.Defer(dcd, urgency(dcd, now, seen.Snapshot, err), r.Clock.Now()); off {
+		return result, nil
+	}
+	if dcd.Status.ObservedGeneration != dcd.Generation {
+		event.Warned(r.Events, dcd, validation.ComponentDeploymentWarnings(dcd, r.Routes.Rules))
+	}
+	result, err := controller.PatchStatus(ctx, r.Client, dcd, &dcd.Status, now, err)
+	if err == nil && result.IsZero() && !progress.Due.IsZero() {
+		result.RequeueAfter = max(time.Second, progress.Due.Sub(r.Clock.Now()))
+	}
+	return result, err
 }
 
 func urgency(dcd *v1alpha1.DynamoComponentDeployment, now v1alpha1.DynamoComponentDeploymentStatus, s snapshot.Snapshot, err error) controller.Urgency {
@@ -157,9 +224,9 @@ func bornOfGraph(dcd *v1alpha1.DynamoComponentDeployment) bool {
 	return dcd.Status.ObservedGeneration == 0 && graph.ParentGraph(dcd) != ""
 }
 
-// leave removes what a component has outside the cluster; the garbage collector
+// finalize removes what a component has outside the cluster; the garbage collector
 // does the rest. Nothing is validated: what cannot be read has left nothing.
-func (r *Reconciler) leave(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment) (reconcile.Result, error) {
+func (r *Reconciler) finalize(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment) (reconcile.Result, error) {
 	var keys []graph.Registration
 	if g, err := graph.FromComponentDeployment(dcd, r.Platform.Defaults); err == nil {
 		keys = g.Registrations()
@@ -168,28 +235,9 @@ func (r *Reconciler) leave(ctx context.Context, dcd *v1alpha1.DynamoComponentDep
 	if wait == 0 {
 		return reconcile.Result{}, err
 	}
-	result, err := r.report(ctx, dcd, workload.Progress{}, err)
+	result, err := r.report(ctx, dcd, outcome{Err: err})
 	result.RequeueAfter = wait
 	return result, err
-}
-
-func (r *Reconciler) observe(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment) (s snapshot.Snapshot, p render.Platform, err error) {
-	p = r.Platform
-	if p.Capabilities, err = r.Facts.Capabilities(ctx); err != nil {
-		return s, p, err
-	}
-	if p.Pod.PullSecrets, err = r.Facts.PullSecrets(ctx, dcd.Namespace); err != nil {
-		return s, p, err
-	}
-	if p.Pod.Account, err = r.Facts.Account(ctx, dcd.Namespace); err != nil {
-		return s, p, err
-	}
-	if s, err = r.Observer.Children(ctx, dcd, p.Capabilities); err != nil {
-		return s, p, err
-	}
-	s.Taken = r.Clock.Now()
-	s.Evidence, err = r.Pods.Inspect(ctx, dcd.Namespace, cmp.Or(graph.ParentGraph(dcd), dcd.Name), cmp.Or(dcd.Spec.ServiceName, dcd.Name), sets(s)...)
-	return s, p, err
 }
 
 // sets names the LeaderWorkerSets among a component's children.
@@ -201,21 +249,4 @@ func sets(s snapshot.Snapshot) []string {
 		}
 	}
 	return names
-}
-
-func (r *Reconciler) status(dcd *v1alpha1.DynamoComponentDeployment, p workload.Progress, err error) v1alpha1.DynamoComponentDeploymentStatus {
-	return status.Component(dcd, p, err, metav1.NewTime(r.Clock.Now()))
-}
-
-// report tells what was seen before the writes; the watch on the children
-// brings the next truth, and the clock that nothing has moved.
-func (r *Reconciler) report(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment, p workload.Progress, err error) (reconcile.Result, error) {
-	if dcd.Status.ObservedGeneration != dcd.Generation {
-		event.Warned(r.Events, dcd, validation.ComponentDeploymentWarnings(dcd, r.Routes.Rules))
-	}
-	result, err := controller.PatchStatus(ctx, r.Client, dcd, &dcd.Status, r.status(dcd, p, err), err)
-	if err == nil && result.IsZero() && !p.Due.IsZero() {
-		result.RequeueAfter = max(time.Second, p.Due.Sub(r.Clock.Now()))
-	}
-	return result, err
 }

@@ -2,6 +2,7 @@ package graphdeployment
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +18,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
@@ -92,17 +92,27 @@ type Observer struct {
 	Pods     *observe.Inspector
 }
 
-// observation is what was seen for one reconcile, and what follows from it.
+// observation is everything that a decision about a graph is made from.
 type observation struct {
 	snapshot.Snapshot
-	// claims are those that would go with the graph.
-	claims   []graph.Object
+	// graph is what the user meant. It is nil if invalid says why that cannot be told.
+	graph    *graph.Graph
+	invalid  error
 	platform render.Platform
 	provider workload.Provider
 	builder  workload.GraphBuilder
-	restart  rollout.Step
-	// absentClaims are those that the graph expects and that do not exist.
+	// claims are those that would go with the graph, absentClaims those that it
+	// expects and that do not exist.
+	claims       []graph.Object
 	absentClaims []string
+	// hasQueue is true if the queue that pods are scheduled from exists.
+	hasQueue bool
+	// sshKey is one for the namespace, where the graph needs it and there is none.
+	sshKey []graph.Desired
+	// refused says why the graph may not be reached as it asks to be.
+	refused error
+	// unread says what of all this could not be read.
+	unread error
 }
 
 // urgency weighs a status: how far a restart is must be written down before the
@@ -131,7 +141,8 @@ func (w observation) keepsData(g *graph.Graph) bool {
 	return len(w.claims) > 0 || slices.ContainsFunc(g.Claims, func(c graph.Claim) bool { return c.Create })
 }
 
-func (w Observer) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, p render.Platform, now time.Time) (seen observation, err error) {
+func (w Observer) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, p render.Platform, routes controller.Routes, now time.Time) (seen observation, err error) {
+	seen.graph, seen.invalid = intent(dgd, p.Defaults)
 	if p.Capabilities, err = w.Facts.Capabilities(ctx); err != nil {
 		return seen, err
 	}
@@ -159,13 +170,48 @@ func (w Observer) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployme
 	seen.provider = workload.Choose(dgd.Annotations, p.Capabilities, orchestrator.Running(seen.Snapshot))
 	p.Queue = render.Queue(dgd.Annotations, p.Capabilities)
 	seen.platform, seen.builder = p, p.GraphBuilder(dgd, seen.provider)
-	if _, owns := seen.builder.(workload.PodOwner); owns {
-		// Elsewhere the components look after their pods.
+	// Elsewhere the components look after their pods and routes.
+	_, ownsPods := seen.builder.(workload.PodOwner)
+	if ownsPods {
 		if seen.Evidence, err = w.Pods.Inspect(ctx, dgd.Namespace, dgd.Name, ""); err != nil {
 			return seen, err
 		}
 	}
+	if seen.graph == nil {
+		return seen, nil
+	}
+	if ownsPods {
+		seen.refused = routes.OfGraph(ctx, dgd)
+	}
+	w.needs(ctx, &seen)
 	return seen, nil
+}
+
+// intent is what the user meant, if that is within the rules.
+func intent(dgd *v1alpha1.DynamoGraphDeployment, d graph.Defaults) (*graph.Graph, error) {
+	if err := validation.Fault(validation.GraphDeployment(dgd)); err != nil {
+		return nil, err
+	}
+	return graph.FromGraphDeployment(dgd, d)
+}
+
+// needs reads what the graph needs to find around it.
+func (w Observer) needs(ctx context.Context, seen *observation) {
+	var claimErr, queueErr, keyErr error
+	seen.absentClaims, claimErr = w.Facts.AbsentClaims(ctx, seen.graph.Namespace, seen.graph.Expected())
+	if name := seen.queue(); name != "" {
+		seen.hasQueue, queueErr = w.Facts.QueueExists(ctx, name)
+	}
+	seen.sshKey, keyErr = controller.SSHKey(ctx, w.Facts, seen.graph, seen.platform.Pod.SSHSecret)
+	seen.unread = errors.Join(claimErr, queueErr, keyErr)
+}
+
+// queue is the one that pods are scheduled from; empty for none.
+func (w observation) queue() string {
+	if queuer, ok := w.builder.(workload.Queuer); ok {
+		return queuer.SchedulingQueue()
+	}
+	return ""
 }
 
 // beneath reads what Grove made from a set: cliques and scaling groups, and the
@@ -188,19 +234,14 @@ func (w Observer) beneath(ctx context.Context, owner graph.Object, have snapshot
 	return all, nil
 }
 
-// checkQueue checks what a graph needs to find in the cluster before anything is
-// made for it.
-func (w Observer) checkQueue(ctx context.Context, seen observation) error {
-	queuer, ok := seen.builder.(workload.Queuer)
-	if !ok || queuer.SchedulingQueue() == "" {
+// queueAbsent says that the queue does not exist which pods are scheduled from;
+// nothing is made for a graph before it does.
+func (w observation) queueAbsent() error {
+	if w.queue() == "" || w.hasQueue {
 		return nil
 	}
-	exists, err := w.Facts.QueueExists(ctx, seen.platform.Queue)
-	if err == nil && !exists {
-		err = fault.New(fault.Waiting, v1alpha1.ReasonQueueNotFound,
-			"the KAI scheduler has no queue %s; make it, or name another in annotation %s", seen.platform.Queue, v1alpha1.AnnotationKaiQueue)
-	}
-	return err
+	return fault.New(fault.Waiting, v1alpha1.ReasonQueueNotFound,
+		"the KAI scheduler has no queue %s; make it, or name another in annotation %s", w.queue(), v1alpha1.AnnotationKaiQueue)
 }
 
 // claimsAgain is when claims are looked for again: no watch tells of one that the

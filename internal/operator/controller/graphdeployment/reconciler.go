@@ -18,8 +18,8 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/status"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/event"
@@ -41,85 +41,99 @@ type Reconciler struct {
 	Routes controller.Routes
 }
 
+// steps are those of a reconcile over a graph, outcome is what one comes to.
+type (
+	steps   = controller.Steps[*v1alpha1.DynamoGraphDeployment, observation, decision]
+	outcome = controller.Outcome[observation, decision]
+)
+
 // Reconcile reconciles one graph.
 func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment) (reconcile.Result, error) {
-	if dgd.DeletionTimestamp != nil {
-		return r.finalize(ctx, dgd)
+	return controller.Run(ctx, dgd, steps{Finalize: r.finalize, Observe: r.observe, Decide: r.decide, Apply: r.apply, Report: r.report})
+}
+
+func (r *Reconciler) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment) (observation, error) {
+	return r.Observer.observe(ctx, dgd, r.Platform, r.Routes, r.Clock.Now())
+}
+
+// decision is what follows from an observation.
+type decision struct {
+	// graph has the replicas that adapters ask for; nil if the graph cannot be read.
+	graph   *graph.Graph
+	restart rollout.Step
+	// plan is nil if nothing is to be written.
+	plan *apply.Plan
+	// problem keeps something from being done as it is written. unmet is what pods
+	// will wait for all the same, and comes after whatever writing met with.
+	problem, unmet error
+}
+
+// decide is pure: the same graph and observation give the same decision.
+func (r *Reconciler) decide(dgd *v1alpha1.DynamoGraphDeployment, seen observation) decision {
+	if seen.graph == nil {
+		return decision{problem: seen.invalid}
 	}
-	seen, err := r.Observer.observe(ctx, dgd, r.Platform, r.Clock.Now())
-	if err != nil {
-		return reconcile.Result{}, err
+	scale := seen.Scale(seen.graph)
+	g := seen.graph.Scaled(scale)
+	d := decision{graph: g, restart: status.NextRestart(dgd, g, seen.builder, seen.Snapshot)}
+	if d.problem = errors.Join(seen.unread, seen.queueAbsent()); d.problem != nil {
+		return d
 	}
-	if err := validation.Fault(validation.GraphDeployment(dgd)); err != nil {
-		return r.report(ctx, dgd, nil, seen, err)
+	shown := g.WithMarks(d.restart.Marks)
+	if seen.refused != nil {
+		shown = shown.WithoutIngress()
 	}
-	g, err := graph.FromGraphDeployment(dgd, r.Platform.Defaults)
-	if err != nil {
-		return r.report(ctx, dgd, nil, seen, err)
+	desired, err := render.Graph(dgd, shown, seen.provider, seen.platform)
+	unrendered, moving := errors.Join(err, seen.refused), seen.migrating()
+	d.plan = &apply.Plan{
+		Finalizer:   r.Cleanup.Needed(registrations(g, seen.builder)) || seen.keepsData(g),
+		Annotations: workload.Record(dgd.Annotations, seen.provider),
+		OwnerPatch:  mirror(dgd, scale),
+		Children:    append(seen.builder.InOrder(g, desired, seen.Snapshot), seen.sshKey...),
+		// A graph that moves to another provider is taken down there before it is made
+		// here: both would need the same names and the same GPUs.
+		PruneOnly: moving != nil,
+		Scale:     rescale(dgd, g, seen),
 	}
-	scale := seen.Scale(g)
-	g = g.Scaled(scale)
-	seen.restart = status.NextRestart(dgd, g, seen.builder, seen.Snapshot)
-	seen.absentClaims, err = r.Observer.Facts.AbsentClaims(ctx, dgd.Namespace, g.Expected())
-	if err := errors.Join(err, r.Observer.checkQueue(ctx, seen)); err != nil {
-		return r.report(ctx, dgd, g, seen, err)
+	if unrendered == nil {
+		d.plan.Owned = seen.Owned // what cannot be rendered any more goes on running
 	}
-	shown, refused := r.reachable(ctx, dgd, g.WithMarks(seen.restart.Marks), seen.builder)
-	wanted, unrendered := render.Graph(dgd, shown, seen.provider, seen.platform)
-	unrendered = errors.Join(unrendered, refused)
-	wanted = seen.builder.InOrder(g, wanted, seen.Snapshot)
-	key, err := controller.SSHKey(ctx, r.Observer.Facts, g, r.Platform.Pod.SSHSecret)
-	if err != nil {
-		return r.report(ctx, dgd, g, seen, err)
+	d.problem, d.unmet = errors.Join(unrendered, moving), seen.unmet(g)
+	return d
+}
+
+func (r *Reconciler) apply(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, d decision) (apply.ChangeSet, error) {
+	if d.plan == nil {
+		return nil, nil
 	}
-	wanted = append(wanted, key...)
-	if err := errors.Join(r.Cleanup.EnsureFinalizer(ctx, dgd, registrations(g, seen.builder), seen.keepsData(g)), r.record(ctx, dgd, seen.provider)); err != nil {
-		return r.report(ctx, dgd, g, seen, err)
-	}
-	tracing.Decided(ctx, "provider", seen.provider, "wanted", len(wanted), "owned", len(seen.Owned), "restart", seen.restart.Marks)
-	mirrored := r.mirror(ctx, dgd, scale)
-	changes, err := r.sync(ctx, dgd, wanted, seen, unrendered)
+	tracing.Decided(ctx, "provider", d.plan.Annotations[v1alpha1.AnnotationWorkloadProvider],
+		"wanted", len(d.plan.Children), "owned", len(d.plan.Owned), "restart", d.restart.Marks)
+	changes, err := r.Applier.Apply(ctx, dgd, *d.plan)
 	event.Applied(r.Events, dgd, changes)
-	seen.Written = changes.Written()
-	if apply.OwnerDeleted(err) {
-		return reconcile.Result{}, nil
-	}
-	return r.report(ctx, dgd, g, seen, errors.Join(unrendered, err, mirrored, r.rescale(ctx, dgd, g, seen), seen.unmet(g)))
+	return changes, err
 }
 
-// reachable is a graph without its Ingresses where those are not allowed, and why.
-// Where there are components, each is judged by its own controller.
-func (r *Reconciler) reachable(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.GraphBuilder) (*graph.Graph, error) {
-	if _, owns := by.(workload.PodOwner); !owns {
-		return g, nil
+func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, o outcome) (reconcile.Result, error) {
+	seen, d, err := o.Seen, o.Decided, errors.Join(o.Decided.problem, o.Err, o.Decided.unmet)
+	seen.Written = o.Changes.Written()
+	now := status.Graph(dgd, d.graph, seen.builder, seen.Snapshot, d.restart, err, metav1.NewTime(r.Clock.Now()))
+	if result, off := r.StatusThrottle.Defer(dgd, seen.urgency(dgd, now, err), r.Clock.Now()); off {
+		return result, nil
 	}
-	if err := r.Routes.OfGraph(ctx, dgd); err != nil {
-		return g.WithoutIngress(), err
+	if d.graph != nil && dgd.Status.ObservedGeneration != dgd.Generation {
+		event.Warned(r.Events, dgd, seen.warnings(dgd, r.Routes.Rules))
 	}
-	return g, nil
+	result, err := controller.PatchStatus(ctx, r.Client, dgd, &dgd.Status, now, err)
+	if due := status.Due(d.graph, seen.builder, seen.Snapshot); err == nil && result.IsZero() && !due.IsZero() {
+		result.RequeueAfter = max(time.Second, due.Sub(r.Clock.Now()))
+	}
+	return result, err
 }
 
-// sync writes the children. A graph that moves to another provider is taken down
-// there before it is made here: both would need the same names and the same
-// GPUs.
-func (r *Reconciler) sync(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, wanted []graph.Desired, seen observation, unrendered error) (apply.ChangeSet, error) {
-	moving := seen.migrating()
-	switch {
-	case moving != nil && unrendered != nil:
-		return nil, moving // what cannot be rendered here goes on running there
-	case moving != nil:
-		changes, err := r.Applier.Prune(ctx, dgd, wanted, seen.Owned)
-		return changes, errors.Join(moving, err)
-	case unrendered != nil:
-		return r.Applier.Sync(ctx, dgd, wanted, nil) // what cannot be rendered any more goes on running
-	default:
-		return r.Applier.Sync(ctx, dgd, wanted, seen.Owned)
-	}
-}
-
-// rescale sets the replicas of what others have made from the graph's children, for
-// services whose number somebody gave; any other may be an autoscaler's.
-func (r *Reconciler) rescale(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen observation) error {
+// rescale lists what others have made from the graph's children and is to have
+// another number of replicas, for services whose number somebody gave; any other
+// may be an autoscaler's.
+func rescale(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen observation) []workload.Rescaling {
 	rescaler, ok := seen.builder.(workload.Rescaler)
 	if !ok {
 		return nil
@@ -130,11 +144,22 @@ func (r *Reconciler) rescale(ctx context.Context, dgd *v1alpha1.DynamoGraphDeplo
 			given = append(given, c)
 		}
 	}
-	var errs []error
-	for _, s := range rescaler.Rescale(given, seen.Snapshot) {
-		errs = append(errs, r.Applier.Scale(ctx, s.Object, s.Replicas))
+	return rescaler.Rescale(given, seen.Snapshot)
+}
+
+// mirror has the number in force stand in the graph, so that a reader of its spec
+// sees it. Nothing is rendered from it while the adapter is enabled.
+func mirror(dgd *v1alpha1.DynamoGraphDeployment, scale map[string]int32) map[string]any {
+	differing := map[string]any{}
+	for name, replicas := range scale {
+		if service := dgd.Spec.Services[name]; service == nil || service.Replicas == nil || *service.Replicas != replicas {
+			differing[name] = map[string]any{"replicas": replicas}
+		}
 	}
-	return errors.Join(errs...)
+	if len(differing) == 0 {
+		return nil
+	}
+	return map[string]any{"spec": map[string]any{"services": differing}}
 }
 
 // retain lets the claims of a graph that is to leave them outlive it. That may have
@@ -164,7 +189,7 @@ func (r *Reconciler) finalize(ctx context.Context, dgd *v1alpha1.DynamoGraphDepl
 	if wait == 0 {
 		return reconcile.Result{}, err
 	}
-	result, err := r.report(ctx, dgd, nil, observation{}, err)
+	result, err := r.report(ctx, dgd, outcome{Err: err})
 	result.RequeueAfter = wait
 	return result, err
 }
@@ -176,49 +201,4 @@ func registrations(g *graph.Graph, by workload.GraphBuilder) []graph.Registratio
 		return nil
 	}
 	return g.Registrations()
-}
-
-// record writes the choice of provider down, so that it stands whatever is
-// installed later. It comes before the first child: a cache that is behind shows
-// none, and the choice would be made anew.
-func (r *Reconciler) record(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, chosen workload.Provider) error {
-	note := workload.Record(dgd.Annotations, chosen)
-	for key, value := range note {
-		if written, found := dgd.Annotations[key]; !found || written != value {
-			return r.Applier.Annotate(ctx, dgd, note)
-		}
-	}
-	return nil
-}
-
-// mirror writes the number in force into the graph, so that a reader of its
-// spec sees it. Nothing is rendered from it while the adapter is enabled.
-func (r *Reconciler) mirror(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, scale map[string]int32) error {
-	differing := map[string]any{}
-	for name, replicas := range scale {
-		if service := dgd.Spec.Services[name]; service == nil || service.Replicas == nil || *service.Replicas != replicas {
-			differing[name] = map[string]any{"replicas": replicas}
-		}
-	}
-	if len(differing) == 0 {
-		return nil
-	}
-	return r.Applier.Merge(ctx, dgd, map[string]any{"spec": map[string]any{"services": differing}})
-}
-
-// report tells what was seen before the writes; the watch on the children
-// brings the next truth.
-func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen observation, err error) (reconcile.Result, error) {
-	now := status.Graph(dgd, g, seen.builder, seen.Snapshot, seen.restart, err, metav1.NewTime(r.Clock.Now()))
-	if result, off := r.StatusThrottle.Defer(dgd, seen.urgency(dgd, now, err), r.Clock.Now()); off {
-		return result, nil
-	}
-	if g != nil && dgd.Status.ObservedGeneration != dgd.Generation {
-		event.Warned(r.Events, dgd, seen.warnings(dgd, r.Routes.Rules))
-	}
-	result, err := controller.PatchStatus(ctx, r.Client, dgd, &dgd.Status, now, err)
-	if due := status.Due(g, seen.builder, seen.Snapshot); err == nil && result.IsZero() && !due.IsZero() {
-		result.RequeueAfter = max(time.Second, due.Sub(r.Clock.Now()))
-	}
-	return result, err
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -56,36 +55,56 @@ type Reconciler struct {
 	deleted controller.FirstSeen
 }
 
+// steps are those of a reconcile over a model, outcome is what one comes to.
+type (
+	steps   = controller.Steps[*v1alpha1.DynamoModel, loraplan.World, decision]
+	outcome = controller.Outcome[loraplan.World, decision]
+)
+
 // Reconcile reconciles one model.
 func (r *Reconciler) Reconcile(ctx context.Context, dm *v1alpha1.DynamoModel) (reconcile.Result, error) {
-	if dm.DeletionTimestamp != nil {
-		return r.finalize(ctx, dm)
-	}
+	return controller.Run(ctx, dm, steps{Finalize: r.finalize, Observe: r.Models.World, Decide: r.decide, Apply: r.apply, Report: r.report})
+}
+
+// decision is which calls to engines come next in the world as far as it counts,
+// or why there are none.
+type decision struct {
+	world   loraplan.World
+	plan    loraplan.Plan
+	problem error
+}
+
+// decide keeps what follows from a plan in memory, and touches nothing else.
+func (r *Reconciler) decide(dm *v1alpha1.DynamoModel, w loraplan.World) decision {
 	if err := validation.Fault(validation.Model(dm)); err != nil {
-		return r.report(ctx, dm, loraplan.World{}, loraplan.Plan{}, err)
+		return decision{problem: err}
 	}
-	if dm.Spec.ModelType != v1alpha1.ModelTypeLoRA {
-		if err := r.Applier.RemoveFinalizer(ctx, dm, v1alpha1.Finalizer); err != nil {
-			return reconcile.Result{}, err
-		}
-	}
-	w, err := r.Models.World(ctx, dm)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	plan := r.plan(dm, wanted(dm), w)
+	d := decision{world: w, plan: r.plan(dm, wanted(dm), w)}
 	if w.Rival != "" {
-		plan.Calls = nil
-		return r.report(ctx, dm, w, plan, fault.New(fault.Waiting, v1alpha1.ReasonNameConflict,
-			"DynamoModel %s fetches an adapter of the name %s from elsewhere; engines know adapters by name alone", w.Rival, dm.Spec.ModelName))
+		d.plan.Calls = nil
+		d.problem = fault.New(fault.Waiting, v1alpha1.ReasonNameConflict,
+			"DynamoModel %s fetches an adapter of the name %s from elsewhere; engines know adapters by name alone", w.Rival, dm.Spec.ModelName)
 	}
-	if len(plan.Note) > 0 || noted(dm) != nil {
-		if err := r.Applier.HoldWithNote(ctx, dm, v1alpha1.Finalizer, v1alpha1.AnnotationLoadedAdapters, loraplan.EncodeNote(plan.Note)); err != nil {
-			return later(err)
-		}
+	return d
+}
+
+// apply writes down which adapters engines may hold before it has them called.
+func (r *Reconciler) apply(ctx context.Context, dm *v1alpha1.DynamoModel, d decision) (apply.ChangeSet, error) {
+	if d.problem != nil {
+		return nil, nil
 	}
-	r.start(dm, plan.Calls)
-	return r.report(ctx, dm, w, plan, nil)
+	lora := dm.Spec.ModelType == v1alpha1.ModelTypeLoRA
+	plan := apply.Plan{Finalizer: len(d.plan.Note) > 0 || noted(dm) != nil || (lora && held(dm))}
+	if note := loraplan.EncodeNote(d.plan.Note); note != "" {
+		plan.Annotations = map[string]string{v1alpha1.AnnotationLoadedAdapters: note}
+	} else {
+		plan.NoAnnotations = []string{v1alpha1.AnnotationLoadedAdapters}
+	}
+	changes, err := r.Applier.Apply(ctx, dm, plan)
+	if err == nil {
+		r.start(dm, d.plan.Calls)
+	}
+	return changes, err
 }
 
 // finalize unloads the adapter wherever it may be. Engines that are gone took it
@@ -95,7 +114,7 @@ func (r *Reconciler) finalize(ctx context.Context, dm *v1alpha1.DynamoModel) (re
 		return reconcile.Result{}, nil
 	}
 	if noted(dm) == nil {
-		return reconcile.Result{}, r.Applier.RemoveFinalizer(ctx, dm, v1alpha1.Finalizer)
+		return reconcile.Result{}, r.Applier.Release(ctx, dm)
 	}
 	w, err := r.Models.World(ctx, dm)
 	if err != nil {
@@ -110,24 +129,15 @@ func (r *Reconciler) finalize(ctx context.Context, dm *v1alpha1.DynamoModel) (re
 		if plan.Wake.IsZero() || plan.Wake.Sub(r.Clock.Now()) > left {
 			plan.Wake = r.Clock.Now().Add(left)
 		}
-		return r.report(ctx, dm, w, plan, nil)
+		return r.report(ctx, dm, outcome{Decided: decision{world: w, plan: plan}})
 	}
-	if err := r.Applier.RemoveFinalizer(ctx, dm, v1alpha1.Finalizer); err != nil {
+	if err := r.Applier.Release(ctx, dm); err != nil {
 		return reconcile.Result{}, err
 	}
 	r.memory.forget(dm.UID)
 	r.deleted.Forget(dm.UID)
 	event.ModelUnloaded(r.Events, dm, abandoned(plan))
 	return reconcile.Result{}, nil
-}
-
-// later ends a reconcile that could not write down what it was about to do. That the
-// informer is behind is no error; nothing was done yet.
-func later(err error) (reconcile.Result, error) {
-	if apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: settleTime}, nil
-	}
-	return reconcile.Result{}, err
 }
 
 func (r *Reconciler) plan(dm *v1alpha1.DynamoModel, adapter *loraplan.Adapter, w loraplan.World) loraplan.Plan {
@@ -138,18 +148,21 @@ func (r *Reconciler) plan(dm *v1alpha1.DynamoModel, adapter *loraplan.Adapter, w
 }
 
 // report tells what was known before the calls; their outcomes bring the next
-// truth.
-func (r *Reconciler) report(ctx context.Context, dm *v1alpha1.DynamoModel, w loraplan.World, p loraplan.Plan, err error) (reconcile.Result, error) {
-	was := *dm.Status.DeepCopy()
-	now := r.Clock.Now()
-	is := status.Model(dm, w, p, err, metav1.NewTime(now))
-	result, err := controller.PatchStatus(ctx, r.Client, dm, &dm.Status, is, err)
+// truth. It tells nothing where what was about to be done could not be written down:
+// nothing was done.
+func (r *Reconciler) report(ctx context.Context, dm *v1alpha1.DynamoModel, o outcome) (reconcile.Result, error) {
+	if o.Err != nil {
+		return reconcile.Result{}, o.Err
+	}
+	d, now := o.Decided, r.Clock.Now()
+	was, is := *dm.Status.DeepCopy(), status.Model(dm, d.world, d.plan, d.problem, metav1.NewTime(now))
+	result, err := controller.PatchStatus(ctx, r.Client, dm, &dm.Status, is, d.problem)
 	if err != nil {
 		return result, err
 	}
 	event.ModelTurned(r.Events, dm, was, is)
-	if !p.Wake.IsZero() {
-		result.RequeueAfter = max(p.Wake.Sub(now), time.Millisecond)
+	if !d.plan.Wake.IsZero() {
+		result.RequeueAfter = max(d.plan.Wake.Sub(now), time.Millisecond)
 	}
 	return result, nil
 }

@@ -4,6 +4,7 @@ package request
 
 import (
 	"context"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/requestplan"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/event"
@@ -54,26 +56,62 @@ type Reconciler struct {
 	Profiling render.Profiling
 }
 
+// steps are those of a reconcile over a request, outcome is what one comes to.
+type (
+	steps   = controller.Steps[*v1alpha1.DynamoGraphDeploymentRequest, observation, decision]
+	outcome = controller.Outcome[observation, decision]
+)
+
 // Reconcile reconciles one request.
 func (r *Reconciler) Reconcile(ctx context.Context, dgdr *v1alpha1.DynamoGraphDeploymentRequest) (reconcile.Result, error) {
-	if err := r.Applier.RemoveFinalizer(ctx, dgdr, v1alpha1.Finalizer); err != nil || dgdr.DeletionTimestamp != nil {
-		return reconcile.Result{}, err // the garbage collector does the rest
+	return controller.Run(ctx, dgdr, steps{Finalize: r.finalize, Observe: r.observe, Decide: r.decide, Apply: r.apply, Report: r.report})
+}
+
+// finalize lets a request go that an earlier operator holds.
+func (r *Reconciler) finalize(ctx context.Context, dgdr *v1alpha1.DynamoGraphDeploymentRequest) (reconcile.Result, error) {
+	return reconcile.Result{}, r.Applier.Release(ctx, dgdr)
+}
+
+// observation is everything that a decision about a request is made from.
+type observation struct {
+	world       requestplan.Sight
+	pullSecrets snapshot.PullSecrets
+	taken       time.Time
+}
+
+func (r *Reconciler) observe(ctx context.Context, dgdr *v1alpha1.DynamoGraphDeploymentRequest) (seen observation, err error) {
+	seen.taken = r.Clock.Now()
+	if seen.world, err = r.World.Around(ctx, dgdr); err != nil {
+		return seen, err
 	}
-	seen, err := r.World.Around(ctx, dgdr)
-	if err != nil {
-		return reconcile.Result{}, err // said by the log; what the status says is still true
-	}
+	seen.pullSecrets, err = r.World.PullSecrets(ctx, dgdr.Namespace)
+	return seen, err
+}
+
+// decision is the next step of a request, and what it takes.
+type decision struct {
+	step requestplan.Step
+	plan apply.Plan
+}
+
+// decide is pure: the same request and observation give the same decision.
+func (r *Reconciler) decide(dgdr *v1alpha1.DynamoGraphDeploymentRequest, seen observation) decision {
 	p := r.Profiling
-	if p.PullSecrets, err = r.World.PullSecrets(ctx, dgdr.Namespace); err != nil {
-		return reconcile.Result{}, err
-	}
-	now := r.Clock.Now()
-	step := requestplan.Next(dgdr, seen, r.Policy, now)
-	changes, err := r.Applier.Sync(ctx, dgdr, render.Request(dgdr, step, p), step.Discard)
+	p.PullSecrets = seen.pullSecrets
+	step := requestplan.Next(dgdr, seen.world, r.Policy, seen.taken)
+	return decision{step, apply.Plan{Children: render.Request(dgdr, step, p), Owned: step.Discard}}
+}
+
+func (r *Reconciler) apply(ctx context.Context, dgdr *v1alpha1.DynamoGraphDeploymentRequest, d decision) (apply.ChangeSet, error) {
+	changes, err := r.Applier.Apply(ctx, dgdr, d.plan)
 	event.Applied(r.Events, dgdr, changes)
-	step, err = requestplan.After(dgdr, step, permanent(err))
+	return changes, err
+}
+
+func (r *Reconciler) report(ctx context.Context, dgdr *v1alpha1.DynamoGraphDeploymentRequest, o outcome) (reconcile.Result, error) {
+	step, err := requestplan.After(dgdr, o.Decided.step, permanent(o.Err))
 	before := dgdr.Status.DeepCopy()
-	after := status.Request(dgdr, step, metav1.NewTime(now))
+	after := status.Request(dgdr, step, metav1.NewTime(o.Seen.taken))
 	done, err := controller.PatchStatus(ctx, r.Client, dgdr, &dgdr.Status, after, err, lock(step)...)
 	if err == nil {
 		event.Turned(r.Events, dgdr, before.Conditions, after.Conditions)

@@ -27,19 +27,31 @@ type Reconciler struct {
 	Clock  clock.PassiveClock
 }
 
+// steps are those of a reconcile over an adapter: what is decided is its status.
+type (
+	steps   = controller.Steps[*v1alpha1.DynamoGraphDeploymentScalingAdapter, *v1alpha1.DynamoGraphDeployment, v1alpha1.DynamoGraphDeploymentScalingAdapterStatus]
+	outcome = controller.Outcome[*v1alpha1.DynamoGraphDeployment, v1alpha1.DynamoGraphDeploymentScalingAdapterStatus]
+)
+
 // Reconcile reconciles one adapter.
 func (r *Reconciler) Reconcile(ctx context.Context, a *v1alpha1.DynamoGraphDeploymentScalingAdapter) (reconcile.Result, error) {
-	if a.DeletionTimestamp != nil {
-		return reconcile.Result{}, nil
-	}
+	return controller.Run(ctx, a, steps{Observe: r.graph, Decide: r.status, Report: r.report})
+}
+
+// graph reads the graph of an adapter; nil if there is none.
+func (r *Reconciler) graph(ctx context.Context, a *v1alpha1.DynamoGraphDeploymentScalingAdapter) (*v1alpha1.DynamoGraphDeployment, error) {
 	dgd := &v1alpha1.DynamoGraphDeployment{}
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: a.Namespace, Name: a.Spec.DGDRef.Name}, dgd)
-	switch {
-	case apierrors.IsNotFound(err):
-		dgd = nil
-	case err != nil:
-		return reconcile.Result{}, err
+	if apierrors.IsNotFound(err) {
+		return nil, nil
 	}
-	now := status.Adapter(a, dgd, metav1.NewTime(r.Clock.Now()))
-	return controller.PatchStatus(ctx, r.Client, a, &a.Status, now, nil)
+	return dgd, err
+}
+
+func (r *Reconciler) status(a *v1alpha1.DynamoGraphDeploymentScalingAdapter, dgd *v1alpha1.DynamoGraphDeployment) v1alpha1.DynamoGraphDeploymentScalingAdapterStatus {
+	return status.Adapter(a, dgd, metav1.NewTime(r.Clock.Now()))
+}
+
+func (r *Reconciler) report(ctx context.Context, a *v1alpha1.DynamoGraphDeploymentScalingAdapter, o outcome) (reconcile.Result, error) {
+	return controller.PatchStatus(ctx, r.Client, a, &a.Status, o.Decided, nil)
 }

@@ -1,0 +1,77 @@
+package scalingadapter
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
+)
+
+// TestAnAdapterSaysWhatIsTrueOrWhatWasLast: a graph that cannot be read is not one
+// that does not exist.
+func TestAnAdapterSaysWhatIsTrueOrWhatWasLast(t *testing.T) {
+	adapter := &v1alpha1.DynamoGraphDeploymentScalingAdapter{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "chat-decode", Generation: 1}}
+	adapter.Spec.DGDRef.Name, adapter.Spec.DGDRef.ServiceName, adapter.Spec.Replicas = "chat", "decode", 3
+	dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "chat", UID: "chat-uid"}}
+	dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{"decode": {ScalingAdapter: &v1alpha1.ScalingAdapter{Enabled: true}}}
+	dgd.Status.Services = map[string]v1alpha1.ServiceReplicaStatus{"decode": {Replicas: 2}}
+	adapter.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(dgd, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeployment))}
+
+	down, writes := false, 0
+	cluster := fake.NewClientBuilder().WithScheme(scheme.New()).WithStatusSubresource(adapter).WithObjects(adapter).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, graph := object.(*v1alpha1.DynamoGraphDeployment); graph && down {
+				return errors.New("down")
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, resource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			writes++
+			return c.SubResource(resource).Patch(ctx, object, patch, options...)
+		},
+	}).Build()
+	r := &Reconciler{Client: cluster, Clock: testclock.NewFakePassiveClock(time.Unix(1000, 0))}
+	pass := func(rule, reason string, replicas int32, wrote bool) {
+		t.Helper()
+		live := &v1alpha1.DynamoGraphDeploymentScalingAdapter{}
+		if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(adapter), live); err != nil {
+			t.Fatal(err)
+		}
+		writes = 0
+		if _, err := r.Reconcile(t.Context(), live); (err != nil) != down {
+			t.Errorf("%s: reconcile ended with %v", rule, err)
+		}
+		if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(adapter), live); err != nil {
+			t.Fatal(err)
+		}
+		if c := meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionActive); c == nil || c.Reason != reason || live.Status.Replicas != replicas {
+			t.Errorf("%s: %d replicas, condition %v", rule, live.Status.Replicas, c)
+		}
+		if (writes > 0) != wrote {
+			t.Errorf("%s: %d writes", rule, writes)
+		}
+	}
+	pass("there is no graph", v1alpha1.ReasonGraphNotFound, 0, true)
+	if err := cluster.Create(t.Context(), dgd); err != nil {
+		t.Fatal(err)
+	}
+	pass("there is one now", v1alpha1.ReasonScalingActive, 2, true)
+	pass("nothing changed", v1alpha1.ReasonScalingActive, 2, false)
+	down = true
+	pass("the graph cannot be read", v1alpha1.ReasonScalingActive, 2, false)
+	down = false
+	if err := cluster.Delete(t.Context(), dgd); err != nil {
+		t.Fatal(err)
+	}
+	pass("the graph is gone", v1alpha1.ReasonGraphNotFound, 0, true)
+}
