@@ -72,7 +72,7 @@ func Run(ctx context.Context, cfg config.Config, cluster *rest.Config) error {
 	if err := addProbes(ctx, mgr, d.Watchdog); err != nil {
 		return err
 	}
-	finish, err := addAdmission(ctx, mgr, cluster, cfg, keeper, counted)
+	finish, err := addAdmission(ctx, mgr, cluster, cfg, keeper, d.Facts.Capabilities, counted)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,8 @@ type Server struct {
 	HTTP2 bool
 	Scope validation.Scope
 	// Operator is the operator's own user.
-	Operator string
+	Operator     string
+	Capabilities Capabilities
 	// Drain is how long requests are taken after the end was announced: so long
 	// does it take until nobody is sent here any more.
 	Drain time.Duration
@@ -115,7 +116,7 @@ func (s *Server) TLS() *tls.Config {
 func (s *Server) Mux() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, kind := range Kinds {
-		handler := measured(kind, Handler{Kind: kind, Scope: s.Scope, Operator: s.Operator})
+		handler := measured(kind, Handler{Kind: kind, Scope: s.Scope, Operator: s.Operator, Capabilities: s.Capabilities})
 		mux.Handle(kind.Path(), &ctrladmission.Webhook{Handler: handler, RecoverPanic: new(true)})
 	}
 	mux.Handle(ConvertPath, Converter{})
