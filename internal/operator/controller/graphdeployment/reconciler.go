@@ -74,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 		return r.report(ctx, dgd, g, seen, err)
 	}
 	wanted = append(wanted, key...)
-	if err := errors.Join(r.Cleanup.EnsureFinalizer(ctx, dgd, registrations(g, seen.provider), seen.keepsData(g)), r.record(ctx, dgd, seen.provider)); err != nil {
+	if err := r.prepare(ctx, dgd, g, seen); err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
 	tracing.Decided(ctx, "provider", seen.provider, "wanted", len(wanted), "owned", len(seen.Owned), "restart", seen.restart.Marks)
@@ -86,6 +86,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 		return reconcile.Result{}, nil
 	}
 	return r.report(ctx, dgd, g, seen, errors.Join(unrendered, err, mirrored, r.rescale(ctx, dgd, g, seen), seen.unmet(g)))
+}
+
+// prepare writes on the graph what has to be there before its children are made: the
+// finalizer, and only then claims may have no owner, and the provider.
+func (r *Reconciler) prepare(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen observation) error {
+	if err := r.Cleanup.EnsureFinalizer(ctx, dgd, registrations(g, seen.provider), seen.keepsData(g)); err != nil {
+		return err
+	}
+	return errors.Join(r.Applier.ReleaseFromOwner(ctx, dgd, seen.claims), r.record(ctx, dgd, seen.provider))
 }
 
 // reachable is a graph without its Ingresses where those are not allowed, and why.
@@ -137,27 +146,41 @@ func (r *Reconciler) rescale(ctx context.Context, dgd *v1alpha1.DynamoGraphDeplo
 	return errors.Join(errs...)
 }
 
-// retain lets the claims of a graph that is to leave them outlive it. That may have
-// been said a moment before the graph was deleted, and nobody has looked since.
-func (r *Reconciler) retain(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment) error {
-	if dgd.Annotations[v1alpha1.AnnotationRetainPVCs] != "true" || !slices.Contains(dgd.Finalizers, v1alpha1.Finalizer) {
+// finalizeClaims deletes the claims that were created for a graph, unless they are to be
+// retained. That may have been said a moment before the graph was deleted, in whatever
+// way: until now the garbage collector had no reason to touch them.
+func (r *Reconciler) finalizeClaims(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, cliqueSet string) error {
+	if !slices.Contains(dgd.Finalizers, v1alpha1.Finalizer) {
 		return nil
 	}
 	claims, err := r.Observer.Facts.Claims(ctx, dgd)
-	if err != nil {
+	if err != nil || len(claims) == 0 {
 		return err
 	}
-	return r.Applier.Disown(ctx, dgd, claims)
+	if dgd.Annotations[v1alpha1.AnnotationRetainPVCs] == "true" {
+		return r.Applier.ReleaseFromOwner(ctx, dgd, claims)
+	}
+	if orphaned, err := r.Observer.Facts.Orphaned(ctx, dgd, cliqueSet); err != nil || orphaned {
+		return err
+	}
+	for _, claim := range claims {
+		if claim.GetDeletionTimestamp() == nil && graph.CreatedFor(claim, dgd) {
+			err = errors.Join(err, r.Applier.Discard(ctx, claim))
+		}
+	}
+	return err
 }
 
-// finalize removes what a graph has outside the cluster, and what is to stay from its
-// reach; the garbage collector does the rest. Nothing is validated: what cannot be read has left nothing.
+// finalize removes what the garbage collector does not: claims, and what a graph has
+// outside the cluster. Nothing is validated: what cannot be read has left nothing.
 func (r *Reconciler) finalize(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment) (reconcile.Result, error) {
 	var keys []graph.Registration
+	cliqueSet := dgd.Name
 	if g, err := graph.FromGraphDeployment(dgd, r.Platform.Defaults); err == nil {
 		keys = registrations(g, workload.Provider(dgd.Annotations[v1alpha1.AnnotationWorkloadProvider]))
+		cliqueSet = g.CliqueSet
 	}
-	if err := r.retain(ctx, dgd); err != nil {
+	if err := r.finalizeClaims(ctx, dgd, cliqueSet); err != nil {
 		return reconcile.Result{}, err
 	}
 	wait, err := r.Cleanup.Finalize(ctx, dgd, keys)
