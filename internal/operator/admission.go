@@ -132,7 +132,7 @@ func certificateNames(cfg config.Config) []string {
 func whoami(ctx context.Context, c client.Writer) string {
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := c.Create(ctx, review); err != nil {
-		log.FromContext(ctx).Error(err, "ask who we are")
+		log.FromContext(ctx).Error(err, "SelfSubjectReview failed")
 	}
 	return review.Status.UserInfo.Username
 }

@@ -96,7 +96,7 @@ func flush(tracer *tracing.Tracer) {
 	ctx, cancel := context.WithTimeout(context.Background(), config.FlushTimeout)
 	defer cancel()
 	if err := tracer.Stop(ctx); err != nil {
-		ctrl.Log.Error(err, "send the last traces")
+		ctrl.Log.Error(err, "trace flush failed")
 	}
 }
 

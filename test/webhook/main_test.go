@@ -77,7 +77,7 @@ func run(m *testing.M) int {
 		fmt.Print(cluster.Log(60))
 	}
 	if *keepUsage != "" {
-		if err := farewell(); err != nil {
+		if err := uninstalled(); err != nil {
 			fmt.Println(err)
 			return 1
 		}
@@ -85,9 +85,9 @@ func run(m *testing.M) int {
 	return code
 }
 
-// farewell ends the operator as an uninstallation would: the last replica takes
+// uninstalled ends the operator as an uninstallation would: the last replica takes
 // its registration along. Then what was done is kept.
-func farewell() error {
+func uninstalled() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
 	d := &appsv1.Deployment{}

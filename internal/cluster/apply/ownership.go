@@ -65,11 +65,11 @@ func (p *run) claim(ctx context.Context, live graph.Object, how graph.Ownership,
 		return false, fault.New(fault.Conflict, v1alpha1.ReasonNameConflict,
 			"%s exists and is controlled by nobody; rename the service or remove that object", id)
 	}
-	bygone, err := p.orphaned(ctx, ref)
+	orphaned, err := p.orphaned(ctx, ref)
 	switch {
 	case err != nil:
 		return false, err
-	case bygone:
+	case orphaned:
 		return false, fault.New(fault.Waiting, v1alpha1.ReasonChildTerminating,
 			"%s is left from an earlier %s %s that was deleted; it is made again once the garbage collector has removed it", id, ref.Kind, ref.Name)
 	}

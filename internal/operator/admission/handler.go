@@ -1,4 +1,4 @@
-// Package admission lets the API server ask the rules: a thin adapter from
+// Package admission serves the validating webhooks: a thin adapter from
 // admission requests to package validation, the server that takes them, and the
 // registration by which the API server finds it. It has no rule of its own.
 package admission

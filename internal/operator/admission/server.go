@@ -83,7 +83,7 @@ func (s *Server) drain(ctx context.Context, server *http.Server) {
 	ctx, cancel := context.WithTimeout(ctx, s.AnswerTimeout)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
-		log.FromContext(ctx).Error(err, "end the webhook server")
+		log.FromContext(ctx).Error(err, "webhook server shutdown failed")
 	}
 }
 
