@@ -6,6 +6,10 @@ const (
 	LabelSelector = "nvidia.com/selector"
 	// LabelGraphName holds the name of the DynamoGraphDeployment.
 	LabelGraphName = "nvidia.com/dynamo-graph-deployment-name"
+	// LabelGraphUID holds the uid of the DynamoGraphDeployment that a claim was
+	// created for. Claims have no owner reference: the garbage collector would delete
+	// them before the operator can see whether they are to be retained.
+	LabelGraphUID = "nvidia.com/dynamo-graph-deployment-uid"
 	// LabelComponent holds the service's key, in its original case.
 	LabelComponent = "nvidia.com/dynamo-component"
 	// LabelDynamoNamespace holds the namespace in which workers find each other.

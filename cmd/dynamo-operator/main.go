@@ -30,7 +30,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 )
 
-// gcPercent is how much of it may gather before it is collected, in percent of what
+// gcPercent is GOGC: how much garbage is left before a collection, in percent of what
 // is in use. Most of that is a copy of the cluster, which hardly changes, so
 // collecting twice as often as Go would costs little and saves a third of the
 // memory. GOGC has the last word.

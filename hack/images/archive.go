@@ -2,13 +2,20 @@ package main
 
 import (
 	"archive/tar"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
-	"slices"
-	"strings"
+	"path/filepath"
 
 	"github.com/distribution/reference"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
 // The annotations by which an entry of a layout says what it is called. containerd
@@ -32,90 +39,90 @@ func called(name string) (reference.NamedTagged, error) {
 	return tagged, nil
 }
 
-// writeArchive writes images of several platforms as one OCI layout in a tar
-// file, under one name, and returns the digest that the name stands for. Beside
+// newIndex puts the images of all platforms under one digest.
+func newIndex(images []v1.Image) (v1.ImageIndex, error) {
+	var index v1.ImageIndex = empty.Index
+	for _, one := range images {
+		config, err := one.ConfigFile()
+		if err != nil {
+			return nil, err
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: one, Descriptor: v1.Descriptor{Platform: config.Platform()}})
+	}
+	return index, nil
+}
+
+// writeArchive writes an index as an OCI layout in a tar file, under one name. Beside
 // the layout the archive has the list that "docker load" of a Docker without
 // containerd's store reads.
-func writeArchive(to string, name reference.NamedTagged, images []image, r release) (string, error) {
-	var manifests []descriptor
-	blobs := map[string]blob{}
-	for _, one := range images {
-		d := one.manifest.descriptor()
-		d.Platform = &ociPlatform{Architecture: one.on.arch, OS: one.on.os}
-		manifests = append(manifests, d)
-		for _, b := range []blob{one.config, one.layer, one.manifest} {
-			blobs[b.digest()] = b
-		}
-	}
-	index, err := document(typeIndex, map[string]any{"schemaVersion": 2, "mediaType": typeIndex, "manifests": manifests})
+func writeArchive(to string, name reference.NamedTagged, index v1.ImageIndex, r release) error {
+	dir, err := os.MkdirTemp("", "images")
 	if err != nil {
-		return "", err
+		return err
 	}
-	blobs[index.digest()] = index
-	entry := index.descriptor()
-	entry.Annotations = map[string]string{annotationName: name.String(), annotationReference: name.String()}
-	layout, err := document(typeIndex, map[string]any{"schemaVersion": 2, "mediaType": typeIndex, "manifests": []descriptor{entry}})
+	defer func() { _ = os.RemoveAll(dir) }() // a folder of ours, in the system's own
+	files, err := layout.Write(dir, empty.Index)
 	if err != nil {
-		return "", err
+		return err
 	}
-	docker, err := dockerList(name, images)
+	called := map[string]string{annotationName: name.String(), annotationReference: name.String()}
+	if err := files.AppendIndex(index, layout.WithAnnotations(called)); err != nil {
+		return err
+	}
+	docker, err := dockerList(name, index)
 	if err != nil {
-		return "", err
+		return err
 	}
-
+	if err := files.WriteFile("manifest.json", docker, 0o444); err != nil {
+		return err
+	}
 	out, err := os.Create(to)
 	if err != nil {
-		return "", err
+		return err
 	}
-	defer out.Close()
 	w := tar.NewWriter(out)
-	files := []file{
-		{path: "oci-layout", data: []byte(`{"imageLayoutVersion":"1.0.0"}`)},
-		{path: "index.json", data: layout.data},
-		{path: "manifest.json", data: docker.data},
-	}
-	for _, b := range blobs {
-		files = append(files, file{path: b.path(), data: b.data})
-	}
-	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.path, b.path) })
-	for _, f := range files {
-		if err := writeFile(w, f.path, 0o444, f.data, r.date); err != nil {
-			return "", err
+	err = fs.WalkDir(os.DirFS(dir), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
 		}
-	}
-	if err := w.Close(); err != nil {
-		return "", err
-	}
-	return index.digest(), out.Close()
+		data, err := os.ReadFile(filepath.Join(dir, path))
+		if err != nil {
+			return err
+		}
+		return writeFile(w, path, 0o444, data, r.date)
+	})
+	return errors.Join(err, w.Close(), out.Close())
 }
 
-// path is where a layout has a blob.
-func (b blob) path() string {
-	return path.Join("blobs/sha256", strings.TrimPrefix(b.digest(), "sha256:"))
-}
-
-// dockerList names the images for Docker, whose own store has one platform under
-// a name: the first has the name itself, the others have it with their
-// architecture.
-func dockerList(name reference.NamedTagged, images []image) (blob, error) {
-	type entry struct {
-		Config   string
-		RepoTags []string
-		Layers   []string
+// dockerList names the images for Docker, which knows one platform to a name: the
+// first is what the name stands for, the others have their platform's behind it.
+func dockerList(name reference.NamedTagged, index v1.ImageIndex) ([]byte, error) {
+	platforms, err := index.IndexManifest()
+	if err != nil {
+		return nil, err
 	}
-	var list []entry
-	for i, one := range images {
+	blob := func(d v1.Descriptor) string { return path.Join("blobs", d.Digest.Algorithm, d.Digest.Hex) }
+	var list tarball.Manifest
+	for i, on := range platforms.Manifests {
 		tag := name.Tag()
 		if i > 0 {
-			tag += "-" + one.on.arch
+			tag += "-" + on.Platform.Architecture
 		}
 		named, err := reference.WithTag(reference.TrimNamed(name), tag)
 		if err != nil {
-			return blob{}, fmt.Errorf("name of an image for %s: %w", one.on, err)
+			return nil, fmt.Errorf("name of an image for %s: %w", on.Platform, err)
 		}
-		list = append(list, entry{
-			Config: one.config.path(), RepoTags: []string{reference.FamiliarString(named)}, Layers: []string{one.layer.path()},
+		one, err := index.Image(on.Digest)
+		if err != nil {
+			return nil, err
+		}
+		m, err := one.Manifest()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, tarball.Descriptor{
+			Config: blob(m.Config), RepoTags: []string{reference.FamiliarString(named)}, Layers: []string{blob(m.Layers[0])},
 		})
 	}
-	return document("", list)
+	return json.Marshal(list)
 }

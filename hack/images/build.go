@@ -8,31 +8,27 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/launch"
 )
 
-// platform is an operating system and an architecture.
-type platform struct{ os, arch string }
-
-func (p platform) String() string { return p.os + "/" + p.arch }
-
-func parsePlatform(text string) (platform, error) {
-	system, arch, found := strings.Cut(text, "/")
-	if !found || system == "" || arch == "" {
-		return platform{}, fmt.Errorf("platform %q: want os/arch", text)
+func parsePlatform(text string) (v1.Platform, error) {
+	on, err := v1.ParsePlatform(text)
+	if err != nil || on.OS == "" || on.Architecture == "" {
+		return v1.Platform{}, fmt.Errorf("platform %q: want os/arch", text)
 	}
-	return platform{os: system, arch: arch}, nil
+	return *on, nil
 }
 
 // build compiles a program and returns the path of the binary. Nothing of the
 // machine it is built on gets into it.
-func build(program, from string, on platform, ldflags, dir string) (string, error) {
-	binary := filepath.Join(dir, on.arch, program)
+func build(program, from string, on v1.Platform, ldflags, dir string) (string, error) {
+	binary := filepath.Join(dir, on.Architecture, program)
 	command := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", binary, "./"+from+"/"+program)
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+on.os, "GOARCH="+on.arch, "GOFLAGS=", "GOAMD64=v1")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+on.OS, "GOARCH="+on.Architecture, "GOFLAGS=", "GOAMD64=v1")
 	command.Stderr = os.Stderr
 	if err := command.Run(); err != nil {
 		return "", fmt.Errorf("build for %s: %w", on, err)
@@ -45,14 +41,14 @@ const user = "65532"
 
 // verify makes sure that a binary is one for a platform, so that no image is
 // written for another than it says.
-func verify(binary string, on platform) error {
+func verify(binary string, on v1.Platform) error {
 	f, err := elf.Open(binary)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
-	if want, known := machines[on.arch]; !known || f.Machine != want {
+	if want, known := machines[on.Architecture]; !known || f.Machine != want {
 		return fmt.Errorf("%s is built for %s, the image is for %s", filepath.Base(binary), f.Machine, on)
 	}
 	return nil

@@ -68,14 +68,8 @@ func configuration(t *testing.T, program string) (user string, entrypoint, env [
 	if err != nil {
 		t.Fatal(err)
 	}
-	var document struct {
-		Config struct {
-			User            string
-			Entrypoint, Env []string
-			Labels          map[string]string
-		}
-	}
-	if err := json.Unmarshal(image.config.data, &document); err != nil {
+	document, err := image.ConfigFile()
+	if err != nil {
 		t.Fatal(err)
 	}
 	c := document.Config

@@ -4,22 +4,17 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
 	"path"
 	"time"
-)
 
-// Media types of the OCI image specification.
-const (
-	typeIndex    = "application/vnd.oci.image.index.v1+json"
-	typeManifest = "application/vnd.oci.image.manifest.v1+json"
-	typeConfig   = "application/vnd.oci.image.config.v1+json"
-	typeLayer    = "application/vnd.oci.image.layer.v1.tar+gzip"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // file is one file of an image, or a link to another, or a folder.
@@ -44,83 +39,33 @@ func (f file) mode() fs.FileMode {
 	}
 }
 
-// blob is content by its digest.
-type blob struct {
-	media string
-	data  []byte
-}
-
-func (b blob) digest() string {
-	sum := sha256.Sum256(b.data)
-	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
-// descriptor is how OCI documents point at a blob.
-type descriptor struct {
-	MediaType   string            `json:"mediaType"`
-	Digest      string            `json:"digest"`
-	Size        int               `json:"size"`
-	Platform    *ociPlatform      `json:"platform,omitempty"`
-	Annotations map[string]string `json:"annotations,omitempty"`
-}
-
-type ociPlatform struct {
-	Architecture string `json:"architecture"`
-	OS           string `json:"os"`
-}
-
-func (b blob) descriptor() descriptor {
-	return descriptor{MediaType: b.media, Digest: b.digest(), Size: len(b.data)}
-}
-
-// image is one platform's manifest with what it points at.
-type image struct {
-	on       platform
-	manifest blob
-	config   blob
-	layer    blob
-}
-
 // newImage packs files into an image that starts program as a user without rights.
-func newImage(program string, on platform, files []file, r release) (image, error) {
+func newImage(program string, on v1.Platform, files []file, r release) (v1.Image, error) {
 	plain, err := layer(files, r.date)
 	if err != nil {
-		return image{}, err
+		return nil, err
 	}
-	packed, err := compress(plain)
+	packed, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(plain)), nil },
+		tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(gzip.BestSpeed), tarball.WithCompressedCaching)
 	if err != nil {
-		return image{}, err
+		return nil, err
 	}
-	labels := labels(program, r)
-	config, err := document(typeConfig, map[string]any{
-		"created":      r.date.UTC().Format(time.RFC3339),
-		"architecture": on.arch,
-		"os":           on.os,
-		"config": map[string]any{
-			"User":       user + ":" + user,
-			"Entrypoint": []string{"/" + program},
-			"Env":        environment(program),
-			"WorkingDir": "/",
-			"Labels":     labels,
+	labels, created := labels(program, r), v1.Time{Time: r.date.UTC()}
+	made, err := mutate.ConfigFile(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), &v1.ConfigFile{
+		Created: created, Architecture: on.Architecture, OS: on.OS,
+		Config: v1.Config{
+			User: user + ":" + user, Entrypoint: []string{"/" + program}, Env: environment(program), WorkingDir: "/", Labels: labels,
 		},
-		"rootfs":  map[string]any{"type": "layers", "diff_ids": []string{blob{data: plain}.digest()}},
-		"history": []map[string]any{{"created": r.date.UTC().Format(time.RFC3339), "created_by": "dynamo-operator images"}},
+		RootFS: v1.RootFS{Type: "layers"},
 	})
 	if err != nil {
-		return image{}, err
+		return nil, err
 	}
-	content := blob{media: typeLayer, data: packed}
-	manifest, err := document(typeManifest, map[string]any{
-		"schemaVersion": 2,
-		"mediaType":     typeManifest,
-		"config":        config.descriptor(),
-		"layers":        []descriptor{content.descriptor()},
-		"annotations":   labels,
-	})
+	made, err = mutate.Append(made, mutate.Addendum{Layer: packed, History: v1.History{Created: created, CreatedBy: "dynamo-operator images"}})
 	if err != nil {
-		return image{}, err
+		return nil, err
 	}
-	return image{on: on, manifest: manifest, config: config, layer: content}, nil
+	return mutate.Annotations(made, labels).(v1.Image), nil
 }
 
 func labels(program string, r release) map[string]string {
@@ -132,11 +77,6 @@ func labels(program string, r release) map[string]string {
 		"org.opencontainers.image.licenses": "Apache-2.0",
 		"org.opencontainers.image.source":   "https://github.com/dynamo-operator/dynamo-operator",
 	}
-}
-
-func document(media string, content any) (blob, error) {
-	text, err := json.Marshal(content) // the keys of maps are sorted
-	return blob{media: media, data: text}, err
 }
 
 // layer is a tar archive of files whose bytes depend on nothing but the files
@@ -183,17 +123,4 @@ func writeFile(w *tar.Writer, name string, mode int64, data []byte, at time.Time
 	}
 	_, err := w.Write(data)
 	return err
-}
-
-func compress(plain []byte) ([]byte, error) {
-	var out bytes.Buffer
-	w, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := io.Copy(w, bytes.NewReader(plain)); err != nil {
-		return nil, err
-	}
-	err = w.Close()
-	return out.Bytes(), err
 }

@@ -15,11 +15,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
 var (
-	amd      = platform{os: "linux", arch: "amd64"}
-	arm      = platform{os: "linux", arch: "arm64"}
+	amd      = v1.Platform{OS: "linux", Architecture: "amd64"}
+	arm      = v1.Platform{OS: "linux", Architecture: "arm64"}
 	tomorrow = release{version: "v1", commit: "abc", date: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}
 	sample   = []file{
 		{path: "etc/passwd", data: []byte("nonroot")}, {path: "program", data: []byte("code"), executable: true},
@@ -27,26 +28,41 @@ var (
 	}
 )
 
-// archiveAt writes an archive of sample images and returns its path.
-func archiveAt(t *testing.T, name string, files []file) (path, digest string) {
+// indexOf is a sample image for two platforms.
+func indexOf(t *testing.T, files []file) v1.ImageIndex {
 	t.Helper()
-	var images []image
-	for _, on := range []platform{amd, arm} {
+	var images []v1.Image
+	for _, on := range []v1.Platform{amd, arm} {
 		one, err := newImage("program", on, files, tomorrow)
 		if err != nil {
 			t.Fatal(err)
 		}
 		images = append(images, one)
 	}
+	index, err := newIndex(images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return index
+}
+
+// archiveAt writes an archive of sample images and returns its path.
+func archiveAt(t *testing.T, name string, files []file) (path, digest string) {
+	t.Helper()
+	index := indexOf(t, files)
 	full, err := called(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	path = filepath.Join(t.TempDir(), "program.tar")
-	if digest, err = writeArchive(path, full, images, tomorrow); err != nil {
+	if err := writeArchive(path, full, index, tomorrow); err != nil {
 		t.Fatal(err)
 	}
-	return path, digest
+	sum, err := index.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path, sum.String()
 }
 
 func archive(t *testing.T, files []file) (string, []byte) {
@@ -88,10 +104,18 @@ func TestArchiveIsAnOCILayout(t *testing.T) {
 	for name, data := range untar(t, bytes.NewReader(text)) {
 		blobs[strings.Replace(name, "blobs/sha256/", "sha256:", 1)] = data
 	}
-	read := func(d descriptor, into any) {
+	digest := func(data []byte) v1.Hash {
 		t.Helper()
-		data, found := blobs[d.Digest]
-		if !found || len(data) != d.Size || (blob{data: data}).digest() != d.Digest {
+		sum, _, err := v1.SHA256(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sum
+	}
+	read := func(d v1.Descriptor, into any) {
+		t.Helper()
+		data, found := blobs[d.Digest.String()]
+		if !found || int64(len(data)) != d.Size || digest(data) != d.Digest {
 			t.Fatalf("%s %s is absent or not what it is called", d.MediaType, d.Digest)
 		}
 		if into != nil {
@@ -100,8 +124,7 @@ func TestArchiveIsAnOCILayout(t *testing.T) {
 			}
 		}
 	}
-	type list struct{ Manifests []descriptor }
-	var top, index list
+	var top, index v1.IndexManifest
 	if err := json.Unmarshal(blobs["index.json"], &top); err != nil {
 		t.Fatal(err)
 	}
@@ -109,21 +132,9 @@ func TestArchiveIsAnOCILayout(t *testing.T) {
 	var platforms []string
 	for _, d := range index.Manifests {
 		platforms = append(platforms, d.Platform.OS+"/"+d.Platform.Architecture)
-		var manifest struct {
-			Config descriptor
-			Layers []descriptor
-		}
+		var manifest v1.Manifest
 		read(d, &manifest)
-		var config struct {
-			Config struct {
-				User       string
-				Entrypoint []string
-				Labels     map[string]string
-			}
-			RootFS struct {
-				DiffIDs []string `json:"diff_ids"`
-			}
-		}
+		var config v1.ConfigFile
 		read(manifest.Config, &config)
 		if config.Config.User != "65532:65532" || !cmp.Equal(config.Config.Entrypoint, []string{"/program"}) {
 			t.Errorf("runs %v as %q", config.Config.Entrypoint, config.Config.User)
@@ -132,7 +143,7 @@ func TestArchiveIsAnOCILayout(t *testing.T) {
 			t.Errorf("revision label %q", got)
 		}
 		read(manifest.Layers[0], nil)
-		unpacked, err := gzip.NewReader(bytes.NewReader(blobs[manifest.Layers[0].Digest]))
+		unpacked, err := gzip.NewReader(bytes.NewReader(blobs[manifest.Layers[0].Digest.String()]))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +151,7 @@ func TestArchiveIsAnOCILayout(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := (blob{data: plain}).digest(); got != config.RootFS.DiffIDs[0] {
+		if got := digest(plain); got != config.RootFS.DiffIDs[0] {
 			t.Errorf("the layer is %s, its config says %s", got, config.RootFS.DiffIDs[0])
 		}
 		if got := string(untar(t, bytes.NewReader(plain))["program"]); got != "code" {

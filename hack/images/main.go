@@ -15,13 +15,15 @@ import (
 	"strings"
 	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
 	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
 )
 
 // plan is what is asked for on the command line.
 type plan struct {
 	programs  []string
-	platforms []platform
+	platforms []v1.Platform
 	out       string
 	unpack    bool
 	registry  string
@@ -119,7 +121,7 @@ func (p plan) write(ctx context.Context, program string, out io.Writer) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // a folder of ours, in the system's own
-	var images []image
+	var images []v1.Image
 	for _, on := range p.platforms {
 		binary, err := build(program, p.from, on, p.ldflags, dir)
 		if err != nil {
@@ -148,16 +150,23 @@ func (p plan) write(ctx context.Context, program string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(p.out, program+".tar")
-	digest, err := writeArchive(path, name, images, p.release)
+	index, err := newIndex(images)
 	if err != nil {
+		return err
+	}
+	digest, err := index.Digest()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(p.out, program+".tar")
+	if err := writeArchive(path, name, index, p.release); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%s %s %s\n", digest, path, name)
 	if !p.push {
 		return nil
 	}
-	if err := push(ctx, path, name.String(), p.plainHTTP); err != nil {
+	if err := push(ctx, index, name.String(), p.plainHTTP); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "pushed %s@%s\n", name, digest)

@@ -1,16 +1,15 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/distribution/reference"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
@@ -22,9 +21,7 @@ func TestANodeFindsWhatItImported(t *testing.T) {
 	t.Parallel()
 	for _, asked := range []string{"dynamo-operator:v1", "team/dynamo-operator:v1", "localhost:5000/dynamo-operator:v1", "registry.example/a/b/dynamo-operator:v1"} {
 		path, _ := archiveAt(t, asked, sample)
-		var layout struct {
-			Manifests []descriptor
-		}
+		var layout v1.IndexManifest
 		if err := json.Unmarshal(untar(t, bytes.NewReader(read(t, path)))["index.json"], &layout); err != nil {
 			t.Fatal(err)
 		}
@@ -66,10 +63,7 @@ func TestOthersReadTheArchive(t *testing.T) {
 	t.Parallel()
 	path, digest := archiveAt(t, "registry.example/team/program:v1", sample)
 	dir := t.TempDir()
-	index, err := open(path, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	index := open(t, path, dir)
 	if err := validate.Index(index); err != nil {
 		t.Error(err)
 	}
@@ -115,33 +109,5 @@ func TestLinksAreInTheLayer(t *testing.T) {
 	want := []string{"5 etc/", "0 etc/passwd", "0 program", "5 tmp/", "5 usr/", "5 usr/bin/", "2 usr/bin/sh -> /program", "2 usr/sbin -> bin"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// TestNothingLandsOutside of the folder that an archive is unpacked into.
-func TestNothingLandsOutside(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	bad := filepath.Join(dir, "bad.tar")
-	out, err := os.Create(bad)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := tar.NewWriter(out)
-	if err := writeFile(w, "../outside", 0o444, []byte("x"), tomorrow.date); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	inside := filepath.Join(dir, "inside")
-	if err := os.Mkdir(inside, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := unpack(bad, inside); err == nil {
-		t.Error("unpacked")
-	}
-	if _, err := os.Stat(filepath.Join(dir, "outside")); err == nil {
-		t.Error("written outside")
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
@@ -34,6 +35,33 @@ func headers(t *testing.T, plain []byte) []tar.Header {
 		}
 		all = append(all, *h)
 	}
+}
+
+// open unpacks an archive into a folder and returns what its one name stands for.
+func open(t *testing.T, archive, dir string) v1.ImageIndex {
+	t.Helper()
+	for name, data := range untar(t, bytes.NewReader(read(t, archive))) {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, data, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	top, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := top.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Manifests) != 1 {
+		t.Fatalf("%d images in one archive: want one", len(list.Manifests))
+	}
+	index, err := top.ImageIndex(list.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return index
 }
 
 // onLoopback starts a registry and returns its host.
@@ -125,10 +153,7 @@ func TestTheArchivesThatMakeWrote(t *testing.T) {
 	}
 	for _, path := range found {
 		program := strings.TrimSuffix(filepath.Base(path), ".tar")
-		index, err := open(path, t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		index := open(t, path, t.TempDir())
 		list, err := index.IndexManifest()
 		if err != nil {
 			t.Fatal(err)
@@ -152,13 +177,13 @@ func TestAPushSaysWhereItFailed(t *testing.T) {
 	if _, err := parse([]string{"--push"}); err == nil {
 		t.Error("pushed to nowhere")
 	}
-	path, _ := archiveAt(t, "program:v1", sample)
+	index := indexOf(t, sample)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := push(ctx, path, onLoopback(t)+"/program:v1", false); err == nil || !strings.Contains(err.Error(), "program:v1") {
+	if err := push(ctx, index, onLoopback(t)+"/program:v1", false); err == nil || !strings.Contains(err.Error(), "program:v1") {
 		t.Errorf("%v", err)
 	}
-	if err := push(t.Context(), filepath.Join(t.TempDir(), "none.tar"), "localhost/program:v1", false); !errors.Is(err, os.ErrNotExist) {
+	if err := push(t.Context(), index, "localhost/Program:v1", false); err == nil || !strings.Contains(err.Error(), "Program") {
 		t.Errorf("%v", err)
 	}
 }

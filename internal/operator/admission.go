@@ -48,7 +48,7 @@ func newKeeper(cfg config.Config) *certificate.Keeper {
 // addAdmission keeps the certificate, and serves webhooks on every replica, so what
 // it writes is written by those that do not lead, too. What it returns waits for
 // the last request to be answered.
-func addAdmission(ctx context.Context, mgr manager.Manager, cluster *rest.Config, cfg config.Config, keeper *certificate.Keeper, counted *metric.Metrics, stored *storedVersions) (finish func(), err error) {
+func addAdmission(ctx context.Context, mgr manager.Manager, cluster *rest.Config, cfg config.Config, keeper *certificate.Keeper, have admission.Capabilities, counted *metric.Metrics, stored *storedVersions) (finish func(), err error) {
 	if keeper == nil {
 		return func() {}, nil
 	}
@@ -67,6 +67,7 @@ func addAdmission(ctx context.Context, mgr manager.Manager, cluster *rest.Config
 		HTTP2:         cfg.Server.HTTP2,
 		Scope:         cfg.Rules(),
 		Operator:      self,
+		Capabilities:  have,
 		Drain:         cfg.Webhook.Drain.Duration,
 		AnswerTimeout: config.AnswerTimeout,
 		Clock:         clock.RealClock{},
@@ -144,7 +145,7 @@ func certificateNames(cfg config.Config) []string {
 func whoami(ctx context.Context, c client.Writer) string {
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := c.Create(ctx, review); err != nil {
-		log.FromContext(ctx).Error(err, "ask who we are")
+		log.FromContext(ctx).Error(err, "SelfSubjectReview failed")
 	}
 	return review.Status.UserInfo.Username
 }

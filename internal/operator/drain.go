@@ -23,7 +23,7 @@ func drained(ctx context.Context, mgr manager.Manager, lines *queue.Queues, limi
 		limited, cancel := context.WithTimeout(work, limit)
 		defer cancel()
 		if left := lines.Drain(limited); left > 0 {
-			log.FromContext(ctx).Info("ending with objects left in line", "objects", left, "limit", limit)
+			log.FromContext(ctx).Info("stopping with objects still queued", "objects", left, "limit", limit)
 		}
 	})
 	return work, func() { stop(); end() }

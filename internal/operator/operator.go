@@ -73,7 +73,7 @@ func Run(ctx context.Context, cfg config.Config, cluster *rest.Config) error {
 	if err := addProbes(ctx, mgr, d.Watchdog, stored); err != nil {
 		return err
 	}
-	finish, err := addAdmission(ctx, mgr, cluster, cfg, keeper, counted, stored)
+	finish, err := addAdmission(ctx, mgr, cluster, cfg, keeper, d.Facts.Capabilities, counted, stored)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func flush(tracer *tracing.Tracer) {
 	ctx, cancel := context.WithTimeout(context.Background(), config.FlushTimeout)
 	defer cancel()
 	if err := tracer.Stop(ctx); err != nil {
-		ctrl.Log.Error(err, "send the last traces")
+		ctrl.Log.Error(err, "trace flush failed")
 	}
 }
 

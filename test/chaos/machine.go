@@ -92,16 +92,16 @@ func (m *machine) start() {
 	facts := observe.Facts{Cached: d, Direct: direct}
 	recorder := events.NewFakeRecorder(1 << 16)
 	now := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	farewell := controller.Cleanup{Applier: applier, Events: recorder, Clock: now, Began: &controller.FirstSeen{}}
+	cleanup := controller.Cleanup{Applier: applier, Events: recorder, Clock: now, Began: &controller.FirstSeen{}}
 	graphs, components := graphdeployment.Children(), componentdeployment.Children()
 	m.kinds = map[string]reconcile.Reconciler{
 		v1alpha1.KindDynamoGraphDeployment: reconcile.AsReconciler(d, &graphdeployment.Reconciler{
 			Client: d, Observer: graphdeployment.Observer{Children: observe.New(d, graphs...), Claims: observe.New(d, graphdeployment.Claims()), Beneath: observe.New(d, graphdeployment.Beneath()...), Facts: facts},
-			Applier: applier, Cleanup: farewell, Events: recorder, Clock: now, Platform: cfg.Platform(),
+			Applier: applier, Cleanup: cleanup, Events: recorder, Clock: now, Platform: cfg.Platform(),
 		}),
 		v1alpha1.KindDynamoComponentDeployment: reconcile.AsReconciler(d, &componentdeployment.Reconciler{
 			Client: d, Observer: observe.New(d, components...), Facts: facts,
-			Applier: applier, Cleanup: farewell, Events: recorder, Clock: now, Platform: cfg.Platform(),
+			Applier: applier, Cleanup: cleanup, Events: recorder, Clock: now, Platform: cfg.Platform(),
 		}),
 	}
 	m.pending, m.queue, m.later = nil, nil, nil

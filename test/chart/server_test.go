@@ -56,7 +56,7 @@ func TestEverySetIsWhatAnAPIServerTakes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := cluster.Apply(ctx, guests()); err != nil {
+	if err := cluster.Apply(ctx, optionalAPIs()); err != nil {
 		t.Fatal(err)
 	}
 	total := 0
@@ -93,7 +93,7 @@ func TestEveryOverlayIsWhatAnAPIServerTakes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := cluster.Apply(ctx, guests()); err != nil {
+	if err := cluster.Apply(ctx, optionalAPIs()); err != nil {
 		t.Fatal(err)
 	}
 	for _, overlay := range []string{"default", "namespaced", "cert-manager"} {
@@ -128,9 +128,9 @@ func dryRun(ctx context.Context, object *unstructured.Unstructured) error {
 	})
 }
 
-// guests are definitions of other projects' kinds, as wide as can be: that the
+// optionalAPIs are definitions of other projects' kinds, as wide as can be: that the
 // objects are what those projects want is for their own schemas to say.
-func guests() []*unstructured.Unstructured {
+func optionalAPIs() []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for _, g := range []struct{ group, version, kind, plural, scope string }{
 		{"monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors", "Namespaced"},

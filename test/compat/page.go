@@ -78,6 +78,8 @@ value (` + "`" + `TestProfilingJobsOfRequests` + "`" + ` prints how much is equa
 - A graph carries two annotations of ours, ` + "`nvidia.com/workload-provider` and `nvidia.com/workload-provider-choice`" + `,
   which keep it on the path that it was started on. The original's finalizer is not needed.
 - Children are written by server-side apply: fields that others manage stay theirs.
+- Claims that a graph creates carry two labels in place of the original's owner reference, so that
+  ` + "`nvidia.com/retain-pvcs`" + ` holds however the graph is deleted. No published manifest creates one.
 - ` + "`make compat`" + ` measures again and writes this page. It needs the manifests and the
   recordings, which are not part of this repository; without them it is skipped.
 `

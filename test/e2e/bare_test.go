@@ -38,8 +38,16 @@ func TestOnABareCluster(t *testing.T) {
 	inherited.create(inherited.restful("old"))
 	inherited.ready("old")
 	inherited.settled()
+	away, present := newWorldOn(t, cluster, "away"), newWorldOn(t, cluster, "present")
+	away.createsClaims()
+	present.createsClaims()
 	inherited.scaleOperator(0)
 	legacy := inherited.bequeath("old")
+	away.deletesGraphs()
+	away.collected()
+	for _, c := range claimCases {
+		present.earlierClaim(c.name)
+	}
 	inherited.scaleOperator(1)
 
 	t.Run("", func(t *testing.T) {
@@ -48,6 +56,20 @@ func TestOnABareCluster(t *testing.T) {
 			inherited := inherited
 			inherited.T = t
 			inherited.adopted(legacy)
+		})
+		t.Run("claims are retained if they are to be when their graph is deleted, also while no operator runs", func(t *testing.T) {
+			t.Parallel()
+			away := away
+			away.T = t
+			away.claimsAreAsAsked()
+		})
+		t.Run("claims of an earlier operator are retained if they are to be when their graph is deleted", func(t *testing.T) {
+			t.Parallel()
+			present := present
+			present.T = t
+			present.releasesEarlierClaims()
+			present.deletesGraphs()
+			present.claimsAreAsAsked()
 		})
 		t.Run("an optional API that appears is used without a restart", func(t *testing.T) {
 			t.Parallel()

@@ -66,10 +66,13 @@ func TestGraphsRunOnGrove(t *testing.T) {
 // groveFaults are those that Grove tells of in its own way: what it could not
 // make, and gangs.
 func groveFaults() map[string]aFault {
-	quota, gang := "a quota that is used up", "a group of nodes that is short by one"
+	quota, gang, beneath := "a quota that is used up", "a group of nodes that is short by one", "a quota that is too small for a group of nodes"
 	short := faults[gang]
 	short.message = strings.ReplaceAll(short.message, "fault-worker-0", "fault-0-worker-0")
-	return map[string]aFault{quota: faults[quota], gang: short}
+	return map[string]aFault{
+		quota: faults[quota], gang: short,
+		"what is refused under a scaling group is reported": faults[beneath],
+	}
 }
 
 func spansNodes(dgd *v1alpha1.DynamoGraphDeployment) bool {

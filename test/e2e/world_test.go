@@ -39,11 +39,13 @@ func newWorld(t *testing.T) world {
 	return newWorldOn(t, shared)
 }
 
-func newWorldOn(t *testing.T, cluster *localenv.Cluster) world {
+// newWorldOn makes a namespace on a cluster; a test that needs several tells them
+// apart.
+func newWorldOn(t *testing.T, cluster *localenv.Cluster, apart ...string) world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
-	sum := sha1.Sum([]byte(t.Name()))
+	sum := sha1.Sum([]byte(t.Name() + strings.Join(apart, "")))
 	w := world{T: t, ctx: ctx, cluster: cluster, namespace: "t-" + hex.EncodeToString(sum[:4])}
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
 	t.Cleanup(func() {

@@ -73,12 +73,12 @@ func start(folder string) (stop func(), err error) {
 			fmt.Println(err)
 		}
 	}
-	return stop, errors.Join(installGuests(ctx), cluster.InstallAPI(ctx), installRights(ctx), signIn(ctx, folder))
+	return stop, errors.Join(installOptionalAPIs(ctx), cluster.InstallAPI(ctx), installRights(ctx), signIn(ctx, folder))
 }
 
-// installGuests installs the APIs by which a component can span nodes and be
+// installOptionalAPIs installs the APIs by which a component can span nodes and be
 // reached.
-func installGuests(ctx context.Context) error {
+func installOptionalAPIs(ctx context.Context) error {
 	for _, definition := range []string{
 		"volcano/volcano-podgroup.yaml", "lws/leaderworkerset.x-k8s.io_leaderworkersets.yaml",
 		"istio/customresourcedefinitions.gen.yaml", "inference/inference.networking.k8s.io_inferencepools.yaml",

@@ -2,64 +2,69 @@ package server
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 )
 
-// TestClaimsAreRetainedFromTheMomentTheyAreToBe: whether nvidia.com/retain-pvcs is
-// there when a graph is created or comes later, its claims have no owner to go with.
-func TestClaimsAreRetainedFromTheMomentTheyAreToBe(t *testing.T) {
+func created(name string) v1alpha1.PVC {
+	return v1alpha1.PVC{Name: name, Create: new(true), StorageClass: "fast", Size: new(resource.MustParse("1Gi")), VolumeAccessMode: corev1.ReadWriteMany}
+}
+
+// TestAClaimHasNoOwnerThatTheGarbageCollectorCouldDeleteItFor, neither one that is
+// created nor one that an earlier operator, or the original, made with a reference.
+func TestAClaimHasNoOwnerThatTheGarbageCollectorCouldDeleteItFor(t *testing.T) {
 	w := newWorld(t)
-	w.operate(silent)
+	o := w.operate(silent)
 	dgd := w.graph("g", "decode")
-	dgd.Spec.PVCs = []v1alpha1.PVC{{
-		Name: "models", Create: new(true), StorageClass: "fast", Size: new(resource.MustParse("1Gi")), VolumeAccessMode: corev1.ReadWriteMany,
-	}}
+	dgd.Spec.PVCs = []v1alpha1.PVC{created("models"), created("earlier")}
 	w.create(dgd)
-	claim := exists(w, &corev1.PersistentVolumeClaim{}, "models")
-	if len(claim.OwnerReferences) != 1 || claim.OwnerReferences[0].UID != dgd.UID {
-		t.Fatalf("without the annotation the claim goes with its graph, and has owners %v", claim.OwnerReferences)
+	for _, name := range []string{"models", "earlier"} {
+		claim := exists(w, &corev1.PersistentVolumeClaim{}, name)
+		if len(claim.OwnerReferences) > 0 || claim.Labels[v1alpha1.LabelGraphUID] != string(dgd.UID) || claim.Labels[v1alpha1.LabelGraphName] != "g" {
+			t.Errorf("claim %s has owners %v, labels %v", name, claim.OwnerReferences, claim.Labels)
+		}
 	}
-	w.merge(dgd, `{"metadata":{"annotations":{"nvidia.com/retain-pvcs":"true"}}}`)
-	w.eventually("the claim to have no owner", func(ctx context.Context) error {
-		if err := cluster.Client.Get(ctx, w.key("models"), claim); err != nil {
+	w.stop(o)
+	earlier := get(w, &corev1.PersistentVolumeClaim{}, "earlier")
+	w.merge(earlier, fmt.Sprintf(`{"metadata":{"labels":{%q:null,%q:null,"mine":"too"},"ownerReferences":[{"apiVersion":"nvidia.com/v1alpha1","kind":"DynamoGraphDeployment","name":"g","uid":%q,"controller":true,"blockOwnerDeletion":true}]}}`,
+		v1alpha1.LabelGraphUID, v1alpha1.LabelGraphName, dgd.UID))
+	// A claim that the graph no longer mentions is the graph's all the same.
+	w.merge(dgd, `{"spec":{"pvcs":[{"name":"models","create":true,"storageClass":"fast","size":"1Gi","volumeAccessMode":"ReadWriteMany"}]}}`)
+	w.operate(silent)
+	w.eventually("the claim to have a label in place of an owner", func(ctx context.Context) error {
+		if err := cluster.Client.Get(ctx, w.key("earlier"), earlier); err != nil {
 			return err
 		}
-		if len(claim.OwnerReferences) > 0 {
-			return errors.New("it has one")
+		if len(earlier.OwnerReferences) > 0 || earlier.Labels[v1alpha1.LabelGraphUID] != string(dgd.UID) || earlier.Labels["mine"] != "too" {
+			return fmt.Errorf("owners %v, labels %v", earlier.OwnerReferences, earlier.Labels)
 		}
 		return nil
 	})
-
-	born := w.graph("born", "decode")
-	born.Annotations = map[string]string{v1alpha1.AnnotationRetainPVCs: "true"}
-	born.Spec.PVCs = []v1alpha1.PVC{{
-		Name: "kept", Create: new(true), StorageClass: "fast", Size: new(resource.MustParse("1Gi")), VolumeAccessMode: corev1.ReadWriteMany,
-	}}
-	w.create(born)
-	if kept := exists(w, &corev1.PersistentVolumeClaim{}, "kept"); len(kept.OwnerReferences) > 0 {
-		t.Errorf("a claim that is to be kept has owners %v", kept.OwnerReferences)
-	}
 }
 
-// TestClaimsAreRetainedFromTheMomentBeforeTheDeletion: nvidia.com/retain-pvcs counts
-// if it is there when the graph is deleted, whether or not the operator has looked
-// since; also for a claim that the graph no longer mentions. Without it the claims
-// stay the graph's and go with it.
-func TestClaimsAreRetainedFromTheMomentBeforeTheDeletion(t *testing.T) {
+// TestClaimsAreRetainedIfTheAnnotationIsThereAtTheDeletion, whether or not the operator
+// has looked since; also a claim that the graph no longer mentions. Without it they are
+// deleted, but never one that was there before the graph. With the garbage collector:
+// TestOnABareCluster.
+func TestClaimsAreRetainedIfTheAnnotationIsThereAtTheDeletion(t *testing.T) {
 	w := newWorld(t)
 	o := w.operate(silent)
-	claim := func(name string) v1alpha1.PVC {
-		return v1alpha1.PVC{Name: name, Create: new(true), StorageClass: "fast", Size: new(resource.MustParse("1Gi")), VolumeAccessMode: corev1.ReadWriteMany}
-	}
+	w.create(&corev1.PersistentVolumeClaim{
+		ObjectMeta: w.graph("foreign").ObjectMeta,
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	})
 	retained, taken, none := w.graph("retained", "decode"), w.graph("taken", "decode"), w.graph("none", "decode")
-	retained.Spec.PVCs = []v1alpha1.PVC{claim("models"), claim("earlier")}
-	taken.Spec.PVCs = []v1alpha1.PVC{claim("cache")}
+	retained.Spec.PVCs = []v1alpha1.PVC{created("models"), created("earlier")}
+	taken.Spec.PVCs = []v1alpha1.PVC{created("cache"), created("foreign")}
 	for _, dgd := range []*v1alpha1.DynamoGraphDeployment{retained, taken, none} {
 		w.create(dgd)
 		exists(w, &v1alpha1.DynamoComponentDeployment{}, dgd.Name+"-decode")
@@ -77,9 +82,43 @@ func TestClaimsAreRetainedFromTheMomentBeforeTheDeletion(t *testing.T) {
 	w.operate(silent)
 	w.gone(&v1alpha1.DynamoGraphDeployment{}, "retained")
 	w.gone(&v1alpha1.DynamoGraphDeployment{}, "taken")
-	for name, owners := range map[string]int{"models": 0, "earlier": 0, "cache": 1} {
-		if c := get(w, &corev1.PersistentVolumeClaim{}, name); len(c.OwnerReferences) != owners {
-			t.Errorf("claim %s goes with %v", name, c.OwnerReferences)
+	for name, stays := range map[string]bool{"models": true, "earlier": true, "cache": false, "foreign": true} {
+		claim := &corev1.PersistentVolumeClaim{}
+		err := cluster.Client.Get(w.ctx, w.key(name), claim)
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Fatal(err)
 		}
+		// Nothing here takes the finalizer off that protects claims in use.
+		if there := err == nil && claim.DeletionTimestamp == nil; there != stays || len(claim.OwnerReferences) > 0 {
+			t.Errorf("claim %s: there %v, owners %v", name, there, claim.OwnerReferences)
+		}
+	}
+}
+
+// TestAClaimIsDeletedByNobodyButTheGraphItWasCreatedFor: a graph of the same name that
+// comes later uses a claim that was retained, and leaves it.
+func TestAClaimIsDeletedByNobodyButTheGraphItWasCreatedFor(t *testing.T) {
+	w := newWorld(t)
+	w.operate(silent)
+	first := w.graph("g", "decode")
+	first.Annotations = map[string]string{v1alpha1.AnnotationRetainPVCs: "true"}
+	first.Spec.PVCs = []v1alpha1.PVC{created("models")}
+	w.create(first)
+	kept := exists(w, &corev1.PersistentVolumeClaim{}, "models")
+	w.delete(first)
+	w.gone(&v1alpha1.DynamoGraphDeployment{}, "g")
+	w.collect()
+	second := w.graph("g", "decode")
+	second.Spec.PVCs = []v1alpha1.PVC{created("models"), created("own")}
+	w.create(second)
+	exists(w, &corev1.PersistentVolumeClaim{}, "own")
+	w.delete(second)
+	w.gone(&v1alpha1.DynamoGraphDeployment{}, "g")
+	if now := get(w, &corev1.PersistentVolumeClaim{}, "models"); now.UID != kept.UID || now.DeletionTimestamp != nil {
+		t.Errorf("the claim of an earlier graph is deleted at %v", now.DeletionTimestamp)
+	}
+	own := &corev1.PersistentVolumeClaim{}
+	if err := cluster.Client.Get(w.ctx, w.key("own"), own); err == nil && own.DeletionTimestamp == nil {
+		t.Error("a claim that was created for the graph is left")
 	}
 }

@@ -78,7 +78,7 @@ func run(m *testing.M) int {
 		fmt.Print(cluster.Log(60))
 	}
 	if *keepUsage != "" {
-		if err := farewell(); err != nil {
+		if err := uninstalled(); err != nil {
 			fmt.Println(err)
 			return 1
 		}
@@ -86,10 +86,10 @@ func run(m *testing.M) int {
 	return code
 }
 
-// farewell waits for a renewed certificate, which tests may be too fast to see, and
+// uninstalled waits for a renewed certificate, which tests may be too fast to see, and
 // ends the operator as an uninstallation would: the last replica takes its
 // registration along. Then what was done is kept.
-func farewell() error {
+func uninstalled() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
 	if err := renewed(ctx); err != nil {

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package playground
+package localenv
 
 import "syscall"
 

@@ -14,7 +14,7 @@ import (
 var OperatorKey = types.NamespacedName{Namespace: installation.Namespace, Name: installation.Deployment}
 
 func (c *Cluster) installer() installation.Installer {
-	return installation.Installer{Client: c.Client, Owner: "playground"}
+	return installation.Installer{Client: c.Client, Owner: "localenv"}
 }
 
 // InstallAPI installs the definitions of the operator's API and waits until the

@@ -163,13 +163,8 @@ func (p *run) ensure(ctx context.Context, w graph.Desired, id identity) (Action,
 		}
 		return p.apply(ctx, w.Ownership, payload, id, nil)
 	}
-	if w.Ownership == graph.OwnershipNone && metav1.IsControlledBy(live, p.owner) {
-		return p.disown(ctx, live, id)
-	}
 	mine, err := p.claim(ctx, live, w.Ownership, id)
 	switch {
-	case traits[id.kind.GroupKind()].retainsData && w.CreateOnly && !mine:
-		return "", nil // somebody brought it before us: it serves as it is
 	case err != nil || !mine:
 		return "", err
 	case w.CreateOnly:

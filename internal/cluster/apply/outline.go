@@ -99,7 +99,7 @@ func outline(o metav1.Object) metav1.ObjectMeta {
 		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), Generation: o.GetGeneration(),
 		CreationTimestamp: o.GetCreationTimestamp(), DeletionTimestamp: o.GetDeletionTimestamp(),
 		OwnerReferences: owners[:min(len(owners), mostOwners)],
-		Labels: pick(o.GetLabels(), v1alpha1.LabelGraphName, v1alpha1.LabelComponent, v1alpha1.LabelComponentPod, v1alpha1.LabelManagedBy,
+		Labels: pick(o.GetLabels(), v1alpha1.LabelGraphName, v1alpha1.LabelGraphUID, v1alpha1.LabelComponent, v1alpha1.LabelComponentPod, v1alpha1.LabelManagedBy,
 			v1alpha1.LabelRequestName, v1alpha1.LabelRequestNamespace, "app.kubernetes.io/managed-by"),
 		Annotations: pick(o.GetAnnotations(), v1alpha1.AnnotationProfilingAttempt),
 	}

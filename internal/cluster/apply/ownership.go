@@ -3,8 +3,10 @@ package apply
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,11 +45,16 @@ func (p *run) claim(ctx context.Context, live graph.Object, how graph.Ownership,
 		mine = live.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy
 	case graph.OwnershipByLabel:
 		mine = graph.OfRequest(live, p.owner)
+	case graph.OwnershipByUID:
+		mine = graph.CreatedFor(live, p.owner)
 	default:
 		mine = metav1.IsControlledBy(live, p.owner)
 	}
 	if mine || Ownership.Off() {
 		return true, nil
+	}
+	if how == graph.OwnershipByUID {
+		return false, nil // somebody brought it before us: it serves as it is
 	}
 	if how == graph.OwnershipByLabel {
 		return false, fault.New(fault.Conflict, v1alpha1.ReasonNameConflict,
@@ -58,11 +65,11 @@ func (p *run) claim(ctx context.Context, live graph.Object, how graph.Ownership,
 		return false, fault.New(fault.Conflict, v1alpha1.ReasonNameConflict,
 			"%s exists and is controlled by nobody; rename the service or remove that object", id)
 	}
-	bygone, err := p.orphaned(ctx, ref)
+	orphaned, err := p.orphaned(ctx, ref)
 	switch {
 	case err != nil:
 		return false, err
-	case bygone:
+	case orphaned:
 		return false, fault.New(fault.Waiting, v1alpha1.ReasonChildTerminating,
 			"%s is left from an earlier %s %s that was deleted; it is made again once the garbage collector has removed it", id, ref.Kind, ref.Name)
 	}
@@ -70,38 +77,37 @@ func (p *run) claim(ctx context.Context, live graph.Object, how graph.Ownership,
 		"%s exists and is controlled by %s %s; rename the service or remove that object", id, ref.Kind, ref.Name)
 }
 
-// Disown lets objects of an owner that is about to go outlive it.
-func (a *Applier) Disown(ctx context.Context, owner graph.Object, objects []graph.Object) error {
-	p := &run{Applier: a, owner: owner}
+// ReleaseFromOwner replaces the owner's reference to objects that an earlier operator
+// made by the labels of OwnershipByUID, so that the garbage collector leaves them.
+func (a *Applier) ReleaseFromOwner(ctx context.Context, owner graph.Object, objects []graph.Object) error {
+	ofOwner := func(ref metav1.OwnerReference) bool { return ref.UID == owner.GetUID() }
 	for _, object := range objects {
+		if !slices.ContainsFunc(object.GetOwnerReferences(), ofOwner) {
+			continue
+		}
 		id, err := a.identify(object)
 		if err != nil {
 			return err
 		}
-		action, err := p.disown(ctx, object, id)
-		if client.IgnoreNotFound(err) != nil {
-			return err
+		before, after := object.DeepCopyObject().(client.Object), object.DeepCopyObject().(client.Object)
+		after.SetOwnerReferences(slices.DeleteFunc(after.GetOwnerReferences(), ofOwner))
+		labels := maps.Clone(after.GetLabels())
+		if labels == nil {
+			labels = map[string]string{}
 		}
-		if action != "" {
-			p.changed(action, id)
+		maps.Copy(labels, graph.UIDLabels(owner))
+		after.SetLabels(labels)
+		// The list is replaced as a whole, so it must be the one that we saw.
+		err = a.client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(FieldManager))
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return fmt.Errorf("remove the owner reference of %s: %w", id, err)
+		default:
+			a.tell(Change{Updated, id.kind, id.key})
 		}
 	}
 	return nil
-}
-
-// disown takes the owner's reference off an object that is to outlive it from now
-// on, so that the garbage collector leaves it when the owner goes.
-func (p *run) disown(ctx context.Context, live graph.Object, id identity) (Action, error) {
-	before, after := live.DeepCopyObject().(client.Object), live.DeepCopyObject().(client.Object)
-	after.SetOwnerReferences(slices.DeleteFunc(after.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
-		return ref.UID == p.owner.GetUID()
-	}))
-	// The list is replaced as a whole, so it must be the one that we saw.
-	err := p.client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(FieldManager))
-	if err != nil {
-		return "", fmt.Errorf("take the owner off %s: %w", id, err)
-	}
-	return Updated, nil
 }
 
 // orphaned reports whether a controller reference names an earlier object of the

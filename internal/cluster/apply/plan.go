@@ -25,6 +25,9 @@ type Plan struct {
 	Annotations map[string]string
 	// NoAnnotations are keys that are not to stand there.
 	NoAnnotations []string
+	// Released are objects that the garbage collector is to leave: the finalizer, which
+	// has to be there before, decides what becomes of them.
+	Released []graph.Object
 	// OwnerPatch are single fields of the owner that change.
 	OwnerPatch map[string]any
 	// Children are to exist. What is in Owned and not among them is removed.
@@ -38,7 +41,7 @@ type Plan struct {
 
 // Apply carries out a plan, in the order in which its parts need each other:
 //
-//	finalizer and annotations --> other fields of the owner --> children --> scale
+//	finalizer and annotations --> released objects --> other fields of the owner --> children --> scale
 //
 // Nothing follows if the first fails, or once the owner is found to go, and the
 // error says so then: see OwnerDeleted. Of the rest one failure does not keep the
@@ -47,6 +50,9 @@ func (a *Applier) Apply(ctx context.Context, owner graph.Object, plan Plan) (Cha
 	p := &run{Applier: a, owner: owner}
 	defer p.log(ctx)
 	if err := p.prepareOwner(ctx, plan); err != nil {
+		return nil, err
+	}
+	if err := p.ReleaseFromOwner(ctx, owner, plan.Released); err != nil {
 		return nil, err
 	}
 	var patchErr error

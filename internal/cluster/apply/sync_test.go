@@ -201,7 +201,7 @@ func claimOf(size string) *corev1.PersistentVolumeClaim {
 func TestAClaimMayGrowAndIsNeverMadeAgain(t *testing.T) {
 	s := newStage(t, interceptor.Funcs{})
 	once := func(size string) error {
-		_, err := s.applier.Sync(t.Context(), s.owner, []graph.Desired{{Object: claimOf(size), CreateOnly: true}}, nil)
+		_, err := s.applier.Sync(t.Context(), s.owner, []graph.Desired{{Object: claimOf(size), CreateOnly: true, Ownership: graph.OwnershipByUID}}, nil)
 		return err
 	}
 	if err := once("10Gi"); err != nil {

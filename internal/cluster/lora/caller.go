@@ -30,7 +30,7 @@ const (
 type Limits struct {
 	// Quick is how many calls run at once.
 	Quick int
-	// Slow is how many calls may have taken longer than Patience at once. They do
+	// Slow is how many calls may have taken longer than SlowAfter at once. They do
 	// not count among the quick ones. One namespace has at most half of them, and
 	// less while others have calls there.
 	Slow int
@@ -56,11 +56,11 @@ type Request struct {
 //
 //	queue of the engine --> quick lane --(done)------------------> outcome
 //	              |              |                                    ^
-//	              |              +--(after Patience)--> slow lane ----+
+//	              |              +--(after SlowAfter)-> slow lane ----+
 //	              |                                        ^
 //	              +--(slow before, or no room there) ------+
 //
-// No call holds a place in the quick lane for longer than Patience, so engines
+// No call holds a place in the quick lane for longer than SlowAfter, so engines
 // that hang cannot keep healthy ones waiting. An engine is called for one model at
 // a time. Namespaces take turns in both lanes, and none takes all of the slow one.
 type Caller struct {
@@ -204,13 +204,13 @@ func (c *Caller) run(e *engine, r Request, in *lane) {
 	}
 	attempt := c.begin(r.Call)
 	defer attempt.cancel()
-	patience := time.NewTimer(c.limits.SlowAfter)
-	defer patience.Stop()
+	slow := time.NewTimer(c.limits.SlowAfter)
+	defer slow.Stop()
 	select {
 	case outcome := <-attempt.outcome:
 		c.finish(e, r, in, outcome)
 		return
-	case <-patience.C:
+	case <-slow.C:
 	}
 	if in == &c.quick && !c.slowDown(e) {
 		// It has to be made again in the slow lane; the engine must have lost it first.

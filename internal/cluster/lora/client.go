@@ -1,6 +1,6 @@
-// Package lora is the door to engines: it loads, lists and unloads adapters over
+// Package lora calls engines: it loads, lists and unloads adapters over
 // HTTP, and keeps slow engines from holding up the others. It does not decide
-// what to ask. What it is pointed at cannot make it do anything else: it goes to
+// which calls to make. What it is pointed at cannot make it do anything else: it goes to
 // addresses of pods alone, follows no redirect, sends no credentials and reads
 // no more than it needs.
 package lora

@@ -9,9 +9,11 @@ import (
 	"reflect"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 )
@@ -50,6 +52,10 @@ func ownersOf(object client.Object) []string {
 	var uids []string
 	for _, ref := range object.GetOwnerReferences() {
 		uids = append(uids, string(ref.UID))
+	}
+	// A tenant's label must not make anything else a child, which would be pruned.
+	if claim, ok := object.(*corev1.PersistentVolumeClaim); ok && claim.Labels[v1alpha1.LabelGraphUID] != "" {
+		uids = append(uids, claim.Labels[v1alpha1.LabelGraphUID])
 	}
 	return uids
 }

@@ -27,9 +27,7 @@ type Graph struct {
 	// Components are sorted by name.
 	Components []Component
 	Claims     []Claim
-	// RetainClaims keeps created claims when the graph is deleted.
-	RetainClaims bool
-	Adapters     []Adapter
+	Adapters   []Adapter
 }
 
 // NeedsSSH reports whether nodes of a group have to reach each other by SSH.

@@ -3,6 +3,8 @@ package graph
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 )
 
 // Object is any Kubernetes object with metadata. Clients satisfy it with their
@@ -52,4 +54,23 @@ const (
 	// OwnershipByLabel leads back to the request that wants it by labels: it outlives the
 	// request and may be in another namespace, but is nobody else's.
 	OwnershipByLabel
+	// OwnershipByUID is labelled with the uid of the graph that it was created for, and has
+	// no owner reference: the garbage collector never deletes it. Whether it goes with
+	// the graph is decided by the graph's finalizer.
+	OwnershipByUID
 )
+
+// UIDLabels are the labels of an object of OwnershipByUID. An owner that no server
+// knows yet has no uid.
+func UIDLabels(owner Object) map[string]string {
+	labels := map[string]string{v1alpha1.LabelGraphName: owner.GetName()}
+	if uid := owner.GetUID(); uid != "" {
+		labels[v1alpha1.LabelGraphUID] = string(uid)
+	}
+	return labels
+}
+
+// CreatedFor reports whether an object of OwnershipByUID was created for an owner.
+func CreatedFor(object, owner Object) bool {
+	return owner.GetUID() != "" && object.GetLabels()[v1alpha1.LabelGraphUID] == string(owner.GetUID())
+}

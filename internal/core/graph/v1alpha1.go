@@ -44,7 +44,6 @@ func FromGraphDeployment(dgd *v1alpha1.DynamoGraphDeployment, d Defaults) (*Grap
 		}
 	}
 	g.nameCliques()
-	g.RetainClaims = dgd.Annotations[v1alpha1.AnnotationRetainPVCs] == "true"
 	for _, pvc := range dgd.Spec.PVCs {
 		claim := Claim{Name: pvc.Name, Create: deref(pvc.Create, false), StorageClass: pvc.StorageClass, AccessMode: pvc.VolumeAccessMode}
 		if pvc.Size != nil {

@@ -6,6 +6,7 @@ package manifest
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -25,10 +26,19 @@ func Of(w graph.Desired, owner graph.Object, kinds *runtime.Scheme) (map[string]
 	}
 	fields["apiVersion"], fields["kind"] = kind.ToAPIVersionAndKind()
 	delete(fields, "status")
-	if w.Ownership == graph.OwnershipNone || w.Ownership == graph.OwnershipByLabel {
+	switch w.Ownership {
+	case graph.OwnershipNone, graph.OwnershipByLabel:
 		return fields, nil
+	case graph.OwnershipByUID:
+		for key, value := range graph.UIDLabels(owner) {
+			if err := unstructured.SetNestedField(fields, value, "metadata", "labels", key); err != nil {
+				return nil, fmt.Errorf("%s %s: %w", kind.Kind, w.GetName(), err)
+			}
+		}
+		return fields, nil
+	default:
+		return fields, tie(fields, w, owner, kinds)
 	}
-	return fields, tie(fields, w, owner, kinds)
 }
 
 // Kind is the kind of an object.

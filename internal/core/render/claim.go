@@ -8,19 +8,15 @@ import (
 )
 
 // claims renders the volume claims that a graph asks to be created. They hold
-// data, so they are made once and never changed; the graph's deletion takes
-// them along unless it is told to leave them.
+// data, so they are made once and never changed. Whether they go with the graph is
+// decided when it is deleted.
 func claims(g *graph.Graph) []graph.Desired {
-	tie := graph.OwnershipController
-	if g.RetainClaims {
-		tie = graph.OwnershipNone
-	}
 	var wanted []graph.Desired
 	for _, c := range g.Claims {
 		if !c.Create {
 			continue
 		}
-		wanted = append(wanted, graph.Desired{Ownership: tie, CreateOnly: true, Object: &corev1.PersistentVolumeClaim{
+		wanted = append(wanted, graph.Desired{Ownership: graph.OwnershipByUID, CreateOnly: true, Object: &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Name: c.Name, Namespace: g.Namespace},
 			Spec: corev1.PersistentVolumeClaimSpec{
 				AccessModes:      []corev1.PersistentVolumeAccessMode{c.AccessMode},

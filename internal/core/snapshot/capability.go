@@ -1,7 +1,7 @@
 package snapshot
 
-// API names an optional API of the cluster by the definition of the kind that
-// we use of it: guests that may or may not be at home.
+// API names an optional API of the cluster by the CustomResourceDefinition of the
+// kind that we use of it.
 type API string
 
 const (

@@ -48,7 +48,7 @@ func halted(err error) condition {
 	case known && (f.Class == fault.Waiting || f.Class == fault.Unsupported):
 		return condition{true, v1alpha1.StageWaiting, f.Message}
 	case fault.Retry(err):
-		return condition{true, v1alpha1.StageRetrying, "tried again with growing pauses"}
+		return condition{true, v1alpha1.StageRetrying, "retrying with back-off"}
 	default:
 		return condition{false, v1alpha1.StageFailed, failure(err).message}
 	}

@@ -171,6 +171,7 @@ func TestWarnings(t *testing.T) {
 		"nodes that are told of each other":         {`{services: {a: {componentType: worker, multinode: {nodeCount: 2}, extraPodSpec: {mainContainer: {args: [python3 -m dynamo.sglang]}}}}}`, nil},
 		"surge of groups of nodes":                  {`{services: {a: {componentType: worker, multinode: {nodeCount: 2}, annotations: {nvidia.com/deployment-rolling-update-max-surge: "1", nvidia.com/deployment-strategy: Recreate}, extraPodSpec: {mainContainer: {args: [python3 -m dynamo.sglang]}}}}}`, []string{"spec.services[a].annotations[nvidia.com/deployment-rolling-update-max-surge]: has no effect; groups of nodes"}},
 		"surge of a service on one node":            {`{services: {a: {annotations: {nvidia.com/deployment-rolling-update-max-surge: "1"}}}}`, nil},
+		"surge of a service that is recreated":      {`{services: {a: {annotations: {nvidia.com/deployment-rolling-update-max-surge: "1", nvidia.com/deployment-strategy: Recreate}}}}`, []string{"spec.services[a].annotations[nvidia.com/deployment-rolling-update-max-surge]: has no effect; with"}},
 		"a claim that nobody mounts":                {`{pvcs: [{name: models}, {name: made, create: true}], services: {a: {}}}`, []string{"spec.pvcs[0]: has no effect; no service mounts models"}},
 		"claims that somebody mounts":               {`{pvcs: [{name: models}, {name: data}], services: {a: {volumeMounts: [{name: models, mountPoint: /m}]}, b: {extraPodSpec: {volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}}}}`, nil},
 		"a compilation cache of another engine":     {`{backendFramework: sglang, services: {a: {componentType: worker, volumeMounts: [{name: c, mountPoint: /c, useAsCompilationCache: true}]}}}`, []string{"spec.services[a].volumeMounts[0].useAsCompilationCache: c is mounted, but only vLLM"}},
@@ -223,6 +224,18 @@ func TestWarnings(t *testing.T) {
 			got := GraphDeploymentWarnings(dgd, IngressRules{}, c.by)
 			if !slices.EqualFunc(got, c.want, strings.HasPrefix) {
 				t.Errorf("%+v: warnings %q, want %q", c.by, got, c.want)
+			}
+		}
+	})
+	t.Run("a strategy where no service is", func(t *testing.T) {
+		strategy := map[string]string{v1alpha1.AnnotationDeploymentStrategy: "Recreate"}
+		dgd := decode(t, `{services: {a: {}}}`, &v1alpha1.DynamoGraphDeployment{})
+		dgd.Annotations = strategy
+		dcd := decode(t, `{}`, &v1alpha1.DynamoComponentDeployment{})
+		dcd.Annotations = strategy
+		for _, got := range [][]string{GraphDeploymentWarnings(dgd, IngressRules{}, Orchestration{}), ComponentDeploymentWarnings(dcd, IngressRules{})} {
+			if len(got) != 1 || !strings.HasPrefix(got[0], "metadata.annotations[nvidia.com/deployment-strategy]: has no effect; it belongs in") {
+				t.Errorf("warnings %q", got)
 			}
 		}
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
@@ -17,6 +18,17 @@ type Scope struct {
 	Reserved []string
 	// Ingress is what users may be reached by.
 	Ingress IngressRules
+	// Capabilities are the optional APIs that the cluster serves; nil if that is not
+	// known. Only warnings depend on them.
+	Capabilities snapshot.Capabilities
+}
+
+// orchestration is what will run a graph that is new.
+func (s Scope) orchestration(annotations map[string]string) Orchestration {
+	if s.Capabilities == nil {
+		return Orchestration{Provider: workload.Chosen(annotations)}
+	}
+	return Orchestration{Provider: workload.Choose(annotations, s.Capabilities, ""), WithoutKAI: !s.Capabilities.All(snapshot.APIKAI)}
 }
 
 // Verdict is what is wrong with an object, and what of it is unusual.
@@ -30,7 +42,7 @@ type Verdict struct {
 func Create(object graph.Object, scope Scope) Verdict {
 	switch o := object.(type) {
 	case *v1alpha1.DynamoGraphDeployment:
-		return Verdict{sorted(append(GraphDeployment(o), GraphIngress(o, scope.Ingress, true)...)), GraphDeploymentWarnings(o, scope.Ingress, Orchestration{Provider: workload.Chosen(o.Annotations)})}
+		return Verdict{sorted(append(GraphDeployment(o), GraphIngress(o, scope.Ingress, true)...)), GraphDeploymentWarnings(o, scope.Ingress, scope.orchestration(o.Annotations))}
 	case *v1alpha1.DynamoComponentDeployment:
 		return Verdict{sorted(append(ComponentDeployment(o), ComponentIngress(o, scope.Ingress, true)...)), ComponentDeploymentWarnings(o, scope.Ingress)}
 	case *v1alpha1.DynamoModel:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -30,8 +31,8 @@ func (w warnings) sorted() []string {
 // unknownNamespace stands for the namespace of an object that is not in one yet.
 const unknownNamespace = "<namespace>"
 
-// Orchestration is what runs a graph, as far as that is known: a webhook knows what
-// the graph says, a controller what the cluster has.
+// Orchestration is what runs a graph, as far as that is known: the command line knows
+// what the graph says, webhook and controller what the cluster serves.
 type Orchestration struct {
 	// Provider is empty where it depends on the cluster.
 	Provider workload.Provider
@@ -52,6 +53,7 @@ func GraphDeploymentWarnings(dgd *v1alpha1.DynamoGraphDeployment, r IngressRules
 		w.service(s, dgd.Spec.BackendFramework, effective, r.Defaults, at)
 		w.strategy(s, by.Provider, at)
 	}
+	w.misplaced(dgd.Annotations, "the annotations of a service")
 	w.unsupportedGraph(&dgd.Spec, field.NewPath("spec"))
 	w.queue(dgd.Annotations, by)
 	w.claims(dgd)
@@ -93,35 +95,61 @@ func (w *warnings) claims(dgd *v1alpha1.DynamoGraphDeployment) {
 	}
 }
 
-// replacing are the annotations that tune how a Deployment replaces pods.
-var replacing = []string{v1alpha1.AnnotationMaxSurge, v1alpha1.AnnotationMaxUnavailable, v1alpha1.AnnotationMinReadySeconds}
+// replacing are the annotations of a service that tune how its pods are replaced.
+var replacing = []string{
+	v1alpha1.AnnotationDeploymentStrategy, v1alpha1.AnnotationMaxSurge, v1alpha1.AnnotationMaxUnavailable, v1alpha1.AnnotationMinReadySeconds,
+}
 
 // strategy warns of tuning that what runs the pods does not know. Groups of nodes
 // know Recreate alone: there is no room for a group more.
 func (w *warnings) strategy(s *v1alpha1.SharedSpec, by workload.Provider, at *field.Path) {
-	why := ""
+	places := []struct {
+		annotations map[string]string
+		at          *field.Path
+	}{{s.Annotations, at.Child("annotations")}}
+	if m := s.ExtraPodMetadata; m != nil {
+		places = append(places, struct {
+			annotations map[string]string
+			at          *field.Path
+		}{m.Annotations, at.Child("extraPodMetadata", "annotations")})
+	}
+	recreated := false
+	for _, place := range places {
+		recreated = recreated || place.annotations[v1alpha1.AnnotationDeploymentStrategy] == string(appsv1.RecreateDeploymentStrategyType)
+	}
+	for _, place := range places {
+		for _, key := range replacing {
+			if why := ineffective(key, s, by, recreated); why != "" && place.annotations[key] != "" {
+				w.add(place.at.Key(key), why)
+			}
+		}
+	}
+}
+
+// ineffective says why an annotation that tunes how pods are replaced has no effect;
+// empty if it has one.
+func ineffective(key string, s *v1alpha1.SharedSpec, by workload.Provider, recreated bool) string {
 	_, ownWay := orchestrator.ForGraph(by, orchestrator.Settings{}).(workload.Updater)
 	switch {
 	case ownWay:
-		why = fmt.Sprintf("has no effect; provider %s replaces pods in a way of its own", by)
+		return fmt.Sprintf("has no effect; provider %s replaces pods in a way of its own", by)
+	case key == v1alpha1.AnnotationDeploymentStrategy:
+		return ""
 	case s.Multinode != nil && s.Multinode.NodeCount > 1:
-		why = "has no effect; groups of nodes are replaced one after the other, or all at once with " + v1alpha1.AnnotationDeploymentStrategy + ": Recreate"
+		return "has no effect; groups of nodes are replaced one after the other, or all at once with " + v1alpha1.AnnotationDeploymentStrategy + ": Recreate"
+	case recreated && key != v1alpha1.AnnotationMinReadySeconds:
+		return "has no effect; with " + v1alpha1.AnnotationDeploymentStrategy + ": Recreate no pod is made before the old ones are gone"
 	default:
-		return
+		return ""
 	}
-	warn := func(annotations map[string]string, at *field.Path) {
-		for _, key := range replacing {
-			if annotations[key] != "" {
-				w.add(at.Key(key), why)
-			}
+}
+
+// misplaced warns of annotations of a service on an object that has services, or is one.
+func (w *warnings) misplaced(annotations map[string]string, where string) {
+	for _, key := range replacing {
+		if annotations[key] != "" {
+			w.add(field.NewPath("metadata", "annotations").Key(key), "has no effect; it belongs in "+where)
 		}
-		if ownWay && annotations[v1alpha1.AnnotationDeploymentStrategy] != "" {
-			w.add(at.Key(v1alpha1.AnnotationDeploymentStrategy), why)
-		}
-	}
-	warn(s.Annotations, at.Child("annotations"))
-	if m := s.ExtraPodMetadata; m != nil {
-		warn(m.Annotations, at.Child("extraPodMetadata", "annotations"))
 	}
 }
 
@@ -133,6 +161,7 @@ func ComponentDeploymentWarnings(dcd *v1alpha1.DynamoComponentDeployment, r Ingr
 	}
 	var w warnings
 	w.name(dcd.Name)
+	w.misplaced(dcd.Annotations, "spec.annotations")
 	w.strategy(&dcd.Spec.SharedSpec, workload.ProviderComponent, field.NewPath("spec"))
 	effective := graph.DynamoNamespace(cmp.Or(dcd.Namespace, unknownNamespace), dcd.Name, dcd.Spec.GlobalDynamoNamespace)
 	w.service(&dcd.Spec.SharedSpec, dcd.Spec.BackendFramework, effective, r.Defaults, field.NewPath("spec"))

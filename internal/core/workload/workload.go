@@ -1,4 +1,4 @@
-// Package workload is the seam between a graph and the orchestrator that runs
+// Package workload is the interface between a graph and the orchestrator that runs
 // its pods. Each orchestrator implements Builder in a folder of its own; the
 // shapes of foreign kinds stay there.
 package workload

@@ -47,7 +47,7 @@ func (Converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	review.Request = nil
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(review); err != nil {
-		log.FromContext(r.Context()).Error(err, "write ConversionReview")
+		log.FromContext(r.Context()).Error(err, "cannot write the ConversionReview response")
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package admission lets the API server ask the rules: a thin adapter from
+// Package admission serves the validating webhooks: a thin adapter from
 // admission requests to package validation, the server that takes them, and the
 // registration by which the API server finds it. It has no rule of its own.
 package admission
@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/apikind"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 )
 
@@ -34,10 +36,34 @@ type Handler struct {
 	// Operator is the user that the operator itself is. It is asked the same
 	// rules, but needs no warnings about what it writes.
 	Operator string
+	// Capabilities are the optional APIs that the cluster serves.
+	Capabilities Capabilities
+}
+
+// Capabilities tells which optional APIs the cluster serves, for warnings.
+type Capabilities func(context.Context) (snapshot.Capabilities, error)
+
+// capabilitiesTimeout bounds how long a request waits for an informer that has not
+// synced yet.
+const capabilitiesTimeout = time.Second
+
+// scope is what the rules depend on now. Nothing is refused because the optional APIs
+// are unknown.
+func (h Handler) scope(ctx context.Context) validation.Scope {
+	scope := h.Scope
+	if h.Capabilities == nil {
+		return scope
+	}
+	ctx, cancel := context.WithTimeout(ctx, capabilitiesTimeout)
+	defer cancel()
+	if have, err := h.Capabilities(ctx); err == nil {
+		scope.Capabilities = have
+	}
+	return scope
 }
 
 // Handle judges one request.
-func (h Handler) Handle(_ context.Context, request ctrladmission.Request) ctrladmission.Response {
+func (h Handler) Handle(ctx context.Context, request ctrladmission.Request) ctrladmission.Response {
 	if request.Operation != admissionv1.Create && request.Operation != admissionv1.Update {
 		return ctrladmission.Allowed("")
 	}
@@ -47,14 +73,14 @@ func (h Handler) Handle(_ context.Context, request ctrladmission.Request) ctrlad
 	}
 	var v validation.Verdict
 	if request.Operation == admissionv1.Create {
-		v = validation.Create(object, h.Scope)
+		v = validation.Create(object, h.scope(ctx))
 	} else {
 		old, err := h.decode(request.OldObject.Raw)
 		if err != nil {
 			// What is stored cannot be read, so whatever replaces it is no worse.
 			old = h.Kind.New()
 		}
-		v = validation.Update(old, object, h.Scope)
+		v = validation.Update(old, object, h.scope(ctx))
 	}
 	response := ctrladmission.Allowed("")
 	if len(v.Problems) > 0 {

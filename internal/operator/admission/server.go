@@ -29,7 +29,8 @@ type Server struct {
 	ConversionOnly bool
 	Scope          validation.Scope
 	// Operator is the operator's own user.
-	Operator string
+	Operator     string
+	Capabilities Capabilities
 	// Drain is how long requests are taken after the end was announced: so long
 	// does it take until nobody is sent here any more.
 	Drain time.Duration
@@ -84,7 +85,7 @@ func (s *Server) drain(ctx context.Context, server *http.Server) {
 	ctx, cancel := context.WithTimeout(ctx, s.AnswerTimeout)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
-		log.FromContext(ctx).Error(err, "end the webhook server")
+		log.FromContext(ctx).Error(err, "webhook server shutdown failed")
 	}
 }
 
@@ -121,7 +122,7 @@ func (s *Server) Mux() *http.ServeMux {
 		return mux
 	}
 	for _, kind := range Kinds {
-		handler := measured(kind, Handler{Kind: kind, Scope: s.Scope, Operator: s.Operator})
+		handler := measured(kind, Handler{Kind: kind, Scope: s.Scope, Operator: s.Operator, Capabilities: s.Capabilities})
 		mux.Handle(kind.Path(), &ctrladmission.Webhook{Handler: handler, RecoverPanic: new(true)})
 	}
 	return mux

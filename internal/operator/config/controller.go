@@ -28,7 +28,7 @@ type Controller struct {
 	// BatchPeriod is how long changes of an object's children are gathered before
 	// the object is looked at again.
 	BatchPeriod metav1.Duration `json:"batchPeriod,omitzero"`
-	// Resync is how often every object is looked at without a reason.
+	// Resync is how often every object is reconciled without a change.
 	Resync metav1.Duration `json:"resync,omitzero"`
 	Queue  Queue           `json:"queue,omitzero"`
 	// Watchdog has the liveness probe fail when a controller no longer works.

@@ -20,7 +20,7 @@ type Leader struct {
 	LeaseDuration metav1.Duration `json:"leaseDuration,omitzero"`
 	// RenewDeadline is how long a leader that cannot renew goes on.
 	RenewDeadline metav1.Duration `json:"renewDeadline,omitzero"`
-	// RetryPeriod is how often the lease is looked at.
+	// RetryPeriod is how often the Lease is read.
 	RetryPeriod metav1.Duration `json:"retryPeriod,omitzero"`
 	// ReleaseOnStop gives the lease back at shutdown, so that another takes
 	// over at once.

@@ -20,13 +20,13 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
-// shelf is a store that answers, or does not.
-type shelf struct {
+// keyStore is a store that answers, or does not.
+type keyStore struct {
 	err     error
 	deleted []string
 }
 
-func (s *shelf) DeleteLeft(_ context.Context, dynamoNamespace, service string) (int64, error) {
+func (s *keyStore) DeleteLeft(_ context.Context, dynamoNamespace, service string) (int64, error) {
 	s.deleted = append(s.deleted, dynamoNamespace+"/"+service)
 	return 1, s.err
 }
@@ -38,7 +38,7 @@ func (nobody) Shared(context.Context, graph.Registration) (bool, error) { return
 
 var registered = []graph.Registration{{Namespace: "n", Graph: "c", DynamoNamespace: "n-c", Service: "c"}}
 
-func TestFarewell(t *testing.T) {
+func TestFinalize(t *testing.T) {
 	began := time.Unix(1000, 0)
 	const limit = time.Minute
 	for rule, c := range map[string]struct {
@@ -70,7 +70,7 @@ func TestFarewell(t *testing.T) {
 				t.Fatal(err)
 			}
 			recorder := events.NewFakeRecorder(3)
-			f := Cleanup{Store: &shelf{err: c.err}, Limit: limit, Applier: applier, Events: recorder, Clock: testclock.NewFakePassiveClock(began.Add(c.after)), Began: &FirstSeen{}, Others: nobody{}}
+			f := Cleanup{Store: &keyStore{err: c.err}, Limit: limit, Applier: applier, Events: recorder, Clock: testclock.NewFakePassiveClock(began.Add(c.after)), Began: &FirstSeen{}, Others: nobody{}}
 			f.Began.Time("u", began)
 			live := &v1alpha1.DynamoComponentDeployment{}
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(dcd), live); err != nil {
@@ -100,10 +100,10 @@ func TestOnlyWhatUsesTheStoreIsHeld(t *testing.T) {
 		before []string
 		held   bool
 	}{
-		"it has keys":                         {store: &shelf{}, places: registered, held: true},
-		"it has none":                         {store: &shelf{}},
+		"it has keys":                         {store: &keyStore{}, places: registered, held: true},
+		"it has none":                         {store: &keyStore{}},
 		"the operator knows no store":         {places: registered},
-		"an earlier operator held everything": {store: &shelf{}, before: []string{v1alpha1.Finalizer}},
+		"an earlier operator held everything": {store: &keyStore{}, before: []string{v1alpha1.Finalizer}},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			dcd := &v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", Finalizers: c.before}}

@@ -48,7 +48,7 @@ func setupDiscoveryPoller(d *Deps, g *optionalAPIs) error {
 func (s *discoveryPoller) Start(ctx context.Context) error {
 	for {
 		if err := s.poll(ctx); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "look for optional APIs")
+			log.FromContext(ctx).Error(err, "optional API discovery failed, retrying")
 		}
 		select {
 		case <-s.clock.After(s.interval):

@@ -117,7 +117,7 @@ func (p *policies) Start(ctx context.Context) error {
 		for _, policy := range config.Policies {
 			state, err := p.ask(ctx, policy)
 			if err != nil {
-				log.FromContext(ctx).Error(err, "look for policies")
+				log.FromContext(ctx).Error(err, "policy check failed, retrying")
 				continue
 			}
 			problems := strings.Join(state.Problems, "; ")

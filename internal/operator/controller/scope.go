@@ -33,7 +33,7 @@ func (d *Deps) followScope(kind client.Object, b *builder.Builder) *builder.Buil
 		d.Scope.OnWake(func(ctx context.Context, namespace string) {
 			objects, err := objectsOf(ctx, d.GetClient(), list, client.InNamespace(namespace))
 			if err != nil {
-				d.GetLogger().Error(err, "cannot wake objects", "kind", KindName(kind), "namespace", namespace)
+				d.GetLogger().Error(err, "cannot enqueue objects", "kind", KindName(kind), "namespace", namespace)
 			}
 			for _, object := range objects {
 				later(queue, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})

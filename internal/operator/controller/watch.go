@@ -91,7 +91,7 @@ func sameNamespace(reader client.Reader, kind client.ObjectList) handler.EventHa
 		var requests []reconcile.Request
 		list, err := objectsOf(ctx, reader, kind, client.InNamespace(changed.GetNamespace()))
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "cannot wake those that a change concerns", "changed", client.ObjectKeyFromObject(changed))
+			ctrl.LoggerFrom(ctx).Error(err, "cannot enqueue the objects that a change concerns", "changed", client.ObjectKeyFromObject(changed))
 		}
 		for _, object := range list {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})

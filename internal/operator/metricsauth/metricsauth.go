@@ -95,7 +95,7 @@ func (g guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	who, ok, err := g.tokens.AuthenticateToken(r.Context(), token)
 	switch {
 	case err != nil:
-		g.log.Error(err, "ask whose a token is")
+		g.log.Error(err, "TokenReview failed")
 		http.Error(w, "the API server does not say whose the token is", http.StatusInternalServerError)
 		return
 	case !ok:
@@ -106,7 +106,7 @@ func (g guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	decision, _, err := g.rights.Authorize(r.Context(), asked)
 	switch {
 	case err != nil:
-		g.log.Error(err, "ask what somebody may", "user", who.User.GetName())
+		g.log.Error(err, "SubjectAccessReview failed", "user", who.User.GetName())
 		http.Error(w, "the API server does not say what the token allows", http.StatusInternalServerError)
 	case decision != authorizer.DecisionAllow:
 		http.Error(w, fmt.Sprintf("%s may not %s %s", who.User.GetName(), asked.Verb, asked.Path), http.StatusForbidden)

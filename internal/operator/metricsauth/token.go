@@ -21,7 +21,7 @@ func TokenFile(path string) func(*rest.Config, *http.Client) (metricsserver.Filt
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				text, err := os.ReadFile(path)
 				if err != nil && !os.IsNotExist(err) {
-					log.Error(err, "read the token of scrapers")
+					log.Error(err, "cannot read the scrape token")
 				}
 				want, got := strings.TrimSpace(string(text)), bearer(r)
 				// Hashes are of one length, so that a comparison tells nothing of the token's.

@@ -1,8 +1,7 @@
-// Package queue is the line in which objects wait for a reconcile of their
-// controller: what a user just did comes before what is looked at again for no
-// reason, namespaces take turns, changes of children are gathered, failures wait
-// longer each time, and what stands in line can be worked off before the operator
-// ends.
+// Package queue is the work queue of a controller: what a user just changed has
+// priority over resyncs, namespaces are served round-robin, changes of children are
+// batched, failures are retried with back-off, and what is queued can be drained
+// before the operator ends.
 package queue
 
 import (

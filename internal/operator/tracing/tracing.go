@@ -1,5 +1,5 @@
-// Package tracing tells what the reconciles over objects did and why, as
-// OpenTelemetry spans: what woke the controller, what it decided, what it wrote.
+// Package tracing exports reconciles as OpenTelemetry spans: which events caused one,
+// what it decided, what it wrote.
 package tracing
 
 import (

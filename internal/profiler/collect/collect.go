@@ -32,7 +32,7 @@ type Options struct {
 	// Receipt is the file for the termination message, which proves what was
 	// written; none if empty.
 	Receipt string
-	// Every is how often the pod is looked at, Patience how long it may be that
+	// Every is how often the pod is read, GiveUpAfter how long it may be that
 	// it cannot be.
 	Every, GiveUpAfter time.Duration
 }

@@ -30,7 +30,7 @@ import (
 // +kubebuilder:rbac:groups=nvidia.com,resources=dynamographdeployments/finalizers,verbs=update
 // +kubebuilder:rbac:groups=nvidia.com,resources=dynamocomponentdeployments;dynamographdeploymentscalingadapters,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=serviceaccounts;configmaps,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=mpi-run-ssh-secret,verbs=create;patch
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch;delete
@@ -49,15 +49,13 @@ import (
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list;watch
 // +kubebuilder:rbac:groups=nvidia.com,resources=dynamoworkermetadatas,verbs=create;get;list;watch;update;patch;delete
 
-// Children are the kinds that a graph owns. Claims have no list: they hold data
-// and are never pruned, but one that was deleted is made again.
+// Children are the kinds that a graph owns.
 func Children() []observe.Child {
 	return []observe.Child{
 		{Object: &v1alpha1.DynamoComponentDeployment{}, List: &v1alpha1.DynamoComponentDeploymentList{}},
 		{Object: &v1alpha1.DynamoGraphDeploymentScalingAdapter{}, List: &v1alpha1.DynamoGraphDeploymentScalingAdapterList{}},
 		{Object: &corev1.ServiceAccount{}, List: &corev1.ServiceAccountList{}},
 		{Object: &corev1.ConfigMap{}, List: &corev1.ConfigMapList{}},
-		{Object: &corev1.PersistentVolumeClaim{}},
 		{Object: &corev1.Service{}, List: &corev1.ServiceList{}},
 		{Object: &networkingv1.Ingress{}, List: &networkingv1.IngressList{}},
 		{Object: &networkingv1.NetworkPolicy{}, List: &networkingv1.NetworkPolicyList{}},
@@ -69,8 +67,8 @@ func Children() []observe.Child {
 	}
 }
 
-// Claims are the children that hold data. They are no others' business: what a
-// graph no longer wants of these stays.
+// Claims hold data and are never pruned: what a graph no longer wants of these stays
+// until the graph is deleted.
 func Claims() observe.Child {
 	return observe.Child{Object: &corev1.PersistentVolumeClaim{}, List: &corev1.PersistentVolumeClaimList{}}
 }
@@ -101,7 +99,7 @@ type observation struct {
 	platform render.Platform
 	provider workload.Provider
 	builder  workload.GraphBuilder
-	// claims are those that would go with the graph, absentClaims those that it
+	// claims are those that were created for the graph, absentClaims those that it
 	// expects and that do not exist.
 	claims       []graph.Object
 	absentClaims []string
@@ -135,8 +133,8 @@ func (w observation) urgency(dgd *v1alpha1.DynamoGraphDeployment, now v1alpha1.D
 	}
 }
 
-// keepsData reports whether the graph has claims that go with it, or is about to: it
-// is held until it is known whether they are to.
+// keepsData reports whether claims were created for the graph, or are about to be: its
+// finalizer decides whether they go with it.
 func (w observation) keepsData(g *graph.Graph) bool {
 	return len(w.claims) > 0 || slices.ContainsFunc(g.Claims, func(c graph.Claim) bool { return c.Create })
 }

@@ -88,6 +88,7 @@ func (r *Reconciler) decide(dgd *v1alpha1.DynamoGraphDeployment, seen observatio
 	d.plan = &apply.Plan{
 		Finalizer:   r.Cleanup.Needed(registrations(g, seen.builder)) || seen.keepsData(g),
 		Annotations: workload.Record(dgd.Annotations, seen.provider),
+		Released:    seen.claims,
 		OwnerPatch:  mirror(dgd, scale),
 		Children:    append(seen.builder.InOrder(g, desired, seen.Snapshot), seen.sshKey...),
 		// A graph that moves to another provider is taken down there before it is made
@@ -162,27 +163,41 @@ func mirror(dgd *v1alpha1.DynamoGraphDeployment, scale map[string]int32) map[str
 	return map[string]any{"spec": map[string]any{"services": differing}}
 }
 
-// retain lets the claims of a graph that is to leave them outlive it. That may have
-// been said a moment before the graph was deleted, and nobody has looked since.
-func (r *Reconciler) retain(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment) error {
-	if dgd.Annotations[v1alpha1.AnnotationRetainPVCs] != "true" || !slices.Contains(dgd.Finalizers, v1alpha1.Finalizer) {
+// finalizeClaims deletes the claims that were created for a graph, unless they are to be
+// retained. That may have been said a moment before the graph was deleted, in whatever
+// way: until now the garbage collector had no reason to touch them.
+func (r *Reconciler) finalizeClaims(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, cliqueSet string) error {
+	if !slices.Contains(dgd.Finalizers, v1alpha1.Finalizer) {
 		return nil
 	}
 	claims, err := r.Observer.Facts.Claims(ctx, dgd)
-	if err != nil {
+	if err != nil || len(claims) == 0 {
 		return err
 	}
-	return r.Applier.Disown(ctx, dgd, claims)
+	if dgd.Annotations[v1alpha1.AnnotationRetainPVCs] == "true" {
+		return r.Applier.ReleaseFromOwner(ctx, dgd, claims)
+	}
+	if orphaned, err := r.Observer.Facts.Orphaned(ctx, dgd, cliqueSet); err != nil || orphaned {
+		return err
+	}
+	for _, claim := range claims {
+		if claim.GetDeletionTimestamp() == nil && graph.CreatedFor(claim, dgd) {
+			err = errors.Join(err, r.Applier.Discard(ctx, claim))
+		}
+	}
+	return err
 }
 
-// finalize removes what a graph has outside the cluster, and what is to stay from its
-// reach; the garbage collector does the rest. Nothing is validated: what cannot be read has left nothing.
+// finalize removes what the garbage collector does not: claims, and what a graph has
+// outside the cluster. Nothing is validated: what cannot be read has left nothing.
 func (r *Reconciler) finalize(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment) (reconcile.Result, error) {
 	var keys []graph.Registration
+	cliqueSet := dgd.Name
 	if g, err := graph.FromGraphDeployment(dgd, r.Platform.Defaults); err == nil {
 		keys = registrations(g, r.Platform.GraphBuilder(dgd, workload.Provider(dgd.Annotations[v1alpha1.AnnotationWorkloadProvider])))
+		cliqueSet = g.CliqueSet
 	}
-	if err := r.retain(ctx, dgd); err != nil {
+	if err := r.finalizeClaims(ctx, dgd, cliqueSet); err != nil {
 		return reconcile.Result{}, err
 	}
 	wait, err := r.Cleanup.Finalize(ctx, dgd, keys)

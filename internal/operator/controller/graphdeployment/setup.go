@@ -2,6 +2,7 @@ package graphdeployment
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -50,5 +51,5 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 	}
 	w.Beneath = beneath
 	w.Around = []observe.Child{{Object: observe.Queue(), API: snapshot.APIKAI}}
-	return d.WatchPods(w, controller.GraphOfPod)
+	return errors.Join(d.WatchClaims(w), d.WatchPods(w, controller.GraphOfPod))
 }

@@ -79,7 +79,7 @@ func ofBase(models observe.Models, hash func(client.Object) string) handler.Even
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		keys, err := models.OfBase(ctx, o.GetNamespace(), hash(o))
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "cannot wake the models of a base model", "changed", client.ObjectKeyFromObject(o))
+			ctrl.LoggerFrom(ctx).Error(err, "cannot enqueue the models of a base model", "changed", client.ObjectKeyFromObject(o))
 		}
 		var requests []reconcile.Request
 		for _, key := range keys {
