@@ -54,7 +54,7 @@ func picker(g *graph.Graph, have snapshot.Capabilities) ([]graph.Object, error) 
 				v1alpha1.LabelComponentType:   string(graph.RoleFrontend),
 				v1alpha1.LabelDynamoNamespace: c.DynamoNamespace,
 			}},
-			EndpointPickerRef: EndpointPickerRef{Kind: "Service", Name: c.ObjectName, Port: PoolPort{Number: pod.PortPicker}},
+			EndpointPickerRef: EndpointPickerRef{Kind: "Service", Name: c.ServiceName, Port: PoolPort{Number: pod.PortPicker}},
 		},
 	}), nil
 }

@@ -22,7 +22,7 @@ func Service(c graph.Component) *corev1.Service {
 	}
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: c.ObjectName, Namespace: c.Namespace, Labels: labels, Annotations: c.ObjectAnnotations(),
+			Name: c.ServiceName, Namespace: c.Namespace, Labels: labels, Annotations: c.ObjectAnnotations(),
 		},
 		Spec: corev1.ServiceSpec{
 			Selector: Selector(c),
@@ -45,7 +45,7 @@ func graphService(c graph.Component) *corev1.Service {
 		port.AppProtocol = new("http2") // gRPC, for gateways that go by the port
 	}
 	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: c.ObjectName, Namespace: c.Namespace, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Name: c.ServiceName, Namespace: c.Namespace, Labels: labels},
 		Spec:       corev1.ServiceSpec{Selector: selector, Ports: []corev1.ServicePort{port}},
 	}
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"reflect"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -55,7 +56,7 @@ func (d *Deps) Guarded(kind Object, recorder events.EventRecorder, r reconcile.R
 		Covers: d.Config.Covers, While: d.Scope.Writer.While,
 		Metrics: d.Metrics, Tracer: d.Tracer, Causes: d.causesOf(kind),
 		Retries: &Retries{
-			Max: d.Config.Controller.Queue.MaxRetries, Object: kind, Condition: apikind.Named(KindName(kind)).Condition,
+			Max: d.Config.Controller.Queue.MaxRetries, Object: kind, Condition: cmp.Or(apikind.Named(KindName(kind)).Condition, v1alpha1.ConditionReady),
 			Client: d.GetClient(), Events: recorder,
 		},
 	}))

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/pickerconfig"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render/pod"
@@ -48,6 +49,9 @@ func (b Builder) Build(g *graph.Graph, _ workload.Pods) ([]graph.Object, error) 
 // component carries a service over field by field, in the user's own words, so
 // that a reader of the component sees what the graph says.
 func (b Builder) component(c graph.Component) (*v1alpha1.DynamoComponentDeployment, error) {
+	if c.Contract == graph.ContractV1 || conversion.WrittenAs(b.Graph) == conversion.Beta {
+		return b.beta(c)
+	}
 	spec, err := graph.Service(b.Graph, c.Name, b.Defaults)
 	if err != nil {
 		return nil, err
@@ -64,11 +68,7 @@ func (b Builder) component(c graph.Component) (*v1alpha1.DynamoComponentDeployme
 	if spec.EPPConfig, err = pickerconfig.Complete(spec.EPPConfig); err != nil {
 		return nil, fmt.Errorf("eppConfig.config: %w", err)
 	}
-	system := map[string]string{
-		v1alpha1.LabelGraphName:       c.Graph,
-		v1alpha1.LabelComponent:       c.Name,
-		v1alpha1.LabelDynamoNamespace: c.DynamoNamespace,
-	}
+	system := systemLabels(c)
 	labels := map[string]string{}
 	maps.Copy(labels, spec.Labels)
 	maps.Copy(labels, system)
@@ -77,6 +77,14 @@ func (b Builder) component(c graph.Component) (*v1alpha1.DynamoComponentDeployme
 		ObjectMeta: metav1.ObjectMeta{Name: c.ObjectName, Namespace: c.Namespace, Labels: system},
 		Spec:       v1alpha1.DynamoComponentDeploymentSpec{BackendFramework: b.Graph.Spec.BackendFramework, SharedSpec: spec},
 	}, nil
+}
+
+func systemLabels(c graph.Component) map[string]string {
+	return map[string]string{
+		v1alpha1.LabelGraphName:       c.Graph,
+		v1alpha1.LabelComponent:       c.Name,
+		v1alpha1.LabelDynamoNamespace: c.DynamoNamespace,
+	}
 }
 
 // withAccount makes pods run under an account, whatever the user wrote.

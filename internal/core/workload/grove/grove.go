@@ -104,7 +104,7 @@ func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, erro
 		template.PodCliqueScalingGroupConfigs = append(template.PodCliqueScalingGroupConfigs, group)
 	}
 	return []graph.Object{&grovev1alpha1.PodCliqueSet{
-		ObjectMeta: metav1.ObjectMeta{Name: g.CliqueSet, Namespace: g.Namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: g.CliqueSet, Namespace: g.Namespace, Annotations: g.Marks()},
 		Spec:       grovev1alpha1.PodCliqueSetSpec{Replicas: 1, Template: template},
 	}}, nil
 }

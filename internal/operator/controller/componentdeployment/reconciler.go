@@ -107,7 +107,6 @@ type observation struct {
 
 func (r *Reconciler) observe(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment) (seen observation, err error) {
 	p := r.Platform
-	seen.graph, seen.invalid = intent(dcd, p.Defaults)
 	if p.Capabilities, err = r.Facts.Capabilities(ctx); err != nil {
 		return seen, err
 	}
@@ -117,10 +116,12 @@ func (r *Reconciler) observe(ctx context.Context, dcd *v1alpha1.DynamoComponentD
 	if p.Pod.Account, err = r.Facts.Account(ctx, dcd.Namespace); err != nil {
 		return seen, err
 	}
-	seen.platform = p
 	if seen.Snapshot, err = r.Observer.Children(ctx, dcd, p.Capabilities); err != nil {
 		return seen, err
 	}
+	p.Defaults.Running = graph.ReadRunning(dcd, seen.Owned)
+	seen.platform = p
+	seen.graph, seen.invalid = intent(dcd, p.Defaults)
 	seen.Taken = r.Clock.Now()
 	if seen.Evidence, err = r.Pods.Inspect(ctx, dcd.Namespace, cmp.Or(graph.ParentGraph(dcd), dcd.Name), cmp.Or(dcd.Spec.ServiceName, dcd.Name), sets(seen.Snapshot)...); err != nil {
 		return seen, err
@@ -151,7 +152,7 @@ type decision struct {
 }
 
 // decide is pure: the same component and observation give the same decision.
-func (r *Reconciler) decide(_ *v1alpha1.DynamoComponentDeployment, seen observation) decision {
+func (r *Reconciler) decide(dcd *v1alpha1.DynamoComponentDeployment, seen observation) decision {
 	if problem := errors.Join(seen.invalid, seen.unread); problem != nil {
 		return decision{problem: problem}
 	}
@@ -161,8 +162,9 @@ func (r *Reconciler) decide(_ *v1alpha1.DynamoComponentDeployment, seen observat
 	}
 	desired, err := render.Component(g, seen.platform)
 	d := decision{problem: errors.Join(err, seen.refused), plan: &apply.Plan{
-		Finalizer: r.Cleanup.Needed(g.Registrations()),
-		Children:  append(lws.Turns(g.Components[0], desired, seen.Snapshot), seen.sshKey...),
+		Finalizer:   r.Cleanup.Needed(g.Registrations()),
+		Annotations: graph.RecordComponent(dcd, g, seen.platform.Defaults.Running),
+		Children:    append(lws.Turns(g.Components[0], desired, seen.Snapshot), seen.sshKey...),
 	}}
 	if d.problem == nil {
 		d.plan.Owned = seen.Owned // what cannot be rendered any more goes on running

@@ -140,7 +140,6 @@ func (w observation) keepsData(g *graph.Graph) bool {
 }
 
 func (w Observer) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, p render.Platform, routes controller.Routes, now time.Time) (seen observation, err error) {
-	seen.graph, seen.invalid = intent(dgd, p.Defaults)
 	if p.Capabilities, err = w.Facts.Capabilities(ctx); err != nil {
 		return seen, err
 	}
@@ -155,6 +154,8 @@ func (w Observer) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployme
 		return seen, err
 	}
 	seen.claims = claims.Owned
+	p.Defaults.Running = graph.ReadRunning(dgd, seen.Owned)
+	seen.graph, seen.invalid = intent(dgd, p.Defaults)
 	for _, object := range seen.Owned {
 		set, ok := object.(*grovev1alpha1.PodCliqueSet)
 		if !ok {

@@ -5,6 +5,7 @@ package graphdeployment
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -87,7 +88,7 @@ func (r *Reconciler) decide(dgd *v1alpha1.DynamoGraphDeployment, seen observatio
 	unrendered, moving := errors.Join(err, seen.refused), seen.migrating()
 	d.plan = &apply.Plan{
 		Finalizer:   r.Cleanup.Needed(registrations(g, seen.builder)) || seen.keepsData(g),
-		Annotations: workload.Record(dgd.Annotations, seen.provider),
+		Annotations: record(dgd, g, seen),
 		Released:    seen.claims,
 		OwnerPatch:  mirror(dgd, scale),
 		Children:    append(seen.builder.InOrder(g, desired, seen.Snapshot), seen.sshKey...),
@@ -101,6 +102,14 @@ func (r *Reconciler) decide(dgd *v1alpha1.DynamoGraphDeployment, seen observatio
 	}
 	d.problem, d.unmet = errors.Join(unrendered, moving), seen.unmet(g)
 	return d
+}
+
+// record has the choices of provider and contract stand on the graph, whatever is
+// installed or configured later.
+func record(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen observation) map[string]string {
+	choices := workload.Record(dgd.Annotations, seen.provider)
+	maps.Copy(choices, graph.RecordGraph(dgd, g, seen.platform.Defaults.Running))
+	return choices
 }
 
 func (r *Reconciler) apply(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, d decision) (apply.ChangeSet, error) {
