@@ -134,7 +134,7 @@ func requestManifests(t *testing.T, dir string) []string {
 	t.Helper()
 	var all []string
 	root := filepath.Join(dir, "manifests")
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		if err == nil && filepath.Ext(path) == ".yaml" {
 			name, err := filepath.Rel(root, strings.TrimSuffix(path, ".yaml"))
 			all = append(all, name)

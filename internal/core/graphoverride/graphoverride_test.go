@@ -1,6 +1,7 @@
 package graphoverride
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,7 +59,7 @@ func TestOverridesGoOverTheGraphInTheirOwnVersion(t *testing.T) {
 			func(g *v1alpha1.DynamoGraphDeployment) {
 				envs := g.Spec.Services["Frontend"].Envs
 				envs[1].Value = "3"
-				g.Spec.Services["Frontend"].Envs = append(envs, read(t, `{spec: {services: {x: {envs: [{name: C, value: "4"}]}}}}`).Spec.Services["x"].Envs...)
+				g.Spec.Services["Frontend"].Envs = slices.Concat(envs, read(t, `{spec: {services: {x: {envs: [{name: C, value: "4"}]}}}}`).Spec.Services["x"].Envs)
 			},
 		},
 		"a variable of v1alpha1 too": {
