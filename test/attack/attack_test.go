@@ -44,6 +44,10 @@ type attack struct {
 	// unbound makes it while nothing binds the policy of requests: somebody has
 	// removed the binding, or has installed without it.
 	unbound bool
+	// beta writes what has two versions as v1beta1.
+	beta bool
+	// alphaOnly says why it cannot be written as v1beta1, where it cannot.
+	alphaOnly string
 	// try makes it and says what came of it. What must work for the attack to be
 	// one, such as the tenant's own rights, ends the test if it does not.
 	try func(*scene) outcome
@@ -122,6 +126,7 @@ func TestAttacks(t *testing.T) {
 			}
 		}
 	})
+	t.Run("written as v1beta1", attacksInBeta)
 	t.Run("while no webhook answers", func(t *testing.T) {
 		shipped.withoutWebhooks(t, func() {
 			t.Run("all", func(t *testing.T) {
@@ -303,7 +308,7 @@ func (s *scene) withToken(account *corev1.ServiceAccount, bound *authenticationv
 	if err != nil {
 		s.Fatal(err)
 	}
-	return retryclient.Client(c)
+	return s.versioned(retryclient.Client(c))
 }
 
 func subjectOf(account *corev1.ServiceAccount) rbacv1.Subject {

@@ -165,8 +165,19 @@ func installOperator(ctx context.Context) error {
 		if err := allReady(ctx); err != nil {
 			return err
 		}
+		if err := servesBeta(ctx); err != nil {
+			return err
+		}
 		return cluster.Client.Get(ctx, types.NamespacedName{Name: "dynamo-operator-validating"}, &admissionregistrationv1.ValidatingWebhookConfiguration{})
 	})
+}
+
+// servesBeta holds when graphs can be read as v1beta1.
+func servesBeta(ctx context.Context) error {
+	graphs := &unstructured.UnstructuredList{}
+	graphs.SetAPIVersion("nvidia.com/v1beta1")
+	graphs.SetKind("DynamoGraphDeploymentList")
+	return impatient.List(ctx, graphs)
 }
 
 // configure adds settings to the operator's configuration, in place of those of

@@ -18,7 +18,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 )
 
-// traffic admits objects until it is told to stop.
+// traffic admits objects, of both versions, until it is told to stop.
 type traffic struct {
 	admitted, failed atomic.Int64
 	last             atomic.Pointer[error]
@@ -34,7 +34,12 @@ func newTraffic(t *testing.T, ns string, every time.Duration) *traffic {
 	for worker := range 4 {
 		f.done.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				err := impatient.Create(ctx, graphOf(ns, fmt.Sprintf("w%d-%d", worker, n), `{services: {a: {}}}`), client.DryRunAll)
+				object := graphOf(ns, fmt.Sprintf("w%d-%d", worker, n), `{services: {a: {}}}`)
+				if worker%2 == 1 {
+					object = graphOf(ns, object.GetName(), `{components: [{name: a}]}`)
+					object.SetAPIVersion("nvidia.com/v1beta1")
+				}
+				err := impatient.Create(ctx, object, client.DryRunAll)
 				switch {
 				case ctx.Err() != nil:
 				case err != nil:
