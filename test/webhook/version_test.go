@@ -89,15 +89,14 @@ func TestObjectsStoredAsBetaAreStoredAnew(t *testing.T) {
 	ns := namespace(t, nil)
 	stores(false)
 	eventually(t, "v1beta1 to be a stored version", func(ctx context.Context) error { return storedVersions(ctx, true) })
-	request := graphOf(ns, "r", `{model: m, backend: vllm, autoApply: false}`)
-	request.SetAPIVersion("nvidia.com/v1beta1")
+	request := graphOf(ns, "r", `{model: Qwen/Qwen3-0.6B, backend: vllm, profilingConfig: {profilerImage: "dynamo-profiler:dev",
+		config: {sla: {isl: 1000, osl: 50, ttft: 1000, itl: 50}, sweep: {useAiConfigurator: true, aicSystem: h200_sxm}, hardware: {numGpusPerNode: 8, maxNumGpusPerEngine: 1}}}}`)
 	request.SetKind("DynamoGraphDeploymentRequest")
 	eventually(t, "a request that is stored as v1beta1", func(ctx context.Context) error {
-		return client.IgnoreAlreadyExists(cluster.Client.Create(ctx, request.DeepCopy()))
+		return client.IgnoreAlreadyExists(impatient.Create(ctx, request.DeepCopy()))
 	})
 	stores(true)
 	eventually(t, "v1alpha1 to be the only stored version", func(ctx context.Context) error { return storedVersions(ctx, false) })
-	request.SetAPIVersion("nvidia.com/v1alpha1")
 	if err := cluster.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "r"}, request); err != nil {
 		t.Error(err)
 	}
@@ -142,7 +141,7 @@ func TestWithoutAConverterNothingIsServed(t *testing.T) {
 	if err := cluster.Client.Delete(t.Context(), ns); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
+	began, said := time.Now(), ""
 	eventually(t, "the operator to take v1beta1 back", func(ctx context.Context) error {
 		crd, err := definitionOf(ctx, definition.Converted[3])
 		if err == nil && definition.Served(crd) {
@@ -150,7 +149,7 @@ func TestWithoutAConverterNothingIsServed(t *testing.T) {
 			if err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(ns), held); err == nil {
 				for _, c := range held.Status.Conditions {
 					if c.Status == corev1.ConditionTrue && (c.Type == corev1.NamespaceDeletionContentFailure || c.Type == corev1.NamespaceDeletionDiscoveryFailure) {
-						t.Logf("after %s the namespace says: %s", time.Since(began).Round(time.Second), c.Message)
+						said = fmt.Sprintf("after %s the namespace says: %s", time.Since(began).Round(time.Second), c.Message)
 					}
 				}
 			}
@@ -158,6 +157,7 @@ func TestWithoutAConverterNothingIsServed(t *testing.T) {
 		}
 		return err
 	})
+	t.Log(said)
 	eventually(t, "the namespace to go", func(ctx context.Context) error {
 		if err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(ns), ns); !apierrors.IsNotFound(err) {
 			return errors.Join(errors.New("it is still there"), err)
