@@ -49,8 +49,8 @@ var object = exactly("")
 // brokenProbe is a published graph whose startup probe has no handler.
 const brokenProbe = "examples/deployments/GKE/vllm/disagg.yaml"
 
-// intended lists every reason, the first that fits counting.
-var intended = []*reason{
+// january lists every reason to differ from the original of January 2026.
+var january = []*reason{
 	{
 		title: "One Service a component",
 		why:   "The original makes three Services for each component (`x`, `x-p`, `x-d`), two of them alike and one that selects nothing. We make `x`.",

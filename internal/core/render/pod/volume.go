@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/core/contract"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
@@ -22,12 +23,37 @@ func volumes(c graph.Component) []corev1.Volume {
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: m.Claim},
 		}})
 	}
-	if c.SharedMemory.Size == nil {
+	if c.SharedMemory.Size == nil || contract.Of(c.Contract).Pods.OwnSharedMemory {
 		return list
 	}
-	return append(list, corev1.Volume{Name: sharedMemoryVolume, VolumeSource: corev1.VolumeSource{
+	return append(list, sharedMemory(c))
+}
+
+const sharedMemoryPath = "/dev/shm"
+
+func sharedMemory(c graph.Component) corev1.Volume {
+	return corev1.Volume{Name: sharedMemoryVolume, VolumeSource: corev1.VolumeSource{
 		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: c.SharedMemory.Size},
-	}})
+	}}
+}
+
+// shareMemory gives the main container its shared memory where the contract has
+// that win over the user's: a volume of its name is replaced where it stands, and a
+// mount in its place moves to the end.
+func shareMemory(s *corev1.PodSpec, c graph.Component) {
+	if c.SharedMemory.Size == nil || !contract.Of(c.Contract).Pods.OwnSharedMemory {
+		return
+	}
+	own := sharedMemory(c)
+	s.Volumes = slices.Clone(s.Volumes)
+	if at := slices.IndexFunc(s.Volumes, func(v corev1.Volume) bool { return v.Name == own.Name }); at >= 0 {
+		s.Volumes[at] = own
+	} else {
+		s.Volumes = append(s.Volumes, own)
+	}
+	main := &s.Containers[0] // the contract puts it first
+	main.VolumeMounts = slices.DeleteFunc(slices.Clone(main.VolumeMounts), func(m corev1.VolumeMount) bool { return m.MountPath == sharedMemoryPath })
+	main.VolumeMounts = append(main.VolumeMounts, corev1.VolumeMount{Name: own.Name, MountPath: sharedMemoryPath})
 }
 
 func mounts(c graph.Component) []corev1.VolumeMount {
@@ -35,10 +61,10 @@ func mounts(c graph.Component) []corev1.VolumeMount {
 	for _, m := range c.Mounts {
 		list = append(list, corev1.VolumeMount{Name: m.Claim, MountPath: m.Path})
 	}
-	if c.SharedMemory.Size == nil {
+	if c.SharedMemory.Size == nil || contract.Of(c.Contract).Pods.OwnSharedMemory {
 		return list
 	}
-	return append(list, corev1.VolumeMount{Name: sharedMemoryVolume, MountPath: "/dev/shm"})
+	return append(list, corev1.VolumeMount{Name: sharedMemoryVolume, MountPath: sharedMemoryPath})
 }
 
 // addVolumes appends ours to the user's; a name that the user has taken is his.

@@ -1,0 +1,123 @@
+package compat
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
+	"github.com/dynamo-operator/dynamo-operator/test/corpus"
+)
+
+func TestPublishedGraphsBecomeTheObjectsOfRelease14(t *testing.T) {
+	recordings := recordingsIn(t, "DYNAMO_REFERENCE_14_DIR", "reference-1.4")
+	measure(t, edition{
+		name: "1.4.1", part: pageRelease, target: 98, reasons: release,
+		recordings: recordings, manifests: manifestsWithGraphs(corpus.In(t, filepath.Join(recordings, "manifests"))),
+		cluster:  start(t, localenv.Options{Nodes: 1, ServerOnly: true}),
+		platform: platform, read: asBeta, unmade: func(string) bool { return true },
+	})
+}
+
+// generation stands for the id of a generation of workers, which each operator
+// makes in its own way.
+const generation = "<generation>"
+
+// asBeta reads objects as the original shows them: ours in v1beta1, workers
+// without the id of their generation in their names.
+func asBeta(t *testing.T, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	t.Helper()
+	ids := map[string]bool{}
+	for _, o := range objects {
+		note(ids, o.GetLabels()["nvidia.com/dynamo-worker-hash"])
+		note(ids, o.GetAnnotations()["nvidia.com/current-worker-hash-v2"])
+	}
+	var read []*unstructured.Unstructured
+	for _, o := range objects {
+		o = o.DeepCopy()
+		if o.GetAPIVersion() == v1alpha1.SchemeGroupVersion.String() && conversion.Convertible(o.GetKind()) {
+			o = converted(t, o)
+		}
+		o.Object = mapped(o.Object, ids).(map[string]any)
+		for _, owner := range owners(o) {
+			delete(owner.(map[string]any), "apiVersion")
+		}
+		read = append(read, o)
+	}
+	return read
+}
+
+func note(ids map[string]bool, id string) {
+	if id != "" {
+		ids[id] = true
+	}
+}
+
+func converted(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	raw, err := o.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := conversion.Convert(raw, v1beta1.SchemeGroupVersion.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	beta := &unstructured.Unstructured{}
+	if err := beta.UnmarshalJSON(result.JSON); err != nil {
+		t.Fatal(err)
+	}
+	return beta
+}
+
+// mapped takes the ids of generations out of names and values.
+func mapped(value any, ids map[string]bool) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, member := range v {
+			if name == "annotations" {
+				member = compared(member)
+			}
+			v[name] = mapped(member, ids)
+		}
+		return v
+	case []any:
+		for i, item := range v {
+			v[i] = mapped(item, ids)
+		}
+		return v
+	case string:
+		for id := range ids {
+			if v == id {
+				return generation
+			}
+			v = strings.TrimSuffix(v, "-"+id)
+		}
+		return v
+	default:
+		return v
+	}
+}
+
+// notes are annotations in which either operator keeps something for itself.
+var notes = []string{
+	v1alpha1.AnnotationGraphPayload, v1alpha1.AnnotationComponentPayload, v1alpha1.AnnotationWrittenAs,
+	"nvidia.com/dynamo-operator-origin-version", "nvidia.com/current-worker-hash-v2", "nvidia.com/current-worker-hash",
+}
+
+// compared leaves out of annotations what is not compared.
+func compared(value any) any {
+	annotations, ok := value.(map[string]any)
+	if !ok {
+		return value
+	}
+	for _, key := range notes {
+		delete(annotations, key)
+	}
+	return annotations
+}
