@@ -55,6 +55,12 @@ type Checkpoint struct {
 	Identity *CheckpointIdentity `json:"identity,omitempty"`
 }
 
+// Values of a checkpoint's startupPolicy.
+const (
+	StartupImmediate         = "Immediate"
+	StartupWaitForCheckpoint = "WaitForCheckpoint"
+)
+
 // CheckpointJob changes the Job that makes a checkpoint.
 type CheckpointJob struct {
 	// gmsClientContainers are containers that use the GPU memory service.

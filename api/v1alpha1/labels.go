@@ -42,6 +42,12 @@ const (
 	LabelProfilingApp = "app"
 	// LabelProfilingRequest holds the name of the request on profiling jobs.
 	LabelProfilingRequest = "dgdr"
+	// LabelComponentClass is ComponentClassWorker on workers of graphs with an
+	// endpoint picker, whose pool selects by it.
+	LabelComponentClass = "nvidia.com/dynamo-component-class"
+	// LabelGeneration holds the id of the generation of workers that an object
+	// belongs to.
+	LabelGeneration = "nvidia.com/dynamo-worker-hash"
 )
 
 // Values of labels.
@@ -55,6 +61,8 @@ const (
 	// RoleLeader and RoleWorker are the values of LabelGroupRole.
 	RoleLeader = "leader"
 	RoleWorker = "worker"
+	// ComponentClassWorker is the value of LabelComponentClass.
+	ComponentClassWorker = "worker"
 )
 
 // Annotations a user puts on a DynamoGraphDeployment.
@@ -66,6 +74,22 @@ const (
 	// AnnotationRetainPVCs set to "true" keeps created claims when the graph is
 	// deleted.
 	AnnotationRetainPVCs = "nvidia.com/retain-pvcs"
+	// AnnotationGroveUpdateStrategy is how Grove replaces pods: RollingRecreate or
+	// OnDelete.
+	AnnotationGroveUpdateStrategy = "nvidia.com/grove-update-strategy"
+	// AnnotationVolcanoQueue is the queue of the Volcano scheduler.
+	AnnotationVolcanoQueue = "nvidia.com/volcano-queue"
+	// AnnotationDiscoveryMode is what registers: one of the DiscoveryMode values.
+	AnnotationDiscoveryMode = "nvidia.com/dynamo-kube-discovery-mode"
+	// AnnotationVLLMExecutor is how the nodes of a vLLM group are joined, mp or
+	// ray; also in the metadata of a pod template.
+	AnnotationVLLMExecutor = "nvidia.com/vllm-distributed-executor-backend"
+)
+
+// Values of AnnotationDiscoveryMode.
+const (
+	DiscoveryModePod       = "pod"
+	DiscoveryModeContainer = "container"
 )
 
 // Annotations that keep, in one version of the API, what it cannot say of an
@@ -139,6 +163,20 @@ const (
 	// AnnotationWorkloadChoice records the value of AnnotationEnableGrove that
 	// the provider was chosen under: only a user's change of it moves a graph.
 	AnnotationWorkloadChoice = "nvidia.com/workload-provider-choice"
+	// AnnotationRuntimeContract records on a graph or a component what its runtime
+	// is started by: seed or 1.x. A value that stands without
+	// AnnotationRuntimeContractChoice is the user's, and stays.
+	AnnotationRuntimeContract = "nvidia.com/runtime-contract"
+	// AnnotationRuntimeContractChoice is a digest of what the contract was chosen
+	// by: only a change of that chooses again.
+	AnnotationRuntimeContractChoice = "nvidia.com/runtime-contract-choice"
+	// AnnotationOriginVersion is the release of the runtime's contract that an
+	// object was made under. The original's operators write theirs.
+	AnnotationOriginVersion = "nvidia.com/dynamo-operator-origin-version"
+	// AnnotationGeneration holds on a graph the id of its generation of workers;
+	// AnnotationEarlierGeneration is where releases before 1.4 kept it.
+	AnnotationGeneration        = "nvidia.com/current-worker-hash-v2"
+	AnnotationEarlierGeneration = "nvidia.com/current-worker-hash"
 	// AnnotationRestartAt holds the id of the last restart on a pod template.
 	AnnotationRestartAt = "nvidia.com/restartAt"
 	// AnnotationBaseModel holds the name behind LabelBaseModelHash.

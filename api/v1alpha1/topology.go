@@ -71,6 +71,12 @@ type KVTransferPolicy struct {
 	PreferredWeight *float64 `json:"preferredWeight,omitempty"`
 }
 
+// Values of a policy's enforcement.
+const (
+	EnforcementRequired  = "required"
+	EnforcementPreferred = "preferred"
+)
+
 // PlacementStatus is how well the pods are placed.
 type PlacementStatus struct {
 	// score is 1 at best.

@@ -10,8 +10,8 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
 )
 
-// sidecar is the container that a frontendSidecar of v1alpha1 becomes.
-const sidecar = "sidecar-frontend"
+// FrontendSidecar is the container that a frontendSidecar of v1alpha1 becomes.
+const FrontendSidecar = "sidecar-frontend"
 
 // up is a service as a component, without what only v1alpha1 can say.
 func up(name string, s *v1alpha1.SharedSpec) v1beta1.Component {
@@ -35,7 +35,7 @@ func up(name string, s *v1alpha1.SharedSpec) v1beta1.Component {
 		c.ScalingAdapter = &v1beta1.ScalingAdapter{}
 	}
 	if s.FrontendSidecar != nil {
-		c.FrontendSidecar = sidecar
+		c.FrontendSidecar = FrontendSidecar
 	}
 	return c
 }
@@ -147,7 +147,7 @@ func upTemplate(s *v1alpha1.SharedSpec) *v1beta1.PodTemplate {
 	t.Spec.Containers = append(t.Spec.Containers, others...)
 	if f := s.FrontendSidecar; f != nil {
 		t.Spec.Containers = append(t.Spec.Containers, corev1.Container{
-			Name: sidecar, Image: f.Image, Args: f.Args, Env: f.Envs, EnvFrom: fromSecret(f.EnvFromSecret),
+			Name: FrontendSidecar, Image: f.Image, Args: f.Args, Env: f.Envs, EnvFrom: fromSecret(f.EnvFromSecret),
 		})
 	}
 	return t

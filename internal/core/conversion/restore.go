@@ -197,13 +197,13 @@ func saveSidecar(payload, source, _ *v1alpha1.SharedSpec) bool {
 
 // loadSidecar turns the container back that a frontendSidecar had become.
 func loadSidecar(object, payload *v1alpha1.SharedSpec, live *v1beta1.Component) {
-	if payload.FrontendSidecar == nil || live.FrontendSidecar != sidecar || object.ExtraPodSpec == nil || object.ExtraPodSpec.PodSpec == nil {
+	if payload.FrontendSidecar == nil || live.FrontendSidecar != FrontendSidecar || object.ExtraPodSpec == nil || object.ExtraPodSpec.PodSpec == nil {
 		return
 	}
 	extra := *object.ExtraPodSpec
 	spec := *extra.PodSpec
 	last := len(spec.Containers) - 1
-	if last < 0 || spec.Containers[last].Name != sidecar {
+	if last < 0 || spec.Containers[last].Name != FrontendSidecar {
 		return
 	}
 	spec.Containers = spec.Containers[:last:last]

@@ -1,7 +1,6 @@
 // Package graph is what the user meant: an inference graph as a value that does
-// not depend on the version of the API it was written in. Components are sorted
-// by name, roles and engines are types, numbers are parsed, environments are
-// merged. Building one touches nothing and cannot fail on a valid object.
+// not depend on the version of the API it was written in. Roles and engines are
+// types, numbers are parsed, environments are merged. Building one touches nothing and cannot fail on a valid object.
 //
 // A DynamoComponentDeployment is a graph of one component, so both levels of
 // the API share everything that is built on this package.
@@ -19,17 +18,35 @@ type Graph struct {
 	Name      string
 	Namespace string
 	Discovery Discovery
+	// Contract is what its runtime is started by, and so how it is rendered.
+	Contract Contract
+	// Generation is the id of its generation of workers; empty under the seed's
+	// contract.
+	Generation string
 	// Standalone is true for a component without a graph around it: what a
 	// graph's components share has to be made for it alone.
 	Standalone bool
 	// CliqueSet is the name of the PodCliqueSet that runs it under Grove.
 	CliqueSet string
-	// Components are sorted by name.
+	// Components are in the order of the user's list; those of v1alpha1, which has
+	// no order, are sorted by name.
 	Components []Component
 	Claims     []Claim
 	// RetainClaims keeps created claims when the graph is deleted.
 	RetainClaims bool
 	Adapters     []Adapter
+
+	// Labels and Annotations are those of the graph's spec, the lowest layer for
+	// every child and pod. Components have them already.
+	Labels      map[string]string
+	Annotations map[string]string
+	// PriorityClass, Topology and the next two count for Grove and Volcano alone.
+	PriorityClass  string
+	Topology       *Topology
+	UpdateStrategy string
+	VolcanoQueue   string
+	// KVTransfer is within which domain caches are sent.
+	KVTransfer *KVTransfer
 }
 
 // NeedsSSH reports whether nodes of a group have to reach each other by SSH.
@@ -131,9 +148,11 @@ type Component struct {
 	Picker *Picker
 
 	// Main and Pod are the user's overlays over what we render; Pod holds no
-	// main container.
+	// main container. Where there is a frontend sidecar, Pod holds its container.
 	Main *corev1.Container
 	Pod  *corev1.PodSpec
+
+	Runtime
 }
 
 // Multinode reports whether one replica spans several nodes.

@@ -95,14 +95,20 @@ func cliqueSet(graph string, room int) string {
 	return graph[:room-len(tail)] + tail
 }
 
+// globalNamespace is the Dynamo namespace that graphs can share.
+const globalNamespace = "dynamo"
+
 // DynamoNamespace is the runtime's own name space of a graph. It is a label
 // value, so it is shortened like a name.
 func DynamoNamespace(namespace, graph string, global bool) string {
 	if global {
-		return "dynamo"
+		return globalNamespace
 	}
-	return shorten(namespace + "-" + graph)
+	return shorten(namespace + "-" + strings.ReplaceAll(graph, ".", "-"))
 }
+
+// serviceName names the Service of a component: a Service knows no dots.
+func serviceName(object string) string { return strings.ReplaceAll(object, ".", "-") }
 
 // DiscoveryAccount names the ServiceAccount that pods of a graph use to find
 // each other; its Role and RoleBinding derive from it.

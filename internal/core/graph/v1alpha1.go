@@ -11,86 +11,179 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 )
 
 // Defaults are the operator's settings that a graph inherits.
 type Defaults struct {
 	Discovery Discovery
 	Ingress   IngressDefaults
+	Contract  ContractRules
+	// Running is what the children of the object in hand show, where there are any.
+	Running Running
 }
 
-// FromGraphDeployment reads a DynamoGraphDeployment.
+// FromGraphDeployment reads a DynamoGraphDeployment in the version that it is
+// stored in. One that was written as v1beta1 means what its v1beta1 form says.
 func FromGraphDeployment(dgd *v1alpha1.DynamoGraphDeployment, d Defaults) (*Graph, error) {
-	g := &Graph{
-		Name:      dgd.Name,
-		Namespace: dgd.Namespace,
-		Discovery: discovery(dgd.Annotations, d),
+	if conversion.WrittenAs(dgd) == conversion.Beta {
+		return fromStoredBeta(dgd, d)
 	}
-	g.Components = make([]Component, 0, len(dgd.Spec.Services))
+	g := newGraph(dgd, d)
 	for name := range dgd.Spec.SortedServices() {
-		shared, err := Service(dgd, name, d)
+		shared, err := service(dgd, name, d, g.Contract)
 		if err != nil {
 			return nil, fmt.Errorf("service %s: %w", name, err)
 		}
-		c, err := component(shared, dgd.Spec.BackendFramework, d)
+		c, err := component(shared, dgd.Spec.BackendFramework, d, g.Contract)
 		if err != nil {
 			return nil, fmt.Errorf("service %s: %w", name, err)
 		}
-		c.Name = name
-		c.ObjectName = ComponentName(dgd.Name, name)
-		g.add(c, shared)
-		if shared.ScalingAdapter != nil && shared.ScalingAdapter.Enabled {
-			g.Adapters = append(g.Adapters, Adapter{Service: name, ObjectName: c.ObjectName, Replicas: c.Replicas})
+		c.Labels = layer(g.Contract, g.Labels, c.Labels)
+		c.Annotations = layer(g.Contract, g.Annotations, c.Annotations)
+		c.tune(dgd, g.Contract, d.Running, join(dgd.Annotations, c.Annotations, c.PodAnnotations))
+		g.named(c, name, shared.GlobalDynamoNamespace, shared.ScalingAdapter != nil && shared.ScalingAdapter.Enabled)
+	}
+	g.finish(dgd, d)
+	return g, nil
+}
+
+// newGraph is what a graph has beside its components.
+func newGraph(dgd *v1alpha1.DynamoGraphDeployment, d Defaults) *Graph {
+	s := &dgd.Spec
+	g := &Graph{
+		Name:         dgd.Name,
+		Namespace:    dgd.Namespace,
+		Discovery:    discovery(dgd.Annotations, d),
+		Contract:     contractOf(dgd, graphTraits(dgd), d.Contract, d.Running),
+		Components:   make([]Component, 0, len(s.Services)),
+		RetainClaims: dgd.Annotations[v1alpha1.AnnotationRetainPVCs] == "true",
+
+		Labels: s.Labels, Annotations: s.Annotations,
+		PriorityClass:  s.PriorityClassName,
+		UpdateStrategy: dgd.Annotations[v1alpha1.AnnotationGroveUpdateStrategy],
+		VolcanoQueue:   dgd.Annotations[v1alpha1.AnnotationVolcanoQueue],
+	}
+	if t := s.TopologyConstraint; t != nil {
+		g.Topology = &Topology{Name: t.TopologyProfile, Domain: t.PackDomain}
+	}
+	if e := s.Experimental; e != nil && e.KVTransferPolicy != nil {
+		k := e.KVTransferPolicy
+		g.KVTransfer = &KVTransfer{
+			LabelKey: k.LabelKey, TopologyName: k.ClusterTopologyName, Domain: k.Domain,
+			Preferred: k.Enforcement == v1alpha1.EnforcementPreferred, Weight: k.PreferredWeight,
 		}
 	}
-	g.nameCliques()
-	g.RetainClaims = dgd.Annotations[v1alpha1.AnnotationRetainPVCs] == "true"
-	for _, pvc := range dgd.Spec.PVCs {
+	for _, pvc := range s.PVCs {
 		claim := Claim{Name: pvc.Name, Create: deref(pvc.Create, false), StorageClass: pvc.StorageClass, AccessMode: pvc.VolumeAccessMode}
 		if pvc.Size != nil {
 			claim.Size = pvc.Size.DeepCopy()
 		}
 		g.Claims = append(g.Claims, claim)
 	}
-	return g, nil
+	return g
+}
+
+// named adds a component of a graph under its name.
+func (g *Graph) named(c Component, name string, global, adapter bool) {
+	c.Name = name
+	c.ObjectName = ComponentName(g.Name, name)
+	if c.Role.RunsEngine() {
+		c.KVTransfer = g.KVTransfer
+	}
+	g.add(c, global)
+	if adapter {
+		g.Adapters = append(g.Adapters, Adapter{Service: name, ObjectName: c.ObjectName, Replicas: c.Replicas})
+	}
+}
+
+// finish names what depends on all components.
+func (g *Graph) finish(dgd metav1.Object, d Defaults) {
+	g.nameCliques()
+	g.generate(dgd.GetAnnotations(), d.Running)
+}
+
+// layer puts what a graph says for all under what a component says. The seed knew
+// no such thing.
+func layer(contract Contract, graph, component map[string]string) map[string]string {
+	if contract != ContractV1 || len(graph) == 0 {
+		return component
+	}
+	return join(graph, component)
 }
 
 // Service is a service's spec as its component carries it: the user's, with
 // what the graph says for all of its services. It shares memory with the graph:
 // who changes what is below its fields has to copy it first.
 func Service(dgd *v1alpha1.DynamoGraphDeployment, name string, d Defaults) (v1alpha1.SharedSpec, error) {
+	return service(dgd, name, d, contractOf(dgd, graphTraits(dgd), d.Contract, d.Running))
+}
+
+func service(dgd *v1alpha1.DynamoGraphDeployment, name string, d Defaults, contract Contract) (v1alpha1.SharedSpec, error) {
 	shared := v1alpha1.SharedSpec{}
 	if service := dgd.Spec.Services[name]; service != nil {
 		shared = *service
 	}
 	shared.Envs = mergeEnvs(dgd.Spec.Envs, shared.Envs)
-	shared.Annotations = inherit(shared.Annotations, dgd.Annotations)
+	shared.Annotations = inherit(shared.Annotations, dgd.Annotations, contract)
 	if shared.ComponentType == v1alpha1.ComponentTypeFrontend && shared.Ingress == nil {
 		shared.Ingress = DefaultIngress(dgd.Name, d.Ingress)
 	}
 	return ApplyDeploymentConfig(name, shared)
 }
 
-// FromComponentDeployment reads a DynamoComponentDeployment: the only component
-// of a graph, which has the name of the DynamoGraphDeployment that owns it or,
-// where there is none, its own.
+// FromComponentDeployment reads a DynamoComponentDeployment in the version that it
+// is stored in: the only component of a graph, which has the name of the
+// DynamoGraphDeployment that owns it or, where there is none, its own. One that was
+// written as v1beta1 means what its v1beta1 form says.
 func FromComponentDeployment(dcd *v1alpha1.DynamoComponentDeployment, d Defaults) (*Graph, error) {
+	if conversion.WrittenAs(dcd) == conversion.Beta {
+		return fromStoredBetaComponent(dcd, d)
+	}
+	g := newComponentGraph(dcd, discovery(dcd.Spec.Annotations, d), d)
+	c, err := component(dcd.Spec.SharedSpec, dcd.Spec.BackendFramework, d, g.Contract)
+	if err != nil {
+		return nil, err
+	}
+	c.tune(dcd, g.Contract, d.Running, join(dcd.Annotations, c.Annotations, c.PodAnnotations))
+	g.only(dcd, c, dcd.Spec.GlobalDynamoNamespace, d)
+	return g, nil
+}
+
+// newComponentGraph is the graph of one component. Those of a graph are told the
+// contract by it.
+func newComponentGraph(dcd *v1alpha1.DynamoComponentDeployment, discovery Discovery, d Defaults) *Graph {
 	parent := ParentGraph(dcd)
 	g := &Graph{
 		Name:       cmp.Or(parent, dcd.Name),
 		Namespace:  dcd.Namespace,
-		Discovery:  discovery(dcd.Spec.Annotations, d),
+		Discovery:  discovery,
 		Standalone: parent == "",
+		Contract:   ContractSeed,
 	}
-	c, err := component(dcd.Spec.SharedSpec, dcd.Spec.BackendFramework, d)
-	if err != nil {
-		return nil, err
+	switch {
+	case g.Standalone:
+		g.Contract = contractOf(dcd, componentTraits(dcd), d.Contract, d.Running)
+	case Contract(dcd.Annotations[v1alpha1.AnnotationRuntimeContract]) == ContractV1:
+		g.Contract = ContractV1
 	}
+	return g
+}
+
+// only adds the component to its graph.
+func (g *Graph) only(dcd *v1alpha1.DynamoComponentDeployment, c Component, global bool, d Defaults) {
 	c.Name = cmp.Or(dcd.Spec.ServiceName, dcd.Name)
 	c.ObjectName = dcd.Name
 	c.Labels = join(dcd.Labels, c.Labels)
-	g.add(c, dcd.Spec.SharedSpec)
-	return g, nil
+	g.add(c, global)
+	if g.Standalone {
+		g.generate(dcd.Annotations, d.Running)
+		return
+	}
+	told := &g.Components[0]
+	g.Generation = generationID(dcd.Labels[v1alpha1.LabelGeneration])
+	told.join(g.Generation)
+	told.Class = dcd.Labels[v1alpha1.LabelComponentClass]
 }
 
 // ParentGraph is the name of the graph that owns a component; empty for one
@@ -104,10 +197,13 @@ func ParentGraph(dcd metav1.Object) string {
 	return ""
 }
 
-func (g *Graph) add(c Component, s v1alpha1.SharedSpec) {
+func (g *Graph) add(c Component, global bool) {
 	c.Graph = g.Name
 	c.Namespace = g.Namespace
-	c.DynamoNamespace = DynamoNamespace(g.Namespace, g.Name, s.GlobalDynamoNamespace)
+	c.DynamoNamespace = DynamoNamespace(g.Namespace, g.Name, global)
+	c.RuntimeNamespace = c.DynamoNamespace
+	c.ServiceName = serviceName(c.ObjectName)
+	c.Contract = g.Contract
 	g.Components = append(g.Components, c)
 }
 
@@ -125,9 +221,14 @@ func discovery(annotations map[string]string, d Defaults) Discovery {
 // inherited are the annotations of a graph that count for each of its services.
 var inherited = []string{v1alpha1.AnnotationDiscoveryBackend, v1alpha1.AnnotationEnableMetrics}
 
-func inherit(service, graph map[string]string) map[string]string {
+// inherit lets the graph's annotations win under the seed's contract, and the
+// service's under that of 1.x.
+func inherit(service, graph map[string]string, contract Contract) map[string]string {
 	joined := maps.Clone(service)
 	for _, key := range inherited {
+		if _, own := service[key]; own && contract == ContractV1 {
+			continue
+		}
 		if value, set := graph[key]; set {
 			if joined == nil {
 				joined = map[string]string{}
@@ -162,17 +263,18 @@ func join(layers ...map[string]string) map[string]string {
 }
 
 // component reads what a service's own spec says; identity is added later.
-func component(s v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, d Defaults) (Component, error) {
+func component(s v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, d Defaults, contract Contract) (Component, error) {
 	resources, err := readResources(s.Resources)
 	if err != nil {
 		return Component{}, err
 	}
-	role := RoleOf(string(s.ComponentType))
+	word, sub := typeUnder(contract, string(s.ComponentType), s.SubComponentType)
+	role := RoleOf(word)
 	c := Component{
 		Discovery:    discovery(s.Annotations, d),
 		Role:         role,
-		Type:         string(s.ComponentType),
-		SubType:      s.SubComponentType,
+		Type:         word,
+		SubType:      sub,
 		Replicas:     deref(s.Replicas, 1),
 		Nodes:        1,
 		Labels:       s.Labels,
@@ -207,7 +309,80 @@ func component(s v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, d Def
 	}
 	c.Resources.GPUs = cmp.Or(c.Resources.GPUs, gpusOf(c.Main))
 	c.Mounts = readMounts(s.VolumeMounts, c.Engine)
+	c.readRuntime(&s)
 	return c, nil
+}
+
+// typeUnder is a component's type and its refinement. The seed labels what the user
+// wrote; since 1.x prefill and decode are types of their own.
+func typeUnder(contract Contract, word, sub string) (string, string) {
+	if contract != ContractV1 {
+		return word, sub
+	}
+	switch split := Role(sub); {
+	case Role(word) == RoleWorker && (split == RolePrefill || split == RoleDecode):
+		return sub, sub
+	case Role(word) == RolePrefill || Role(word) == RoleDecode:
+		return word, word
+	default:
+		return word, sub
+	}
+}
+
+// readRuntime reads what v1alpha1 has learnt since the seed.
+func (c *Component) readRuntime(s *v1alpha1.SharedSpec) {
+	if f := s.FrontendSidecar; f != nil {
+		c.FrontendSidecar = conversion.FrontendSidecar
+		pod := corev1.PodSpec{}
+		if c.Pod != nil {
+			pod = *c.Pod
+		}
+		sidecar := corev1.Container{Name: c.FrontendSidecar, Image: f.Image, Args: f.Args, Env: f.Envs}
+		if f.EnvFromSecret != nil {
+			sidecar.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: *f.EnvFromSecret}}}}
+		}
+		pod.Containers = append(slices.Clone(pod.Containers), sidecar)
+		c.Pod = &pod
+	}
+	if m := s.GPUMemoryService; m != nil && m.Enabled {
+		c.GPUMemory = &GPUMemory{Mode: sharing(m.Mode == v1alpha1.SharingInterPod), DeviceClass: cmp.Or(m.DeviceClassName, defaultDeviceClass), Clients: m.ExtraClientContainers}
+	}
+	if f := s.Failover; f != nil && f.Enabled {
+		c.Failover = &Failover{Mode: sharing(f.Mode == v1alpha1.SharingInterPod), Shadows: max(1, f.NumShadows)}
+	}
+	if k := s.Checkpoint; k != nil && k.Enabled {
+		c.Checkpoint = &Checkpoint{Ref: k.CheckpointRef, Wait: k.StartupPolicy == v1alpha1.StartupWaitForCheckpoint}
+	}
+	if t := s.TopologyConstraint; t != nil {
+		c.PackDomain = t.PackDomain
+	}
+	c.MinAvailable = s.MinAvailable
+	c.Version = s.RuntimeVersionOverride
+	used := c.Resources.Claims
+	if c.Main != nil {
+		used = slices.Concat(c.Main.Resources.Claims, used)
+	}
+	c.Devices = deviceClaims(c.Pod, used)
+}
+
+// defaultDeviceClass is that of GPUs.
+const defaultDeviceClass = "gpu.nvidia.com"
+
+func sharing(interPod bool) SharingMode {
+	if interPod {
+		return SharingInterPod
+	}
+	return SharingIntraPod
+}
+
+// tune reads the annotations by which a user tunes the runtime.
+func (c *Component) tune(object metav1.Object, contract Contract, running Running, annotations map[string]string) {
+	if mode := DiscoveryMode(annotations[v1alpha1.AnnotationDiscoveryMode]); mode == DiscoveryModePod || mode == DiscoveryModeContainer {
+		c.DiscoveryMode = mode
+	}
+	if c.Engine == EngineVLLM && c.Multinode() {
+		c.Executor = executor(object, annotations, contract, running)
+	}
 }
 
 func deref[T any](p *T, otherwise T) T {

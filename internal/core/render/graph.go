@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render/pod"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
@@ -69,6 +70,9 @@ func cliqueSet(g *graph.Graph, p Platform) ([]graph.Desired, error) {
 // componentDeployment carries a service over field by field, in the user's own
 // words, so that a reader of the component sees what the graph says.
 func componentDeployment(dgd *v1alpha1.DynamoGraphDeployment, c graph.Component, p Platform) (*v1alpha1.DynamoComponentDeployment, error) {
+	if c.Contract == graph.ContractV1 || conversion.WrittenAs(dgd) == conversion.Beta {
+		return betaComponentDeployment(dgd, c, p)
+	}
 	spec, err := graph.Service(dgd, c.Name, p.Defaults)
 	if err != nil {
 		return nil, fmt.Errorf("service %s: %w", c.Name, err)

@@ -32,6 +32,7 @@ type Config struct {
 	Roles         Roles         `json:"roles,omitzero"`
 	Grove         Grove         `json:"grove,omitzero"`
 	Rollout       Rollout       `json:"rollout,omitzero"`
+	Runtime       Runtime       `json:"runtime,omitzero"`
 	MPI           MPI           `json:"mpi,omitzero"`
 	Profiler      Profiler      `json:"profiler,omitzero"`
 	Network       Network       `json:"network,omitzero"`
@@ -57,6 +58,7 @@ func Default() Config {
 		Discovery:   defaultDiscovery(),
 		Grove:       defaultGrove(),
 		Rollout:     defaultRollout(),
+		Runtime:     defaultRuntime(),
 		MPI:         defaultMPI(),
 		Profiler:    defaultProfiler(),
 		Network:     defaultNetwork(),
@@ -109,6 +111,7 @@ func (c Config) Validate() error {
 	errs = append(errs, c.Discovery.validate(field.NewPath("discovery"))...)
 	errs = append(errs, c.Ingress.validate(field.NewPath("ingress"))...)
 	errs = append(errs, c.Rollout.validate(field.NewPath("rollout"))...)
+	errs = append(errs, c.Runtime.validate(field.NewPath("runtime"))...)
 	errs = append(errs, c.Profiler.validate(field.NewPath("profiler"))...)
 	errs = append(errs, c.Network.validate(field.NewPath("network"))...)
 	errs = append(errs, c.LoRA.validate(field.NewPath("lora"))...)

@@ -148,6 +148,7 @@ func (c Config) Platform() render.Platform {
 		Defaults: graph.Defaults{
 			Discovery: c.Discovery.Backend,
 			Ingress:   c.Ingress.defaults(),
+			Contract:  c.Runtime.rules(),
 		},
 		Pod: pod.Platform{
 			NATS: c.Endpoints.NATS, Etcd: c.Endpoints.Etcd,

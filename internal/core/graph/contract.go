@@ -1,0 +1,331 @@
+package graph
+
+import (
+	"cmp"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
+)
+
+// Contract is what the runtime in a graph's images expects of whoever starts it:
+// environment, ports, probes, labels, and how nodes of a group find each other.
+type Contract string
+
+const (
+	// ContractSeed is that of runtimes before 1.0.
+	ContractSeed Contract = "seed"
+	// ContractV1 is that of 1.x runtimes.
+	ContractV1 Contract = "1.x"
+)
+
+// ContractRules are the operator's settings for the choice of a contract.
+type ContractRules struct {
+	// Forced is the contract of every graph; empty goes by the graph.
+	Forced Contract
+	// UnknownTags is the contract of a graph whose images do not tell; empty is the
+	// seed's.
+	UnknownTags Contract
+}
+
+// Running is what the children of a graph show of how they were made. It counts
+// where nothing is recorded, so that a graph that is taken over goes on as it is.
+type Running struct {
+	// Contract is empty for a graph that has no children.
+	Contract Contract
+	// Generation is the id that its workers have.
+	Generation string
+}
+
+// ReadRunning reads the children that a graph, or a component, owns.
+func ReadRunning(owner metav1.Object, owned []Object) Running {
+	var running Running
+	annotations := owner.GetAnnotations()
+	_, managed := annotations[v1alpha1.AnnotationGeneration]
+	_, earlier := annotations[v1alpha1.AnnotationEarlierGeneration]
+	for _, child := range owned {
+		if !runsPods[child.GetObjectKind().GroupVersionKind().Kind] && !isComponent(child) {
+			continue
+		}
+		id := generationID(child.GetLabels()[v1alpha1.LabelGeneration])
+		running.Generation = cmp.Or(running.Generation, id)
+		switch {
+		case managed || earlier || id != "" || Contract(child.GetAnnotations()[v1alpha1.AnnotationRuntimeContract]) == ContractV1:
+			running.Contract = ContractV1
+		default:
+			running.Contract = cmp.Or(running.Contract, ContractSeed)
+		}
+	}
+	return running
+}
+
+// runsPods are the kinds of children that show how pods were made.
+var runsPods = map[string]bool{"Deployment": true, "LeaderWorkerSet": true, "PodCliqueSet": true}
+
+func isComponent(child Object) bool {
+	_, ok := child.(*v1alpha1.DynamoComponentDeployment)
+	return ok
+}
+
+// traits are what a contract is chosen by, of a graph or a component.
+type traits struct {
+	Beta bool
+	// Newer says that a field is used that runtimes before 1.0 did not have.
+	Newer bool
+	// Origin says that it was made under 1.0 or later.
+	Origin bool
+	// Images are those of workers and frontends.
+	Images []string
+}
+
+func graphTraits(dgd *v1alpha1.DynamoGraphDeployment) traits {
+	s := &dgd.Spec
+	t := traitsOf(dgd)
+	t.Newer = len(s.Annotations) > 0 || len(s.Labels) > 0 || s.PriorityClassName != "" || s.TopologyConstraint != nil || s.Experimental != nil
+	for _, service := range s.SortedServices() {
+		t.add(service)
+	}
+	return t
+}
+
+func componentTraits(dcd *v1alpha1.DynamoComponentDeployment) traits {
+	t := traitsOf(dcd)
+	t.add(&dcd.Spec.SharedSpec)
+	return t
+}
+
+func traitsOf(object metav1.Object) traits {
+	origin, ok := parseVersion(object.GetAnnotations()[v1alpha1.AnnotationOriginVersion])
+	return traits{Beta: conversion.WrittenAs(object) == conversion.Beta, Origin: ok && origin >= 1}
+}
+
+func (t *traits) add(s *v1alpha1.SharedSpec) {
+	t.Newer = t.Newer || s.FrontendSidecar != nil || s.GPUMemoryService != nil || s.Failover != nil || s.Checkpoint != nil ||
+		s.TopologyConstraint != nil || s.MinAvailable != nil || s.RuntimeVersionOverride != ""
+	if role := RoleOf(string(s.ComponentType)); role.RunsEngine() || role == RoleFrontend {
+		image := ""
+		if s.ExtraPodSpec != nil && s.ExtraPodSpec.MainContainer != nil {
+			image = s.ExtraPodSpec.MainContainer.Image
+		}
+		t.Images = append(t.Images, image)
+	}
+}
+
+// choose is the contract of what has not been given one.
+//
+//	forced by the configuration                         that
+//	v1beta1, made under 1.x, or uses a newer field      1.x
+//	all workers and frontends are tagged 1.0 or later   1.x
+//	one is tagged earlier than 1.0                      the seed's
+//	tags do not tell                                    as the configuration says
+func (t traits) choose(r ContractRules) Contract {
+	if r.Forced != "" {
+		return r.Forced
+	}
+	if t.Beta || t.Origin || t.Newer {
+		return ContractV1
+	}
+	later := 0
+	for _, image := range t.Images {
+		switch major, known := parseVersion(tag(image)); {
+		case known && major < 1:
+			return ContractSeed
+		case known:
+			later++
+		}
+	}
+	if len(t.Images) > 0 && later == len(t.Images) {
+		return ContractV1
+	}
+	return cmp.Or(r.UnknownTags, ContractSeed)
+}
+
+// digest is what the choice is recorded under. How many replicas there are is not
+// in it, nor anything else that changes while pods stay.
+func (t traits) digest() string {
+	text, err := json.Marshal(t)
+	if err != nil {
+		return "" // booleans and strings can be encoded
+	}
+	return digest(string(text))
+}
+
+// contractOf is the contract of an object: the recorded one, as long as what it was
+// chosen by stands; that of its children, if nothing is recorded; or a new choice.
+func contractOf(object metav1.Object, t traits, r ContractRules, running Running) Contract {
+	recorded := Contract(object.GetAnnotations()[v1alpha1.AnnotationRuntimeContract])
+	known := recorded == ContractSeed || recorded == ContractV1
+	under, chosen := object.GetAnnotations()[v1alpha1.AnnotationRuntimeContractChoice]
+	switch {
+	case known && (!chosen || under == t.digest()):
+		return recorded
+	case !known && running.Contract != "":
+		return running.Contract
+	default:
+		return t.choose(r)
+	}
+}
+
+// record is what has to stand in an object's annotations for the choice to stand.
+// A contract that the user gave is left alone.
+func record(object metav1.Object, t traits, contract Contract, generation, origin string) map[string]string {
+	annotations := object.GetAnnotations()
+	note := map[string]string{}
+	_, given := annotations[v1alpha1.AnnotationRuntimeContract]
+	_, chosen := annotations[v1alpha1.AnnotationRuntimeContractChoice]
+	if !given || chosen {
+		note[v1alpha1.AnnotationRuntimeContract] = string(contract)
+		note[v1alpha1.AnnotationRuntimeContractChoice] = t.digest()
+	}
+	if generation != "" {
+		note[v1alpha1.AnnotationGeneration] = generation
+	}
+	if origin != "" && annotations[v1alpha1.AnnotationOriginVersion] == "" {
+		note[v1alpha1.AnnotationOriginVersion] = origin
+	}
+	return note
+}
+
+// CompatibleVersion is the release of the original whose contract 1.x graphs are
+// made under. It is stamped on those that are made new: what is taken over without
+// such a stamp was made under an earlier one, and another would replace its pods.
+const CompatibleVersion = "1.4.1"
+
+// RecordGraph is what has to stand in the annotations of a graph so that it keeps
+// its contract and its generation.
+func RecordGraph(dgd *v1alpha1.DynamoGraphDeployment, g *Graph, running Running) map[string]string {
+	return record(dgd, graphTraits(dgd), g.Contract, g.Generation, stamp(dgd, g.Contract, running))
+}
+
+// RecordComponent does the same for a component that stands alone; those of a
+// graph are told theirs.
+func RecordComponent(dcd *v1alpha1.DynamoComponentDeployment, g *Graph, running Running) map[string]string {
+	if !g.Standalone {
+		return nil
+	}
+	return record(dcd, componentTraits(dcd), g.Contract, g.Generation, stamp(dcd, g.Contract, running))
+}
+
+// stamp is the origin of an object that is made new under 1.x.
+func stamp(object metav1.Object, contract Contract, running Running) string {
+	if contract != ContractV1 || !isNew(object, running) {
+		return ""
+	}
+	return CompatibleVersion
+}
+
+// isNew reports whether nothing was ever made for an object.
+func isNew(object metav1.Object, running Running) bool {
+	_, chosen := object.GetAnnotations()[v1alpha1.AnnotationRuntimeContractChoice]
+	_, managed := object.GetAnnotations()[v1alpha1.AnnotationGeneration]
+	return !chosen && !managed && running.Contract == ""
+}
+
+// executor is how nodes of a vLLM group are joined. What was made before 1.0 has
+// Ray, and keeps it.
+func executor(object metav1.Object, wishes map[string]string, contract Contract, running Running) Executor {
+	switch wish := Executor(wishes[v1alpha1.AnnotationVLLMExecutor]); {
+	case wish == ExecutorMP || wish == ExecutorRay:
+		return wish
+	case contract != ContractV1:
+		return ExecutorRay
+	}
+	origin, ok := parseVersion(object.GetAnnotations()[v1alpha1.AnnotationOriginVersion])
+	if ok && origin >= 1 || !ok && isNew(object, running) {
+		return ExecutorMP
+	}
+	return ExecutorRay
+}
+
+// version is x.y.z with anything after it.
+var version = regexp.MustCompile(`^v?(\d{1,9})\.\d+\.\d+(\D.*)?$`)
+
+// parseVersion is the first number of a version; false for what is none.
+func parseVersion(text string) (major int, ok bool) {
+	found := version.FindStringSubmatch(text)
+	if found == nil {
+		return 0, false
+	}
+	major, err := strconv.Atoi(found[1])
+	return major, err == nil
+}
+
+// tag is that of an image; empty for one that has none.
+func tag(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	at := strings.LastIndex(image, ":")
+	if at < 0 || strings.Contains(image[at:], "/") {
+		return ""
+	}
+	return image[at+1:]
+}
+
+// generationPattern is a digest as anybody writes one; it becomes part of label
+// values and of the runtime's names.
+var generationPattern = regexp.MustCompile(`^[0-9a-z]{1,16}$`)
+
+func generationID(text string) string {
+	if generationPattern.MatchString(text) {
+		return text
+	}
+	return ""
+}
+
+// generate gives a graph of the 1.x contract the id of its generation of workers:
+// the recorded one, that of its children, or a digest of the workers as they are
+// now. Which of them it was is of no importance later; that it stays is.
+func (g *Graph) generate(annotations map[string]string, running Running) {
+	if g.Contract != ContractV1 {
+		return
+	}
+	g.Generation = cmp.Or(generationID(annotations[v1alpha1.AnnotationGeneration]), generationID(annotations[v1alpha1.AnnotationEarlierGeneration]),
+		running.Generation, g.workersDigest())
+	picker := slices.ContainsFunc(g.Components, func(c Component) bool { return c.Role == RoleEPP })
+	for i := range g.Components {
+		c := &g.Components[i]
+		if !c.Role.RunsEngine() {
+			continue
+		}
+		c.join(g.Generation)
+		if picker {
+			c.Class = v1alpha1.ComponentClassWorker
+		}
+	}
+}
+
+// join makes a worker part of a generation.
+func (c *Component) join(generation string) {
+	c.Generation = generation
+	if generation != "" {
+		c.RuntimeNamespace = c.DynamoNamespace + "-" + generation
+	}
+}
+
+// workersDigest is empty for a graph without workers.
+func (g *Graph) workersDigest() string {
+	var workers []v1beta1.Component
+	for _, c := range g.Components {
+		if c.Role.RunsEngine() {
+			c.MinAvailable = nil
+			spec := c.V1Beta1()
+			spec.Replicas = nil
+			workers = append(workers, spec)
+		}
+	}
+	if len(workers) == 0 {
+		return ""
+	}
+	slices.SortFunc(workers, func(a, b v1beta1.Component) int { return cmp.Compare(a.Name, b.Name) })
+	text, err := json.Marshal(workers)
+	if err != nil {
+		text = nil // what came as JSON can be encoded
+	}
+	return digest(g.Namespace + "/" + g.Name + string(text))
+}

@@ -1,0 +1,135 @@
+package graph
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
+)
+
+func readBeta(t *testing.T, spec string) *v1beta1.DynamoGraphDeployment {
+	t.Helper()
+	dgd := &v1beta1.DynamoGraphDeployment{}
+	text := "apiVersion: nvidia.com/v1beta1\nkind: DynamoGraphDeployment\nmetadata: {name: chat, namespace: lab}\nspec: " + spec
+	if err := yaml.UnmarshalStrict([]byte(text), dgd); err != nil {
+		t.Fatal(err)
+	}
+	return dgd
+}
+
+func readAlpha(t *testing.T, spec string) *v1alpha1.DynamoGraphDeployment {
+	t.Helper()
+	dgd := &v1alpha1.DynamoGraphDeployment{}
+	text := "apiVersion: nvidia.com/v1alpha1\nkind: DynamoGraphDeployment\nmetadata: {name: chat, namespace: lab}\nspec: " + spec
+	if err := yaml.UnmarshalStrict([]byte(text), dgd); err != nil {
+		t.Fatal(err)
+	}
+	return dgd
+}
+
+// A component is the same in either version, as far as both can say it, and is read
+// from its stored form as from what the user wrote.
+func TestTwins(t *testing.T) {
+	cases := map[string]struct{ alpha, beta string }{
+		"a frontend that says nothing": {
+			`{services: {f: {componentType: frontend}}}`,
+			`{components: [{name: f, type: frontend}]}`,
+		},
+		"a split worker is of a type of its own": {
+			`{services: {w: {componentType: worker, subComponentType: prefill, replicas: 3, resources: {limits: {gpu: "2"}}, extraPodSpec: {mainContainer: {image: i, args: [python3 -m dynamo.vllm]}}}}}`,
+			`{components: [{name: w, type: prefill, replicas: 3, podTemplate: {spec: {containers: [{name: main, image: i, args: [python3 -m dynamo.vllm], resources: {limits: {nvidia.com/gpu: 2}}}]}}}]}`,
+		},
+		"variables of the graph lie under those of the component": {
+			`{envs: [{name: B, value: g}, {name: A, value: g}], services: {w: {componentType: worker, envs: [{name: A, value: c}]}}}`,
+			`{env: [{name: B, value: g}, {name: A, value: g}], components: [{name: w, type: worker, podTemplate: {spec: {containers: [{name: main, env: [{name: A, value: c}]}]}}}]}`,
+		},
+		"a claim is mounted by its name": {
+			`{services: {w: {componentType: worker, volumeMounts: [{name: models, mountPoint: /m}]}}}`,
+			`{components: [{name: w, type: worker, podTemplate: {spec: {containers: [{name: main, volumeMounts: [{name: models, mountPath: /m}]}]}}}]}`,
+		},
+		"a compilation cache has the engine's path": {
+			`{backendFramework: vllm, services: {w: {componentType: worker, volumeMounts: [{name: cache, useAsCompilationCache: true}]}}}`,
+			`{backendFramework: vllm, components: [{name: w, type: worker, compilationCache: {pvcName: cache}}]}`,
+		},
+		"no shared memory": {
+			`{services: {w: {componentType: worker, sharedMemory: {disabled: true}}}}`,
+			`{components: [{name: w, type: worker, sharedMemorySize: "0"}]}`,
+		},
+		"a frontend beside a worker": {
+			`{services: {w: {componentType: worker, frontendSidecar: {image: f, args: [a], envs: [{name: A, value: b}]}}}}`,
+			`{components: [{name: w, type: worker, frontendSidecar: sidecar-frontend, podTemplate: {spec: {containers: [{name: main}, {name: sidecar-frontend, image: f, args: [a], env: [{name: A, value: b}]}]}}}]}`,
+		},
+		"shared GPU memory and failover": {
+			`{services: {w: {componentType: worker, gpuMemoryService: {enabled: true, mode: interPod}, failover: {enabled: true, mode: interPod, numShadows: 1}}}}`,
+			`{components: [{name: w, type: worker, experimental: {gpuMemoryService: {mode: InterPod}, failover: {mode: InterPod, numShadows: 1}}}]}`,
+		},
+		"a topology and a policy": {
+			`{topologyConstraint: {topologyProfile: t, packDomain: zone}, experimental: {kvTransferPolicy: {labelKey: rack, domain: rack, enforcement: preferred, preferredWeight: 0.5}}, services: {w: {componentType: worker, topologyConstraint: {packDomain: rack}, minAvailable: 1}}}`,
+			`{topologyConstraint: {clusterTopologyName: t, packDomain: zone}, experimental: {kvTransferPolicy: {labelKey: rack, domain: rack, enforcement: preferred, preferredWeight: 0.5}}, components: [{name: w, type: worker, topologyConstraint: {packDomain: rack}, minAvailable: 1}]}`,
+		},
+		"devices that a claim gives": {
+			`{services: {w: {componentType: worker, resources: {claims: [{name: gpus}]}, extraPodSpec: {resourceClaims: [{name: gpus, resourceClaimTemplateName: two}]}}}}`,
+			`{components: [{name: w, type: worker, podTemplate: {spec: {resourceClaims: [{name: gpus, resourceClaimTemplateName: two}], containers: [{name: main, resources: {claims: [{name: gpus}]}}]}}}]}`,
+		},
+		"an endpoint picker makes workers a class": {
+			`{services: {e: {componentType: epp, eppConfig: {configMapRef: {name: c, key: k}}}, w: {componentType: worker}}}`,
+			`{components: [{name: e, type: epp, eppConfig: {configMapRef: {name: c, key: k}}}, {name: w, type: worker}]}`,
+		},
+		"a scaling adapter and nodes": {
+			`{backendFramework: vllm, services: {w: {componentType: worker, multinode: {nodeCount: 2}, scalingAdapter: {enabled: true}, modelRef: {name: m}}}}`,
+			`{backendFramework: vllm, components: [{name: w, type: worker, multinode: {nodeCount: 2}, scalingAdapter: {}, modelRef: {name: m}}]}`,
+		},
+	}
+	for rule, c := range cases {
+		for _, contract := range []Contract{ContractSeed, ContractV1} {
+			t.Run(rule+"/"+string(contract), func(t *testing.T) {
+				d := Defaults{Discovery: DiscoveryKubernetes, Contract: ContractRules{Forced: contract}}
+				beta := readBeta(t, c.beta)
+				fromBeta, err := FromV1Beta1(beta, d)
+				if err != nil {
+					t.Fatal(err)
+				}
+				stored, _ := conversion.GraphToAlpha(beta)
+				fromStored, err := FromGraphDeployment(stored, d)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(fromBeta, fromStored); diff != "" {
+					t.Errorf("as stored it is another (-written +stored):\n%s", diff)
+				}
+				fromAlpha, err := FromGraphDeployment(readAlpha(t, c.alpha), d)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(composed(fromAlpha), composed(fromBeta)); diff != "" {
+					t.Errorf("the versions differ (-v1alpha1 +v1beta1):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// composed is a graph whose components say everything in one place.
+func composed(g *Graph) any {
+	type one struct {
+		Spec      v1beta1.Component
+		Component Component
+	}
+	var all []one
+	plain := *g
+	for _, c := range g.Components {
+		spec := c.V1Beta1()
+		c.Main, c.Pod, c.Env, c.Mounts, c.Resources = nil, nil, nil, nil, Resources{GPUs: c.Resources.GPUs}
+		c.Labels, c.Annotations = none(c.Labels), none(c.Annotations)
+		all = append(all, one{spec, c})
+	}
+	plain.Components = nil
+	return struct {
+		Graph      Graph
+		Components []one
+	}{plain, all}
+}

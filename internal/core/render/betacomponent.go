@@ -1,0 +1,68 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/render/pod"
+)
+
+// betaComponentDeployment carries a component over as v1beta1 says it, with all that
+// its graph says in its pod template. It is stored in v1alpha1, as one that was
+// written as v1beta1.
+func betaComponentDeployment(dgd *v1alpha1.DynamoGraphDeployment, c graph.Component, p Platform) (*v1alpha1.DynamoComponentDeployment, error) {
+	spec := c.V1Beta1()
+	if c.Role == graph.RolePlanner {
+		spec.PodTemplate.Spec.ServiceAccountName = pod.PlannerAccount
+	}
+	config, err := completePicker((*v1alpha1.EPPConfig)(spec.EPPConfig))
+	if err != nil {
+		return nil, fmt.Errorf("component %s: eppConfig.config: %w", c.Name, err)
+	}
+	spec.EPPConfig = (*v1beta1.EPPConfig)(config)
+	labels := systemLabels(c)
+	if c.Generation != "" {
+		labels[v1alpha1.LabelGeneration] = c.Generation
+	}
+	if c.Class != "" {
+		labels[v1alpha1.LabelComponentClass] = c.Class
+	}
+	annotations := map[string]string{v1alpha1.AnnotationRuntimeContract: string(c.Contract)}
+	if c.Executor != "" {
+		annotations[v1alpha1.AnnotationVLLMExecutor] = string(c.Executor)
+	}
+	if c.DiscoveryMode != "" {
+		annotations[v1alpha1.AnnotationDiscoveryMode] = string(c.DiscoveryMode)
+	}
+	stored, _ := conversion.ComponentToAlpha(&v1beta1.DynamoComponentDeployment{
+		ObjectMeta: metav1.ObjectMeta{Name: c.ObjectName, Namespace: c.Namespace, Labels: labels, Annotations: annotations},
+		Spec:       v1beta1.DynamoComponentDeploymentSpec{BackendFramework: string(dgd.Spec.BackendFramework), Component: spec},
+	})
+	// What v1beta1 has no word for.
+	stored.TypeMeta = metav1.TypeMeta{}
+	stored.Spec.DynamoNamespace = new(c.DynamoNamespace)
+	if c.Role == graph.RoleOther {
+		stored.Spec.ComponentType, stored.Spec.SubComponentType = v1alpha1.ComponentType(c.Type), c.SubType
+	}
+	stored.Spec.Labels = maps.Clone(systemLabels(c))
+	stored.Spec.Ingress = ingressSpec(dgd, c, p)
+	return stored, nil
+}
+
+// ingressSpec is how a component is reached, in the user's words or, for a frontend
+// that says nothing, the operator's.
+func ingressSpec(dgd *v1alpha1.DynamoGraphDeployment, c graph.Component, p Platform) *v1alpha1.IngressSpec {
+	if service := dgd.Spec.Services[c.Name]; service != nil && service.Ingress != nil {
+		return service.Ingress
+	}
+	if c.Role != graph.RoleFrontend {
+		return nil
+	}
+	return graph.DefaultIngress(dgd.Name, p.Defaults.Ingress)
+}
