@@ -11,6 +11,9 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 	"github.com/dynamo-operator/dynamo-operator/test/corpus"
 )
 
@@ -20,8 +23,15 @@ func TestPublishedGraphsBecomeTheObjectsOfRelease14(t *testing.T) {
 		name: "1.4.1", part: pageRelease, target: 98, reasons: release,
 		recordings: recordings, manifests: manifestsWithGraphs(corpus.In(t, filepath.Join(recordings, "manifests"))),
 		cluster:  start(t, localenv.Options{Nodes: 1, ServerOnly: true}),
-		platform: platform, read: asBeta, unmade: func(string) bool { return true },
+		platform: releasePlatform, read: asBeta, unmade: func(string) bool { return true },
 	})
+}
+
+// releasePlatform is the configuration that 1.4.1 was recorded under.
+func releasePlatform(path workload.Provider) render.Platform {
+	p := platform(path)
+	p.Defaults.Contract = graph.ContractRules{Forced: graph.ContractV1}
+	return p
 }
 
 // generation stands for the id of a generation of workers, which each operator

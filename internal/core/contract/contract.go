@@ -55,8 +55,6 @@ type Objects struct {
 	ReadPods bool
 	// FrontendDiscovered labels the frontend's Service as to be discovered.
 	FrontendDiscovered bool
-	// SubType labels all objects of a component with the refinement of its type.
-	SubType bool
 	// PickerHTTP2 tells the protocol of the picker's Service on either path.
 	PickerHTTP2 bool
 	// PoolOfWorkers makes workers, rather than frontends, the endpoints of a picker's
@@ -154,7 +152,7 @@ var v1 = Rules{
 		},
 		Generations: true, MainFirst: true, Discovered: true, OwnSharedMemory: true, Runtime: true, NoMesh: true,
 	},
-	Objects: Objects{ReadPods: true, FrontendDiscovered: true, SubType: true, PickerHTTP2: true, PoolOfWorkers: true, SetLabels: true},
+	Objects: Objects{ReadPods: true, FrontendDiscovered: true, PickerHTTP2: true, PoolOfWorkers: true, SetLabels: true},
 	Groups:  Groups{OneSet: true, WholeCliques: true, KubeletExpands: true, SideChannel: true},
 	MPI: MPI{
 		Home: "$HOME", HomeQuoted: "'$HOME'",

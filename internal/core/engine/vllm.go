@@ -88,6 +88,36 @@ func multiprocess(s Spec, l *Container) {
 	}
 }
 
+// WithMasterPort has a vLLM engine meet the others of its group at another port: of
+// a flag that is given twice the last counts.
+func WithMasterPort(command, args []string, port string) (newCommand, newArgs []string) {
+	if direct(graph.EngineVLLM, command, args) {
+		return command, append(slices.Clone(args), "--master-port", port)
+	}
+	moved := func(script string) string {
+		changed := strings.ReplaceAll(script, "--master-port "+mpPort, "--master-port "+port)
+		if changed == script {
+			changed = insertFlags(graph.EngineVLLM, script, []string{"--master-port", port})
+		}
+		return changed
+	}
+	if changed, ok := changeFirst(args, moved); ok {
+		return command, changed
+	}
+	changed, _ := changeFirst(command, moved)
+	return changed, args
+}
+
+// LoadShared has a vLLM engine take its weights from a server of shared GPU memory,
+// unless it says where it takes them from.
+func LoadShared(command, args []string) (newCommand, newArgs []string) {
+	if arguments(graph.EngineVLLM, command, args).Has("--load-format") {
+		return command, args
+	}
+	newCommand, newArgs, _ = splice(graph.EngineVLLM, command, args, flags{words: []string{"--load-format", "gms"}})
+	return newCommand, newArgs
+}
+
 // elastic starts Ray over the group and leaves it to the engine how many of its
 // nodes it uses. Followers join once the leader serves: until then it decides which
 // nodes there are.

@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/contract"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
@@ -49,6 +50,7 @@ func Component(g *graph.Graph, p Platform) ([]graph.Desired, error) {
 // SSH key of MPI groups is random, so it is not rendered.
 func alone(g *graph.Graph, p Platform) ([]graph.Desired, error) {
 	wanted := append(accounts(g, p.Roles), controlled(Discovery(g)...)...)
+	wanted = append(wanted, controlled(groupObjects(g)...)...)
 	picker, err := picker(g, p.Capabilities)
 	return append(wanted, controlled(picker...)...), err
 }
@@ -68,7 +70,11 @@ func orchestrator(g *graph.Graph, p Platform) (workload.Builder, error) {
 	if !c.Multinode() {
 		return deployment.Builder{Deadline: p.ProgressDeadline}, nil
 	}
-	if p.Capabilities.All(snapshot.APILeaderWorkerSet, snapshot.APIVolcano) {
+	gang := snapshot.APIVolcano
+	if contract.Of(c.Contract).Groups.OneSet {
+		gang = snapshot.APILeaderWorkerSet // nothing else places its pods
+	}
+	if p.Capabilities.All(snapshot.APILeaderWorkerSet, gang) {
 		return lws.Builder{Deadline: p.ProgressDeadline}, nil
 	}
 	return nil, fault.New(fault.Unsupported, v1alpha1.ReasonOrchestratorUnavailable,

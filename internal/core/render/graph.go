@@ -24,6 +24,7 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, provider workloa
 	wanted = append(wanted, claims(g)...)
 	wanted = append(wanted, adapters(g)...)
 	wanted = append(wanted, controlled(Discovery(g)...)...)
+	wanted = append(wanted, controlled(groupObjects(g)...)...)
 	wanted = append(wanted, controlled(networkPolicies(g, p.NetworkPolicy)...)...)
 	picker, err := picker(g, p.Capabilities)
 	wanted = append(wanted, controlled(picker...)...)
@@ -53,6 +54,7 @@ func controlled(objects ...graph.Object) []graph.Desired {
 // cliqueSet renders a graph for Grove. There are no components in between, so
 // their Services belong to the graph.
 func cliqueSet(g *graph.Graph, p Platform) ([]graph.Desired, error) {
+	g = located(g)
 	objects, err := grove.Builder{TerminationDelay: p.GroveTerminationDelay, Queue: p.Queue}.Build(g, pods(p))
 	wanted := controlled(objects...)
 	for _, c := range g.Components {
@@ -71,7 +73,7 @@ func cliqueSet(g *graph.Graph, p Platform) ([]graph.Desired, error) {
 // words, so that a reader of the component sees what the graph says.
 func componentDeployment(dgd *v1alpha1.DynamoGraphDeployment, c graph.Component, p Platform) (*v1alpha1.DynamoComponentDeployment, error) {
 	if c.Contract == graph.ContractV1 || conversion.WrittenAs(dgd) == conversion.Beta {
-		return betaComponentDeployment(dgd, c, p)
+		return betaComponentDeployment(dgd, locate(c), p)
 	}
 	spec, err := graph.Service(dgd, c.Name, p.Defaults)
 	if err != nil {

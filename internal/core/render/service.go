@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/contract"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render/pod"
 )
@@ -17,18 +18,29 @@ import (
 func Service(c graph.Component) *corev1.Service {
 	labels := c.ObjectLabels()
 	maps.Copy(labels, discoveryLabels(c))
-	if c.Role == graph.RoleFrontend {
+	rules := contract.Of(c.Contract).Objects
+	if c.Role == graph.RoleFrontend && !rules.FrontendDiscovered {
 		delete(labels, v1alpha1.LabelDiscoveryEnabled) // nobody looks for a frontend this way
 	}
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: c.ObjectName, Namespace: c.Namespace, Labels: labels, Annotations: c.ObjectAnnotations(),
+			Name: c.ServiceName, Namespace: c.Namespace, Labels: labels, Annotations: objectAnnotations(c),
 		},
 		Spec: corev1.ServiceSpec{
 			Selector: Selector(c),
-			Ports:    []corev1.ServicePort{servicePort(c.Role)},
+			Ports:    []corev1.ServicePort{servicePort(c.Role, rules.PickerHTTP2)},
 		},
 	}
+}
+
+// objectAnnotations are those of a component's objects: what a gateway's picker is
+// told of a mesh stands on all of them.
+func objectAnnotations(c graph.Component) map[string]string {
+	annotations := c.ObjectAnnotations()
+	if _, said := annotations[v1alpha1.AnnotationMeshInject]; c.Role == graph.RoleEPP && !said && contract.Of(c.Contract).Pods.NoMesh {
+		annotations[v1alpha1.AnnotationMeshInject] = "false"
+	}
+	return annotations
 }
 
 // cliqueService renders the same for a component that runs in cliques.
@@ -40,13 +52,9 @@ func cliqueService(c graph.Component) *corev1.Service {
 	// Pods of a clique carry no role: Grove tells leaders and workers apart by
 	// clique, and the runtime by who registers.
 	delete(selector, v1alpha1.LabelGroupRole)
-	port := servicePort(c.Role)
-	if c.Role == graph.RoleEPP {
-		port.AppProtocol = new("http2") // gRPC, for gateways that go by the port
-	}
 	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: c.ObjectName, Namespace: c.Namespace, Labels: labels},
-		Spec:       corev1.ServiceSpec{Selector: selector, Ports: []corev1.ServicePort{port}},
+		ObjectMeta: metav1.ObjectMeta{Name: c.ServiceName, Namespace: c.Namespace, Labels: labels},
+		Spec:       corev1.ServiceSpec{Selector: selector, Ports: []corev1.ServicePort{servicePort(c.Role, true)}},
 	}
 }
 
@@ -78,12 +86,18 @@ func discoveryLabels(c graph.Component) map[string]string {
 	}
 }
 
-func servicePort(role graph.Role) corev1.ServicePort {
+// servicePort is the port of a role. A picker's can say that it is gRPC, for gateways
+// that go by the port.
+func servicePort(role graph.Role, http2 bool) corev1.ServicePort {
 	switch role {
 	case graph.RoleFrontend:
 		return port(pod.PortNameHTTP, pod.PortHTTP, intstr.FromString(pod.PortNameHTTP))
 	case graph.RoleEPP:
-		return port(pod.PortNameGRPC, pod.PortPicker, intstr.FromInt32(pod.PortPicker))
+		p := port(pod.PortNameGRPC, pod.PortPicker, intstr.FromInt32(pod.PortPicker))
+		if http2 {
+			p.AppProtocol = new("http2")
+		}
+		return p
 	default:
 		return port(pod.PortNameSystem, pod.PortSystem, intstr.FromString(pod.PortNameSystem))
 	}

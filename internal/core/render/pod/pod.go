@@ -51,11 +51,10 @@ func Template(c graph.Component, at engine.Group, p Platform) (corev1.PodTemplat
 	s := spec(c, launched(main, launch), launch.Volumes)
 	s.InitContainers = append(slices.Clip(s.InitContainers), launch.InitContainers...)
 	addFrontend(&s, c, p)
-	if err := share(&s, c, at); err != nil {
+	shareMemory(&s, c)
+	if err := share(&s, c); err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}
-	locate(&s, c)
-	shareMemory(&s, c)
 	s.ServiceAccountName = cmp.Or(s.ServiceAccountName, p.Account)
 	if c.Annotations[v1alpha1.AnnotationDisableImagePullSecretDiscovery] != "true" {
 		addPullSecrets(&s, p.PullSecrets)
@@ -143,7 +142,9 @@ func annotations(c graph.Component) map[string]string {
 	for _, key := range switches {
 		delete(joined, key)
 	}
-	joined = join(joined, topologyAnnotations(c))
+	if _, said := joined[v1alpha1.AnnotationMeshInject]; c.Role == graph.RoleEPP && !said && contract.Of(c.Contract).Pods.NoMesh {
+		joined = join(joined, map[string]string{v1alpha1.AnnotationMeshInject: "false"})
+	}
 	if len(joined) == 0 {
 		return nil
 	}

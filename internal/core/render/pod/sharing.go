@@ -25,7 +25,7 @@ const (
 
 // share lets a server hold the weights in GPU memory for the engines of its pod, and
 // a second engine stand by for the first, as far as the component asks for it.
-func share(s *corev1.PodSpec, c graph.Component, at engine.Group) error {
+func share(s *corev1.PodSpec, c graph.Component) error {
 	if !contract.Of(c.Contract).Pods.Runtime || c.GPUMemory == nil || c.GPUMemory.Mode != graph.SharingIntraPod {
 		return nil
 	}
@@ -52,7 +52,7 @@ func share(s *corev1.PodSpec, c graph.Component, at engine.Group) error {
 	if c.Engine != graph.EngineVLLM {
 		return fault.New(fault.Invalid, v1alpha1.ReasonValidationFailed, "failover: only vLLM engines can stand by for each other, and none was found in the command; set backendFramework")
 	}
-	standBy(s, c, at)
+	standBy(s, c)
 	return nil
 }
 
@@ -98,7 +98,7 @@ var perEngine = []string{
 }
 
 // standBy makes two engines of the main container. The lock says which serves.
-func standBy(s *corev1.PodSpec, c graph.Component, at engine.Group) {
+func standBy(s *corev1.PodSpec, c graph.Component) {
 	main := s.Containers[0]
 	var engines []corev1.Container
 	for i := range int(c.Failover.Shadows) + 1 {
@@ -172,6 +172,17 @@ func shadowMode(c graph.Component) []corev1.EnvVar {
 		return nil
 	}
 	return []corev1.EnvVar{{Name: "DYN_VLLM_GMS_SHADOW_MODE", Value: "true"}}
+}
+
+// LoadingShared is a component whose engine takes its weights from a server.
+func LoadingShared(c graph.Component) graph.Component {
+	main := corev1.Container{}
+	if c.Main != nil {
+		main = *c.Main
+	}
+	main.Command, main.Args = engine.LoadShared(main.Command, main.Args)
+	c.Main = &main
+	return c
 }
 
 // SharedEngine makes an engine of a pod that shares memory with others.

@@ -5,6 +5,7 @@ package grove
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/contract"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/engine"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
@@ -44,6 +46,9 @@ func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, erro
 	if b.TerminationDelay > 0 {
 		template.TerminationDelay = &metav1.Duration{Duration: b.TerminationDelay}
 	}
+	rules := contract.Of(g.Contract)
+	template.PriorityClassName = g.PriorityClass
+	var more extension
 	for _, c := range g.Components {
 		cliques, err := b.cliques(c, pods)
 		if err != nil {
@@ -56,27 +61,57 @@ func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, erro
 			}
 		}
 		template.Cliques = append(template.Cliques, cliques...)
-		if !c.Multinode() {
+		more.constrain(g, c, len(template.Cliques)-len(cliques))
+		if !c.Multinode() && !c.SharesAcrossPods() {
 			continue
 		}
 		group := grovev1alpha1.PodCliqueScalingGroupConfig{
-			Name: c.Clique, Replicas: new(c.Replicas), MinAvailable: new(int32(1)),
+			Name: c.Clique, Replicas: new(c.Replicas), MinAvailable: new(minAvailable(c)),
 		}
 		for _, clique := range cliques {
 			group.CliqueNames = append(group.CliqueNames, clique.Name)
 		}
+		more.share(c, len(template.PodCliqueScalingGroupConfigs))
 		template.PodCliqueScalingGroupConfigs = append(template.PodCliqueScalingGroupConfigs, group)
 	}
-	return []graph.Object{&grovev1alpha1.PodCliqueSet{
+	set := &grovev1alpha1.PodCliqueSet{
 		ObjectMeta: metav1.ObjectMeta{Name: g.CliqueSet, Namespace: g.Namespace},
 		Spec:       grovev1alpha1.PodCliqueSetSpec{Replicas: 1, Template: template},
-	}}, nil
+	}
+	if rules.Objects.SetLabels {
+		set.Labels, set.Annotations = setLabels(g), maps.Clone(g.Annotations)
+		more.strategy = g.UpdateStrategy
+	}
+	extended, err := more.extend(set)
+	return []graph.Object{extended}, err
+}
+
+// setLabels are the graph's own, and its name.
+func setLabels(g *graph.Graph) map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, g.Labels)
+	labels[v1alpha1.LabelGraphName] = g.Name
+	return labels
+}
+
+// minAvailable is how many replicas a gang needs to start.
+func minAvailable(c graph.Component) int32 {
+	if c.MinAvailable != nil && contract.Of(c.Contract).Groups.WholeCliques {
+		return *c.MinAvailable
+	}
+	return 1
 }
 
 // cliques are the cliques of one component.
 func (b Builder) cliques(c graph.Component, pods workload.Pods) ([]*grovev1alpha1.PodCliqueTemplateSpec, error) {
+	if c.SharesAcrossPods() {
+		return b.sharing(c, pods)
+	}
 	if !c.Multinode() {
 		one, err := b.clique(c, c.Clique, c.Replicas, engine.Group{Position: engine.Alone, Nodes: 1}, pods)
+		if err == nil {
+			one.Spec.MinAvailable = new(minAvailable(c))
+		}
 		return []*grovev1alpha1.PodCliqueTemplateSpec{one}, err
 	}
 	leader, err := b.clique(c, c.LeaderClique(), 1, place(c, engine.Leader), pods)
@@ -88,6 +123,9 @@ func (b Builder) cliques(c graph.Component, pods workload.Pods) ([]*grovev1alpha
 		leader.Spec.StartsAfter = []string{c.WorkerClique()}
 	}
 	worker, err := b.clique(c, c.WorkerClique(), c.Nodes-1, place(c, engine.Worker), pods)
+	if err == nil && contract.Of(c.Contract).Groups.WholeCliques {
+		worker.Spec.MinAvailable = new(worker.Spec.Replicas)
+	}
 	return []*grovev1alpha1.PodCliqueTemplateSpec{leader, worker}, err
 }
 
