@@ -48,6 +48,9 @@ const (
 	// LabelGeneration holds the id of the generation of workers that an object
 	// belongs to.
 	LabelGeneration = "nvidia.com/dynamo-worker-hash"
+	// LabelTopologyPrefix stands before the level of a topology in the label of a pod
+	// that holds its place.
+	LabelTopologyPrefix = "nvidia.com/dynamo-topology."
 	// LabelEngineGroup is "true" on engines of which one in another pod stands by for
 	// the others.
 	LabelEngineGroup = "nvidia.com/dynamo-failover-engine-group-member"

@@ -2,9 +2,9 @@ package compat
 
 import (
 	"context"
-	"errors"
 	"crypto/sha1"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -21,7 +21,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/manifest"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/sshkey"
@@ -137,17 +136,14 @@ func (r *rehearsal) graph(ctx context.Context, applied *unstructured.Unstructure
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied.Object, dgd); err != nil {
 		return err
 	}
-	if err := validation.Fault(validation.GraphDeployment(dgd)); err != nil {
-		return err
+	if chosen := workload.Chosen(dgd.Annotations); chosen != "" {
+		path = chosen
 	}
 	g, err := graph.FromGraphDeployment(dgd, p.Defaults)
 	if err != nil {
 		return err
 	}
-	wanted, err := render.Graph(dgd, g, path, p)
-	if err != nil {
-		return err
-	}
+	wanted, failed := render.Graph(dgd, g, path, p)
 	if g.NeedsSSH() {
 		key, err := sshkey.New(dgd.Namespace, p.Pod.SSHSecret)
 		if err != nil {
@@ -156,7 +152,7 @@ func (r *rehearsal) graph(ctx context.Context, applied *unstructured.Unstructure
 		wanted = append(wanted, key)
 	}
 	before := len(r.stored)
-	all := []error{r.sync(ctx, dgd, wanted)}
+	all := []error{failed, r.sync(ctx, dgd, wanted)}
 	for _, child := range r.stored[before:] {
 		if child.GetKind() == v1alpha1.KindDynamoComponentDeployment {
 			if err := r.component(ctx, child, p); err != nil {

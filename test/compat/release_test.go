@@ -44,8 +44,13 @@ func asBeta(t *testing.T, objects []*unstructured.Unstructured) []*unstructured.
 	t.Helper()
 	ids := map[string]bool{}
 	for _, o := range objects {
-		note(ids, o.GetLabels()["nvidia.com/dynamo-worker-hash"])
-		note(ids, o.GetAnnotations()["nvidia.com/current-worker-hash-v2"])
+		note(ids, o.GetLabels()[v1alpha1.LabelGeneration])
+		cliques, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "cliques")
+		for _, clique := range cliques {
+			id, _, _ := unstructured.NestedString(clique.(map[string]any), "labels", v1alpha1.LabelGeneration)
+			note(ids, id)
+		}
+		note(ids, o.GetAnnotations()[v1alpha1.AnnotationGeneration])
 	}
 	var read []*unstructured.Unstructured
 	for _, o := range objects {
@@ -54,9 +59,6 @@ func asBeta(t *testing.T, objects []*unstructured.Unstructured) []*unstructured.
 			o = converted(t, o)
 		}
 		o.Object = mapped(o.Object, ids).(map[string]any)
-		for _, owner := range owners(o) {
-			delete(owner.(map[string]any), "apiVersion")
-		}
 		read = append(read, o)
 	}
 	return read
@@ -90,8 +92,16 @@ func mapped(value any, ids map[string]bool) any {
 	switch v := value.(type) {
 	case map[string]any:
 		for name, member := range v {
-			if name == "annotations" {
-				member = compared(member)
+			switch name {
+			case "annotations":
+				if member = compared(member); member == nil {
+					delete(v, name)
+					continue
+				}
+			case "ownerReferences":
+				for _, owner := range member.([]any) {
+					delete(owner.(map[string]any), "apiVersion")
+				}
 			}
 			v[name] = mapped(member, ids)
 		}
@@ -106,7 +116,7 @@ func mapped(value any, ids map[string]bool) any {
 			if v == id {
 				return generation
 			}
-			v = strings.TrimSuffix(v, "-"+id)
+			v = strings.ReplaceAll(v, "-"+id, "")
 		}
 		return v
 	default:
@@ -117,7 +127,8 @@ func mapped(value any, ids map[string]bool) any {
 // notes are annotations in which either operator keeps something for itself.
 var notes = []string{
 	v1alpha1.AnnotationGraphPayload, v1alpha1.AnnotationComponentPayload, v1alpha1.AnnotationWrittenAs,
-	"nvidia.com/dynamo-operator-origin-version", "nvidia.com/current-worker-hash-v2", "nvidia.com/current-worker-hash",
+	v1alpha1.AnnotationOriginVersion, v1alpha1.AnnotationGeneration, v1alpha1.AnnotationEarlierGeneration,
+	v1alpha1.AnnotationRuntimeContract, v1alpha1.AnnotationRuntimeContractChoice,
 }
 
 // compared leaves out of annotations what is not compared.
@@ -128,6 +139,9 @@ func compared(value any) any {
 	}
 	for _, key := range notes {
 		delete(annotations, key)
+	}
+	if len(annotations) == 0 {
+		return nil
 	}
 	return annotations
 }

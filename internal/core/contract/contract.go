@@ -60,9 +60,9 @@ type Objects struct {
 	// PoolOfWorkers makes workers, rather than frontends, the endpoints of a picker's
 	// pool: each has a frontend beside it.
 	PoolOfWorkers bool
-	// SetLabels labels a PodCliqueSet with its graph, and gives it the graph's own
-	// labels and annotations.
-	SetLabels bool
+	// SetMetadata labels a PodCliqueSet with its graph, gives it the graph's own labels
+	// and annotations, and Services of cliques the annotations of their pods.
+	SetMetadata bool
 }
 
 // Groups is how a component that spans nodes is run.
@@ -152,7 +152,7 @@ var v1 = Rules{
 		},
 		Generations: true, MainFirst: true, Discovered: true, OwnSharedMemory: true, Runtime: true, NoMesh: true,
 	},
-	Objects: Objects{ReadPods: true, FrontendDiscovered: true, PickerHTTP2: true, PoolOfWorkers: true, SetLabels: true},
+	Objects: Objects{ReadPods: true, FrontendDiscovered: true, PickerHTTP2: true, PoolOfWorkers: true, SetMetadata: true},
 	Groups:  Groups{OneSet: true, WholeCliques: true, KubeletExpands: true, SideChannel: true},
 	MPI: MPI{
 		Home: "$HOME", HomeQuoted: "'$HOME'",

@@ -89,8 +89,9 @@ type Container struct {
 	Readiness *corev1.Probe
 	Volumes   []corev1.Volume
 	Mounts    []corev1.VolumeMount
-	// InitContainers run before it.
+	// InitContainers run before it, and need InitVolumes.
 	InitContainers []corev1.Container
+	InitVolumes    []corev1.Volume
 }
 
 // Launch launches a component's engine. One that we do not know is launched as the

@@ -92,7 +92,12 @@ func multiprocess(s Spec, l *Container) {
 // a flag that is given twice the last counts.
 func WithMasterPort(command, args []string, port string) (newCommand, newArgs []string) {
 	if direct(graph.EngineVLLM, command, args) {
-		return command, append(slices.Clone(args), "--master-port", port)
+		args = slices.Clone(args)
+		if at := slices.Index(args, "--master-port"); at >= 0 && at+1 < len(args) {
+			args[at+1] = port
+			return command, args
+		}
+		return command, append(args, "--master-port", port)
 	}
 	moved := func(script string) string {
 		changed := strings.ReplaceAll(script, "--master-port "+mpPort, "--master-port "+port)

@@ -38,7 +38,7 @@ func waitForLeader(s Spec, l *Container) {
 		Command:      []string{"sh", "-c", `export LEADER_HOST="` + shellVariables(s.Group.Addresses.LeaderExec) + `" LEADER_PORT="` + mpPort + `" && exec python3 /scripts/` + WaitFile},
 		VolumeMounts: []corev1.VolumeMount{{Name: waitVolume, MountPath: "/scripts", ReadOnly: true}},
 	})
-	l.Volumes = append(l.Volumes, corev1.Volume{Name: waitVolume, VolumeSource: corev1.VolumeSource{
+	l.InitVolumes = append(l.InitVolumes, corev1.Volume{Name: waitVolume, VolumeSource: corev1.VolumeSource{
 		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: s.WaitScript}},
 	}})
 }

@@ -107,7 +107,6 @@ func (c Component) podTemplate() *v1beta1.PodTemplate {
 		t.Spec = *c.Pod
 	}
 	main := c.MainContainer()
-	t.Spec.Volumes = withClaims(t.Spec.Volumes, main.VolumeMounts)
 	t.Spec.Containers = append([]corev1.Container{main}, t.Spec.Containers...)
 	return t
 }

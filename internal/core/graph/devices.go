@@ -23,6 +23,22 @@ func IsGPU(name corev1.ResourceName) bool {
 	return kind == "gpu" || strings.HasPrefix(domain, "gpu.")
 }
 
+// Engine is the engine of a graph whose components run one and the same; none
+// otherwise.
+func (g *Graph) Engine() Engine {
+	found := EngineNone
+	for _, c := range g.Components {
+		switch {
+		case c.Engine == EngineNone || c.Engine == found:
+		case found == EngineNone:
+			found = c.Engine
+		default:
+			return EngineNone
+		}
+	}
+	return found
+}
+
 // Waits reports whether workers of a group have to wait for their leader.
 func (g *Graph) Waits() bool {
 	return slices.ContainsFunc(g.Components, func(c Component) bool {

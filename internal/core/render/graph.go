@@ -33,7 +33,7 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, provider workloa
 		return append(wanted, cliques...), errors.Join(err, cliqueErr)
 	}
 	for _, c := range g.Components {
-		component, componentErr := componentDeployment(dgd, c, p)
+		component, componentErr := componentDeployment(dgd, c, g.Engine(), p)
 		if componentErr != nil {
 			return wanted, errors.Join(err, componentErr)
 		}
@@ -71,9 +71,9 @@ func cliqueSet(g *graph.Graph, p Platform) ([]graph.Desired, error) {
 
 // componentDeployment carries a service over field by field, in the user's own
 // words, so that a reader of the component sees what the graph says.
-func componentDeployment(dgd *v1alpha1.DynamoGraphDeployment, c graph.Component, p Platform) (*v1alpha1.DynamoComponentDeployment, error) {
+func componentDeployment(dgd *v1alpha1.DynamoGraphDeployment, c graph.Component, engine graph.Engine, p Platform) (*v1alpha1.DynamoComponentDeployment, error) {
 	if c.Contract == graph.ContractV1 || conversion.WrittenAs(dgd) == conversion.Beta {
-		return betaComponentDeployment(dgd, locate(c), p)
+		return betaComponentDeployment(dgd, locate(c), engine, p)
 	}
 	spec, err := graph.Service(dgd, c.Name, p.Defaults)
 	if err != nil {

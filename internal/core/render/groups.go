@@ -25,7 +25,7 @@ func groupObjects(g *graph.Graph) []graph.Object {
 		})
 	}
 	for _, c := range g.Components {
-		if c.GPUMemory == nil || c.GPUMemory.Mode != graph.SharingIntraPod {
+		if c.GPUMemory == nil {
 			continue
 		}
 		objects = append(objects, &resourcev1.ResourceClaimTemplate{

@@ -52,8 +52,8 @@ func picker(g *graph.Graph, have snapshot.Capabilities) ([]graph.Object, error) 
 	return append(objects, &InferencePool{
 		ObjectMeta: meta(graph.PickerPool(g.Name)),
 		Spec: InferencePoolSpec{
-			TargetPorts: []PoolPort{{Number: pod.PortHTTP}},
-			Selector: PoolSelector{MatchLabels: poolSelector(c)},
+			TargetPorts:       []PoolPort{{Number: pod.PortHTTP}},
+			Selector:          PoolSelector{MatchLabels: poolSelector(c)},
 			EndpointPickerRef: EndpointPickerRef{Kind: "Service", Name: c.ServiceName, Port: PoolPort{Number: pod.PortPicker}},
 		},
 	}), nil

@@ -24,23 +24,13 @@ func Service(c graph.Component) *corev1.Service {
 	}
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: c.ServiceName, Namespace: c.Namespace, Labels: labels, Annotations: objectAnnotations(c),
+			Name: c.ServiceName, Namespace: c.Namespace, Labels: labels, Annotations: c.ObjectAnnotations(),
 		},
 		Spec: corev1.ServiceSpec{
 			Selector: Selector(c),
-			Ports:    []corev1.ServicePort{servicePort(c.Role, rules.PickerHTTP2)},
+			Ports:    []corev1.ServicePort{spoken(servicePort(c.Role), c.Role, rules.PickerHTTP2)},
 		},
 	}
-}
-
-// objectAnnotations are those of a component's objects: what a gateway's picker is
-// told of a mesh stands on all of them.
-func objectAnnotations(c graph.Component) map[string]string {
-	annotations := c.ObjectAnnotations()
-	if _, said := annotations[v1alpha1.AnnotationMeshInject]; c.Role == graph.RoleEPP && !said && contract.Of(c.Contract).Pods.NoMesh {
-		annotations[v1alpha1.AnnotationMeshInject] = "false"
-	}
-	return annotations
 }
 
 // cliqueService renders the same for a component that runs in cliques.
@@ -53,9 +43,23 @@ func cliqueService(c graph.Component) *corev1.Service {
 	// clique, and the runtime by who registers.
 	delete(selector, v1alpha1.LabelGroupRole)
 	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: c.ServiceName, Namespace: c.Namespace, Labels: labels},
-		Spec:       corev1.ServiceSpec{Selector: selector, Ports: []corev1.ServicePort{servicePort(c.Role, true)}},
+		ObjectMeta: metav1.ObjectMeta{Name: c.ServiceName, Namespace: c.Namespace, Labels: labels, Annotations: cliqueAnnotations(c)},
+		Spec:       corev1.ServiceSpec{Selector: selector, Ports: []corev1.ServicePort{spoken(servicePort(c.Role), c.Role, true)}},
 	}
+}
+
+// cliqueAnnotations are those that the user gives to a component's pods or to all of a
+// graph, where the contract has them on Services of cliques too.
+func cliqueAnnotations(c graph.Component) map[string]string {
+	if !contract.Of(c.Contract).Objects.SetMetadata {
+		return nil
+	}
+	annotations := maps.Clone(c.Annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	maps.Copy(annotations, c.PodAnnotations)
+	return annotations
 }
 
 // Selector are the labels that a component's pods, and no others, carry.
@@ -86,18 +90,21 @@ func discoveryLabels(c graph.Component) map[string]string {
 	}
 }
 
-// servicePort is the port of a role. A picker's can say that it is gRPC, for gateways
-// that go by the port.
-func servicePort(role graph.Role, http2 bool) corev1.ServicePort {
+// spoken is a port that says what is spoken there: a picker speaks gRPC, and some
+// gateways go by the port.
+func spoken(port corev1.ServicePort, role graph.Role, say bool) corev1.ServicePort {
+	if say && role == graph.RoleEPP {
+		port.AppProtocol = new("http2")
+	}
+	return port
+}
+
+func servicePort(role graph.Role) corev1.ServicePort {
 	switch role {
 	case graph.RoleFrontend:
 		return port(pod.PortNameHTTP, pod.PortHTTP, intstr.FromString(pod.PortNameHTTP))
 	case graph.RoleEPP:
-		p := port(pod.PortNameGRPC, pod.PortPicker, intstr.FromInt32(pod.PortPicker))
-		if http2 {
-			p.AppProtocol = new("http2")
-		}
-		return p
+		return port(pod.PortNameGRPC, pod.PortPicker, intstr.FromInt32(pod.PortPicker))
 	default:
 		return port(pod.PortNameSystem, pod.PortSystem, intstr.FromString(pod.PortNameSystem))
 	}

@@ -62,14 +62,16 @@ func locate(c graph.Component) graph.Component {
 	source := &corev1.DownwardAPIVolumeSource{}
 	annotations := map[string]string{}
 	maps.Copy(annotations, c.PodAnnotations)
-	if policy.LabelKey != "" {
-		annotations[v1alpha1.AnnotationTopologyLabel] = policy.LabelKey
-		source.Items = []corev1.DownwardAPIVolumeFile{{
-			Path: policy.Domain, FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['" + policy.LabelKey + "']"},
-		}}
+	label := policy.LabelKey
+	if label != "" {
+		annotations[v1alpha1.AnnotationTopologyLabel] = label
 	} else {
+		label = v1alpha1.LabelTopologyPrefix + policy.Domain
 		annotations[v1alpha1.AnnotationTopologyName] = policy.TopologyName
 	}
+	source.Items = []corev1.DownwardAPIVolumeFile{{
+		Path: policy.Domain, FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['" + label + "']"},
+	}}
 	pod.Volumes = append(slices.Clip(pod.Volumes), corev1.Volume{Name: topologyVolume, VolumeSource: corev1.VolumeSource{DownwardAPI: source}})
 	c.Main, c.Pod, c.PodAnnotations = &main, &pod, annotations
 	return c

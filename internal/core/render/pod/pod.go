@@ -49,9 +49,10 @@ func Template(c graph.Component, at engine.Group, p Platform) (corev1.PodTemplat
 		return corev1.PodTemplateSpec{}, err
 	}
 	s := spec(c, launched(main, launch), launch.Volumes)
-	s.InitContainers = append(slices.Clip(s.InitContainers), launch.InitContainers...)
 	addFrontend(&s, c, p)
 	shareMemory(&s, c)
+	s.InitContainers = append(slices.Clip(s.InitContainers), launch.InitContainers...)
+	s.Volumes = addVolumes(s.Volumes, launch.InitVolumes)
 	if err := share(&s, c); err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}
@@ -141,9 +142,6 @@ func annotations(c graph.Component) map[string]string {
 	joined := join(c.Annotations, c.PodAnnotations)
 	for _, key := range switches {
 		delete(joined, key)
-	}
-	if _, said := joined[v1alpha1.AnnotationMeshInject]; c.Role == graph.RoleEPP && !said && contract.Of(c.Contract).Pods.NoMesh {
-		joined = join(joined, map[string]string{v1alpha1.AnnotationMeshInject: "false"})
 	}
 	if len(joined) == 0 {
 		return nil

@@ -124,6 +124,9 @@ func standBy(s *corev1.PodSpec, c graph.Component) {
 			corev1.EnvVar{Name: "VLLM_NIXL_SIDE_CHANNEL_PORT", Value: strconv.Itoa(sideChannelPort + i)},
 			corev1.EnvVar{Name: "DYN_VLLM_KV_EVENT_PORT", Value: strconv.Itoa(kvEventPort + i)},
 		)
+		if c.Multinode() {
+			one.Env = append(one.Env, corev1.EnvVar{Name: "NNODES", Value: strconv.Itoa(int(c.Nodes))})
+		}
 		if i > 0 {
 			one.Command, one.Args = engine.WithMasterPort(one.Command, one.Args, secondMaster)
 		}

@@ -38,22 +38,32 @@ func sharedMemory(c graph.Component) corev1.Volume {
 }
 
 // shareMemory gives the main container its shared memory where the contract has
-// that win over the user's: a volume of its name is replaced where it stands, and a
-// mount in its place moves to the end.
+// that win over the user's: a mount in its place is dropped, and a volume of its name
+// replaced. The volumes that the main container mounts stand before it, the user's
+// others behind it.
 func shareMemory(s *corev1.PodSpec, c graph.Component) {
-	if c.SharedMemory.Size == nil || !contract.Of(c.Contract).Pods.OwnSharedMemory {
+	if !contract.Of(c.Contract).Pods.OwnSharedMemory {
 		return
 	}
-	own := sharedMemory(c)
-	s.Volumes = slices.Clone(s.Volumes)
-	if at := slices.IndexFunc(s.Volumes, func(v corev1.Volume) bool { return v.Name == own.Name }); at >= 0 {
-		s.Volumes[at] = own
-	} else {
-		s.Volumes = append(s.Volumes, own)
-	}
 	main := &s.Containers[0] // the contract puts it first
-	main.VolumeMounts = slices.DeleteFunc(slices.Clone(main.VolumeMounts), func(m corev1.VolumeMount) bool { return m.MountPath == sharedMemoryPath })
-	main.VolumeMounts = append(main.VolumeMounts, corev1.VolumeMount{Name: own.Name, MountPath: sharedMemoryPath})
+	var before, behind []corev1.Volume
+	if c.SharedMemory.Size != nil {
+		main.VolumeMounts = slices.DeleteFunc(slices.Clone(main.VolumeMounts), func(m corev1.VolumeMount) bool { return m.MountPath == sharedMemoryPath })
+	}
+	for _, v := range s.Volumes {
+		switch {
+		case c.SharedMemory.Size != nil && v.Name == sharedMemoryVolume:
+		case slices.ContainsFunc(main.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == v.Name }):
+			before = append(before, v)
+		default:
+			behind = append(behind, v)
+		}
+	}
+	if c.SharedMemory.Size != nil {
+		before = append(before, sharedMemory(c))
+		main.VolumeMounts = append(main.VolumeMounts, corev1.VolumeMount{Name: sharedMemoryVolume, MountPath: sharedMemoryPath})
+	}
+	s.Volumes = append(before, behind...)
 }
 
 func mounts(c graph.Component) []corev1.VolumeMount {

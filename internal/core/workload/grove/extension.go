@@ -55,7 +55,7 @@ func (e *extension) share(c graph.Component, group int) {
 		name := fmt.Sprintf("%s-gpu-rank-%d", c.Clique, rank)
 		e.claims = append(e.claims, map[string]any{
 			"name": name,
-			"templateSpec": map[string]any{"spec": map[string]any{"devices": map[string]any{"requests": []any{map[string]any{
+			"templateSpec": map[string]any{"metadata": map[string]any{}, "spec": map[string]any{"devices": map[string]any{"requests": []any{map[string]any{
 				"name": "gpu",
 				"exactly": map[string]any{
 					"deviceClassName": c.GPUMemory.DeviceClass, "allocationMode": "ExactCount", "count": int64(c.Resources.GPUs),

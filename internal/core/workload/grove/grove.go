@@ -78,7 +78,7 @@ func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, erro
 		ObjectMeta: metav1.ObjectMeta{Name: g.CliqueSet, Namespace: g.Namespace},
 		Spec:       grovev1alpha1.PodCliqueSetSpec{Replicas: 1, Template: template},
 	}
-	if rules.Objects.SetLabels {
+	if rules.Objects.SetMetadata {
 		set.Labels, set.Annotations = setLabels(g), maps.Clone(g.Annotations)
 		more.strategy = g.UpdateStrategy
 	}
@@ -139,6 +139,9 @@ func (b Builder) clique(c graph.Component, name string, replicas int32, at engin
 		template.Annotations = map[string]string{}
 	}
 	template.Annotations[v1alpha1.AnnotationDiscoveryBackend] = string(c.Discovery)
+	if c.DiscoveryMode != "" && contract.Of(c.Contract).Pods.Discovered {
+		template.Annotations[v1alpha1.AnnotationDiscoveryMode] = string(c.DiscoveryMode)
+	}
 	return &grovev1alpha1.PodCliqueTemplateSpec{
 		Name: name, Labels: template.Labels, Annotations: template.Annotations,
 		Spec: grovev1alpha1.PodCliqueSpec{

@@ -19,7 +19,9 @@ import (
 //	engines                <clique> on one node; <clique>-ldr and <clique>-wkr-<rank>
 //
 // The engines of a rank start after its server and get the same GPUs.
-func serverClique(c graph.Component, rank int) string { return fmt.Sprintf("%s-gms-%d", c.Clique, rank) }
+func serverClique(c graph.Component, rank int) string {
+	return fmt.Sprintf("%s-gms-%d", c.Clique, rank)
+}
 
 func engineClique(c graph.Component, rank int) string {
 	switch {

@@ -71,6 +71,14 @@ func sets(c graph.Component) int32 {
 	return c.Replicas
 }
 
+// groups is how many groups each of them has.
+func groups(c graph.Component) int32 {
+	if contract.Of(c.Contract).Groups.OneSet {
+		return c.Replicas
+	}
+	return 1
+}
+
 // Name is the name of the set that runs replica i.
 func Name(c graph.Component, i int32) string { return graph.GroupName(c.ObjectName, i) }
 
@@ -193,7 +201,7 @@ func progress(c graph.Component, s snapshot.Snapshot) (p workload.Progress, move
 		moved = workload.Latest(moved, workload.Moved(set, set.Status.Conditions))
 		p.Replicas += set.Status.Replicas
 		*p.Ready += set.Status.ReadyReplicas
-		why := missing(set, c.Nodes)
+		why := missing(set, c.Nodes, groups(c))
 		switch {
 		case s.Outdated("LeaderWorkerSet", set.Name):
 			moved, why = s.Taken, fmt.Sprintf("LeaderWorkerSet %s is being updated", set.Name)
@@ -214,13 +222,19 @@ func progress(c graph.Component, s snapshot.Snapshot) (p workload.Progress, move
 }
 
 // missing says in one phrase what a set lacks; empty when it lacks nothing.
-func missing(set *lwsv1.LeaderWorkerSet, nodes int32) string {
+func missing(set *lwsv1.LeaderWorkerSet, nodes, want int32) string {
 	st := set.Status
 	switch {
 	case st.ObservedGeneration != 0 && st.ObservedGeneration < set.Generation:
 		return fmt.Sprintf("LeaderWorkerSet %s has not been observed yet", set.Name)
 	case set.Spec.LeaderWorkerTemplate.Size == nil || *set.Spec.LeaderWorkerTemplate.Size != nodes:
 		return fmt.Sprintf("LeaderWorkerSet %s is being made again with %d nodes", set.Name, nodes)
+	case set.Spec.Replicas != nil && *set.Spec.Replicas != want:
+		return fmt.Sprintf("LeaderWorkerSet %s is being scaled to %d", set.Name, want)
+	case want != 1 && (st.Replicas != want || st.UpdatedReplicas < want || st.ReadyReplicas < want):
+		return fmt.Sprintf("%d of %d groups of %s are ready, %d updated", st.ReadyReplicas, want, set.Name, st.UpdatedReplicas)
+	case want == 0:
+		return ""
 	case st.UpdatedReplicas < 1:
 		return fmt.Sprintf("group %s is not updated", set.Name)
 	case st.ReadyReplicas < 1:
