@@ -156,6 +156,19 @@ var release = []*reason{
 		},
 	},
 	{
+		title: "Pods share GPUs with each other under Grove alone",
+		why:   "Without Grove nothing gives two pods the same GPU. 1.4.1 then still tells an engine to take its weights from a server that is not there; admission refuses such a graph. Ours runs the engine by itself.",
+		where: []where{
+			{path: workload.ProviderComponent, leaf: exactly(pods + `\.containers\[main\]\.args\[\d+\]`), holds: func(theirs, ours string) bool {
+				return ours == "" && (theirs == `"--load-format"` || theirs == `"gms"`)
+			}},
+			{path: workload.ProviderComponent, leaf: exactly(pods + `\.containers\[main\]\.env\[DYN_VLLM_GMS_SHADOW_MODE\]\..*`), holds: dropped},
+			{path: workload.ProviderComponent, leaf: exactly(pods + `\.containers\[main\]\.env\.\(order\)`), holds: func(theirs, ours string) bool {
+				return without("DYN_VLLM_GMS_SHADOW_MODE")(ours, theirs)
+			}},
+		},
+	},
+	{
 		title: "A worker's file with its place holds the domain that counts",
 		why:   "For a policy that names a topology, 1.4.1 gives workers a file for each of its levels under Grove and none otherwise. Ours gives one, for the domain of the policy, on either path. What says so stands on the pods, not on the component.",
 		where: []where{
@@ -178,7 +191,13 @@ var release = []*reason{
 	{
 		title: "A component says what its graph says, once",
 		why:   "Ours carries the meaning of a component over, not the letters: what is said in two places of v1alpha1, or is a default that a component has without saying it (8Gi of shared memory, an adapter that belongs to the graph, the mount of a compilation cache), stands once or not at all.",
-		where: []where{{kind: "DynamoComponentDeployment", leaf: exactly(`(spec|metadata)\..*`)}},
+		where: []where{
+			{kind: "DynamoComponentDeployment", leaf: exactly(`spec\.(sharedMemorySize|scalingAdapter)`), holds: dropped},
+			{kind: "DynamoComponentDeployment", leaf: exactly(`spec\.compilationCache\.mountPath`), holds: added},
+			{kind: "DynamoComponentDeployment", leaf: exactly(`spec\.podTemplate\.spec\.containers\[main\]\.volumeMounts(\.\(order\)|\[.*\]\..*)`)},
+			{kind: "DynamoComponentDeployment", leaf: exactly(`spec\.podTemplate\.metadata\.(labels|annotations)(\[.*\]|\..*)`), holds: added},
+			{kind: "DynamoComponentDeployment", leaf: exactly(`metadata\.annotations\[nvidia\.com/vllm-distributed-executor-backend\]`), holds: added},
+		},
 	},
 
 	// Not decided by an operator.
