@@ -44,11 +44,13 @@ type tally struct {
 	// intended are the differences that each reason explains.
 	intended    map[*reason][]difference
 	unexplained []difference
-	trim        func(map[string]string) map[string]string
+	// trim leaves leaves out on both sides.
+	trim func(map[string]string) map[string]string
 }
 
 func newTally(reasons []*reason) *tally {
-	return &tally{reasons: reasons, kinds: map[string]*count{}, intended: map[*reason][]difference{}}
+	all := func(leaves map[string]string) map[string]string { return leaves }
+	return &tally{reasons: reasons, kinds: map[string]*count{}, intended: map[*reason][]difference{}, trim: all}
 }
 
 // add compares what both sides made of one manifest.

@@ -34,7 +34,7 @@ const pageFile = "../../docs/compatibility.md"
 func TestPublishedGraphsBecomeTheSameObjects(t *testing.T) {
 	recordings := recordingsIn(t, "DYNAMO_REFERENCE_DIR", "reference")
 	measure(t, edition{
-		name: "January 2026", part: pageJanuary, target: 99, reasons: january,
+		part: pageJanuary, target: 99, reasons: january,
 		recordings: recordings, manifests: manifestsWithGraphs(corpus.All(t)),
 		cluster: start(t, localenv.Options{Nodes: 1}), platform: platform, takenOver: true,
 	})
@@ -42,7 +42,6 @@ func TestPublishedGraphsBecomeTheSameObjects(t *testing.T) {
 
 // edition is one state of the original that ours is held against.
 type edition struct {
-	name string
 	// part of the page tells the outcome.
 	part part
 	// target is the percentage of leaves that have to be equal on each path.
@@ -56,9 +55,9 @@ type edition struct {
 	// read brings the objects of a manifest that either side made into the form
 	// in which they are compared; nil leaves them.
 	read func(*testing.T, []*unstructured.Unstructured) []*unstructured.Unstructured
-	// unmade tells of manifests of which not everything can be made; nil where that
-	// is a fault.
-	unmade func(manifest string) bool
+	// partly says that a manifest of which not everything can be made is no fault: what
+	// is missing is among the differences.
+	partly bool
 	// takenOver tells how many graphs keep their pods when ours takes over.
 	takenOver bool
 }
@@ -66,9 +65,11 @@ type edition struct {
 // failed reports that not everything could be made of a document.
 func (e edition) failed(t *testing.T, path workload.Provider, d corpus.Document, err error) {
 	t.Helper()
-	if e.unmade == nil || !e.unmade(d.File) {
+	if !e.partly {
 		t.Errorf("%s on path %s: %v", d.Name(), path, err)
+		return
 	}
+	t.Logf("%s on path %s is made in part: %v", d.Name(), path, err)
 }
 
 func measure(t *testing.T, e edition) {
@@ -100,8 +101,10 @@ func measure(t *testing.T, e edition) {
 			takeover(t, path, o.tallies[path], o.manifests)
 		}
 	}
-	everyReasonCounts(t, o)
-	if !t.Failed() {
+	if !*offline {
+		everyReasonCounts(t, o)
+	}
+	if !t.Failed() && !*offline {
 		publish(t, e.part, e.part.page(o))
 	}
 }
@@ -138,7 +141,7 @@ func made(recorded []*unstructured.Unstructured, documents []corpus.Document) []
 func start(t *testing.T, o localenv.Options) *localenv.Cluster {
 	t.Helper()
 	if *offline {
-		return &localenv.Cluster{Client: nil}
+		return &localenv.Cluster{}
 	}
 	bin := os.Getenv("PLAYGROUND_BIN")
 	if bin == "" {

@@ -40,6 +40,14 @@ var release = []*reason{
 		},
 	},
 	{
+		title: "Routes are as the user says",
+		why:   "1.4.1 drops labels and annotations that a user gives for a route, and makes no VirtualService unless the operator itself has a gateway, although the user names one.",
+		where: []where{
+			{kind: "Ingress|VirtualService", leaf: exactly(`metadata\.(labels|annotations).*`), holds: added},
+			{kind: "VirtualService", leaf: object, holds: added},
+		},
+	},
+	{
 		title: "What 1.4.1 failed to make",
 		why:   "Of some manifests 1.4.1 made only a part: a component without a type of the list, without a pod template or without an image, a probe without a handler, or a failing one stopped it before it came to the others. We make what can be made.",
 		where: []where{
@@ -56,7 +64,8 @@ var release = []*reason{
 			{kind: "DynamoComponentDeployment", leaf: exactly(`spec\.name`), holds: dropped},
 			{kind: "Deployment|LeaderWorkerSet|Service", leaf: exactly(`(metadata|` + pods + `\.metadata)\.labels\[nvidia\.com/dynamo-worker-hash\]`), holds: added},
 			{kind: "Deployment|LeaderWorkerSet", leaf: exactly(pods + `\.containers\[main\]\.env(\[DYN_NAMESPACE_WORKER_SUFFIX\]\..*)`), holds: added},
-			{path: workload.ProviderComponent, kind: "Deployment|LeaderWorkerSet", leaf: exactly(pods + `\.containers\[main\]\.env\.\(order\)`), holds: without("DYN_NAMESPACE_WORKER_SUFFIX")},
+			{kind: "Deployment|LeaderWorkerSet", leaf: exactly(pods + `\.containers\[main\]\.env\.\(order\)`), holds: without("DYN_NAMESPACE_WORKER_SUFFIX")},
+			{kind: "Deployment|LeaderWorkerSet", leaf: exactly(pods + `\.metadata\.labels\[nvidia\.com/dynamo-graph-deployment-name\]`), holds: added},
 		},
 	},
 
@@ -115,7 +124,7 @@ var release = []*reason{
 		title: "Switches of the operator are no part of a pod",
 		why:   "Annotations that say how pods are replaced, scraped or found stand on the objects that run them. On pods they would replace every pod when one changes.",
 		where: []where{
-			{leaf: exactly(pods + `(\.metadata)?\.annotations\[nvidia\.com/(deployment-[a-z-]+|enable-metrics|dynamo-base-model|disable-image-pull-secret-discovery)\]`), holds: dropped},
+			{leaf: exactly(pods + `(\.metadata)?\.annotations\[nvidia\.com/(deployment-[a-z-]+|enable-metrics|dynamo-discovery-backend|dynamo-base-model|disable-image-pull-secret-discovery)\]`), holds: dropped},
 			{leaf: exactly(pods + `(\.metadata)?\.annotations`), holds: dropped},
 			{path: workload.ProviderGrove, kind: "Service", leaf: exactly(`metadata\.annotations.*`)},
 		},
@@ -166,6 +175,8 @@ var release = []*reason{
 			{path: workload.ProviderComponent, leaf: exactly(pods + `\.containers\[main\]\.env\.\(order\)`), holds: func(theirs, ours string) bool {
 				return without("DYN_VLLM_GMS_SHADOW_MODE")(ours, theirs)
 			}},
+			// The flags that are left out move those behind them.
+			{path: workload.ProviderComponent, manifest: acrossNodes, kind: "LeaderWorkerSet", leaf: exactly(pods + `\.containers\[main\]\.args\[\d+\]`)},
 		},
 	},
 	{
@@ -196,6 +207,7 @@ var release = []*reason{
 			{kind: "DynamoComponentDeployment", leaf: exactly(`spec\.compilationCache\.mountPath`), holds: added},
 			{kind: "DynamoComponentDeployment", leaf: exactly(`spec\.podTemplate\.spec\.containers\[main\]\.volumeMounts(\.\(order\)|\[.*\]\..*)`)},
 			{kind: "DynamoComponentDeployment", leaf: exactly(`spec\.podTemplate\.metadata\.(labels|annotations)(\[.*\]|\..*)`), holds: added},
+			{kind: "DynamoComponentDeployment", leaf: exactly(`spec\.(modelRef\.revision|podTemplate\.spec\.(containers|volumes)\.\(order\))`)},
 			{kind: "DynamoComponentDeployment", leaf: exactly(`metadata\.annotations\[nvidia\.com/vllm-distributed-executor-backend\]`), holds: added},
 		},
 	},
@@ -222,6 +234,9 @@ var release = []*reason{
 		where: []where{{kind: "Secret", name: exactly("mpi-ssh"), leaf: exactly(`data\[private\.key(\.pub)?\]`), holds: differs}},
 	},
 }
+
+// acrossNodes is a graph whose engines are to share GPUs across pods and nodes.
+const acrossNodes = "own/beta-gms-interpod.yaml"
 
 // longNames is a graph whose names are too long for Grove.
 const longNames = "recipes__deepseek-v4__deepseek-v4-pro__vllm__disagg__gb200__deploy.yaml"

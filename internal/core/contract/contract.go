@@ -61,7 +61,7 @@ type Objects struct {
 	// pool: each has a frontend beside it.
 	PoolOfWorkers bool
 	// SetMetadata labels a PodCliqueSet with its graph, gives it the graph's own labels
-	// and annotations, and Services of cliques the annotations of their pods.
+	// and annotations, and Services of cliques those of their pods.
 	SetMetadata bool
 }
 

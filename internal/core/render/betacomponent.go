@@ -30,9 +30,7 @@ func betaComponentDeployment(dgd *v1alpha1.DynamoGraphDeployment, c graph.Compon
 	spec.EPPConfig = (*v1beta1.EPPConfig)(config)
 	labels, told := systemLabels(c), generationLabels(c)
 	maps.Copy(labels, told)
-	if service := dgd.Spec.Services[c.Name]; service != nil {
-		labels = over(over(service.Labels, c.PodLabels), labels)
-	}
+	labels = over(c.PodLabels, labels)
 	spec.PodTemplate.Labels = over(spec.PodTemplate.Labels, told)
 	spec.PodTemplate.Annotations = over(spec.PodTemplate.Annotations, templateAnnotations(c, spec.PodTemplate.Annotations))
 	annotations := map[string]string{v1alpha1.AnnotationRuntimeContract: string(c.Contract)}
@@ -49,7 +47,7 @@ func betaComponentDeployment(dgd *v1alpha1.DynamoGraphDeployment, c graph.Compon
 	if c.Role == graph.RoleOther {
 		stored.Spec.ComponentType, stored.Spec.SubComponentType = v1alpha1.ComponentType(c.Type), c.SubType
 	}
-	stored.Spec.Labels = over(c.Labels, systemLabels(c))
+	stored.Spec.Labels = over(over(c.Labels, c.PodLabels), systemLabels(c))
 	stored.Spec.Ingress = ingressSpec(dgd, c, p)
 	return stored, nil
 }

@@ -37,6 +37,9 @@ func Service(c graph.Component) *corev1.Service {
 func cliqueService(c graph.Component) *corev1.Service {
 	labels := map[string]string{}
 	maps.Copy(labels, c.Labels)
+	if contract.Of(c.Contract).Objects.SetMetadata {
+		maps.Copy(labels, c.PodLabels)
+	}
 	maps.Copy(labels, discoveryLabels(c))
 	selector := Selector(c)
 	// Pods of a clique carry no role: Grove tells leaders and workers apart by

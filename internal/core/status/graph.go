@@ -34,6 +34,9 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by Orchestration
 			if before := held[c.Name]; len(before) > 0 {
 				seen = seen.held(before)
 			}
+			if c.Contract == graph.ContractV1 {
+				seen.replicas.RuntimeNamespace = c.RuntimeNamespace
+			}
 			st.Services[c.Name] = seen.replicas
 			if seen.lack.message != "" {
 				seen.lack.service = c.Name

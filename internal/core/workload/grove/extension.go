@@ -28,7 +28,7 @@ func (e *extension) constrain(g *graph.Graph, c graph.Component, clique int) {
 		return
 	}
 	e.topology = packed(g.Topology.Name, g.Topology.Domain)
-	if c.PackDomain != "" && !c.Multinode() && !c.SharesAcrossPods() {
+	if c.PackDomain != "" && !grouped(c) {
 		set(&e.cliques, clique, "topologyConstraint", packed(g.Topology.Name, c.PackDomain))
 	}
 }

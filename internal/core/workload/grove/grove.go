@@ -62,7 +62,7 @@ func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, erro
 		}
 		template.Cliques = append(template.Cliques, cliques...)
 		more.constrain(g, c, len(template.Cliques)-len(cliques))
-		if !c.Multinode() && !c.SharesAcrossPods() {
+		if !grouped(c) {
 			continue
 		}
 		group := grovev1alpha1.PodCliqueScalingGroupConfig{
@@ -93,6 +93,9 @@ func setLabels(g *graph.Graph) map[string]string {
 	labels[v1alpha1.LabelGraphName] = g.Name
 	return labels
 }
+
+// grouped reports whether a component is a scaling group of several cliques.
+func grouped(c graph.Component) bool { return c.Multinode() || c.SharesAcrossPods() }
 
 // minAvailable is how many replicas a gang needs to start.
 func minAvailable(c graph.Component) int32 {
@@ -186,7 +189,7 @@ func (b Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progre
 	var all []workload.Progress
 	for _, c := range g.Components {
 		p := cliqueProgress(c, s)
-		if c.Multinode() {
+		if grouped(c) {
 			p = groupProgress(c, s)
 		}
 		p.Seen = s.Evidence.Of(c.Name)

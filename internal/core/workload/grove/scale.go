@@ -19,7 +19,7 @@ type Rescaling struct {
 func Rescale(components []graph.Component, s snapshot.Snapshot) []Rescaling {
 	var all []Rescaling
 	for _, c := range components {
-		if c.Multinode() {
+		if grouped(c) {
 			group, found := snapshot.Find[*grovev1alpha1.PodCliqueScalingGroup](s, LiveName(c))
 			if found && group.DeletionTimestamp == nil && group.Spec.Replicas != c.Replicas {
 				all = append(all, Rescaling{group, c.Replicas})
