@@ -46,6 +46,10 @@ const (
 	// ConditionActive of a scaling adapter is true while it decides the replicas
 	// of its service.
 	ConditionActive = "Active"
+
+	// ConditionCheckpointed of a graph is there where services ask to start from
+	// checkpoints; it is false while they start cold.
+	ConditionCheckpointed = "Checkpointed"
 )
 
 // Reasons that several kinds share.
@@ -54,6 +58,8 @@ const (
 	// obeys the rules.
 	ReasonValidationPassed = "ValidationPassed"
 	ReasonValidationFailed = "ValidationFailed"
+	// ReasonColdStart means that there is no checkpoint to start from.
+	ReasonColdStart = "ColdStart"
 	// ReasonReconciling means the object was not looked at yet.
 	ReasonReconciling = "Reconciling"
 	// ReasonReconcileFailed means an error the operator retries.

@@ -82,6 +82,12 @@ type DynamoCheckpointJob struct {
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
+// Phases of a checkpoint.
+const (
+	CheckpointPhasePending = "Pending"
+	CheckpointPhaseReady   = "Ready"
+)
+
 // DynamoCheckpointStatus is how far the checkpoint has come.
 type DynamoCheckpointStatus struct {
 	// phase is Pending, Creating, Ready or Failed.

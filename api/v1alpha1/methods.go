@@ -132,3 +132,11 @@ func (r *DynamoGraphDeploymentRequest) GetConditions() []metav1.Condition { retu
 func (r *DynamoGraphDeploymentRequest) SetConditions(conditions []metav1.Condition) {
 	r.Status.Conditions = conditions
 }
+
+// GetConditions returns the conditions of the status.
+func (c *DynamoCheckpoint) GetConditions() []metav1.Condition { return c.Status.Conditions }
+
+// SetConditions replaces the conditions of the status.
+func (c *DynamoCheckpoint) SetConditions(conditions []metav1.Condition) {
+	c.Status.Conditions = conditions
+}

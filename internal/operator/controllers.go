@@ -12,6 +12,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/account"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/checkpoint"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/componentdeployment"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/graphdeployment"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/model"
@@ -26,6 +27,7 @@ var setups = []func(context.Context, *controller.Deps) error{
 	graphdeployment.Setup,
 	componentdeployment.Setup,
 	scalingadapter.Setup,
+	checkpoint.Setup,
 	model.Setup,
 	request.Setup,
 	account.Setup,

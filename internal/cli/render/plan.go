@@ -8,12 +8,15 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/manifest"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
@@ -41,6 +44,8 @@ type planner struct {
 	rules        validation.Scope
 	kinds        *runtime.Scheme
 	objects      []map[string]any
+	// version is that of the document in hand, in which our own kinds are printed.
+	version string
 }
 
 func newPlanner(orchestrator string, cfg config.Config) (*planner, error) {
@@ -68,6 +73,7 @@ func (p *planner) document(d input.Document, notes io.Writer) error {
 	if len(v.Problems) > 0 {
 		return v.Problems.ToAggregate()
 	}
+	p.version = d.GetAPIVersion()
 	switch object := v.Object.(type) {
 	case *v1alpha1.DynamoGraphDeployment:
 		return p.graph(object, notes)
@@ -151,10 +157,35 @@ func (p *planner) keep(owner graph.Object, wanted []graph.Desired) error {
 		if err != nil {
 			return err
 		}
+		if fields, err = p.shown(fields); err != nil {
+			return err
+		}
 		p.objects = append(p.objects, fields)
 	}
 	slices.SortStableFunc(p.objects[from:], func(a, b map[string]any) int {
 		return cmp.Compare(a["kind"].(string), b["kind"].(string))
 	})
 	return nil
+}
+
+// shown is an object in the version of the manifest, as a server shows it there.
+func (p *planner) shown(fields map[string]any) (map[string]any, error) {
+	object := unstructured.Unstructured{Object: fields}
+	if object.GroupVersionKind().Group != v1alpha1.GroupName || object.GetAPIVersion() == p.version || !conversion.Convertible(object.GetKind()) {
+		return fields, nil
+	}
+	text, err := object.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	converted, err := conversion.Convert(text, p.version)
+	if err != nil {
+		return nil, err
+	}
+	var shown map[string]any
+	if err := json.Unmarshal(converted.JSON, &shown); err != nil {
+		return nil, err
+	}
+	delete(shown, "status")
+	return shown, nil
 }

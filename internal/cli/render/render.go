@@ -22,8 +22,9 @@ const help = `Print every object that the operator would apply for the graphs an
 of a manifest: first the children of a graph, by kind and name, then those of
 each of its components. The same input gives the same bytes.
 
-The fields are exactly those that the operator sends and owns on a cluster where
-nothing runs yet. What only a cluster knows is left out:
+Manifests may be of v1alpha1 or v1beta1; objects of our own API are printed in the
+version of the manifest. Otherwise the fields are exactly those that the operator
+sends and owns on a cluster where nothing runs yet. What only a cluster knows is left out:
   - the uid in owner references, so the output is for reading, not for applying
   - pull Secrets that the operator finds in the namespace by registry
   - the SSH key of TensorRT-LLM on several nodes, which it makes once

@@ -11,16 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 )
 
 // Lines draws graph → services → pods. Pods may be those of a whole namespace;
 // those of other graphs are left out.
 func Lines(dgd *v1alpha1.DynamoGraphDeployment, pods []corev1.Pod) []string {
 	lines := []string{fmt.Sprintf("%s  %s", dgd.Name, state(dgd))}
-	var names []string
-	for name := range dgd.Spec.SortedServices() {
-		names = append(names, name)
-	}
+	names := components(dgd)
 	for i, name := range names {
 		branch, trunk := "├─", "│ "
 		if i == len(names)-1 {
@@ -37,6 +35,31 @@ func Lines(dgd *v1alpha1.DynamoGraphDeployment, pods []corev1.Pod) []string {
 		}
 	}
 	return lines
+}
+
+// components are the names of a graph's components, in the user's order where there
+// is one.
+func components(dgd *v1alpha1.DynamoGraphDeployment) []string {
+	var names []string
+	if conversion.WrittenAs(dgd) == conversion.Beta {
+		beta, _ := conversion.GraphToBeta(dgd)
+		for _, c := range beta.Spec.Components {
+			names = append(names, c.Name)
+		}
+		return names
+	}
+	for name := range dgd.Spec.SortedServices() {
+		names = append(names, name)
+	}
+	return names
+}
+
+// Word is what the version that a graph was written as calls its parts.
+func Word(dgd *v1alpha1.DynamoGraphDeployment) string {
+	if conversion.WrittenAs(dgd) == conversion.Beta {
+		return "component"
+	}
+	return "service"
 }
 
 func state(dgd *v1alpha1.DynamoGraphDeployment) string {

@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/crdschema"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	rules "github.com/dynamo-operator/dynamo-operator/internal/core/validation"
@@ -34,23 +36,25 @@ func Ours(d input.Document) bool {
 	return group == v1alpha1.GroupName
 }
 
-// Judge reads a document of our API by its definition, then by the rules.
+// Judge reads a document of our API by the definition of its version, then, as a
+// server would store it, by the rules.
 func Judge(d input.Document, scope rules.Scope) (Verdict, error) {
-	if d.GetAPIVersion() != v1alpha1.SchemeGroupVersion.String() {
-		return refuse(field.NotSupported(field.NewPath("apiVersion"), d.GetAPIVersion(), []string{v1alpha1.SchemeGroupVersion.String()})), nil
+	if _, known := types[d.GetKind()]; !known {
+		return refuse(field.NotSupported(field.NewPath("kind"), d.GetKind(), slices.Sorted(maps.Keys(types)))), nil
 	}
-	schema, known, err := crdschema.Of(d.GetKind())
+	_, version, _ := strings.Cut(d.GetAPIVersion(), "/")
+	schema, known, err := crdschema.OfVersion(d.GetKind(), version)
 	if err != nil {
 		return Verdict{}, err
 	}
 	if !known {
-		return refuse(field.NotSupported(field.NewPath("kind"), d.GetKind(), slices.Sorted(maps.Keys(types)))), nil
+		return refuse(field.NotSupported(field.NewPath("apiVersion"), d.GetAPIVersion(), versionsOf(d.GetKind()))), nil
 	}
 	v := Verdict{Problems: append(metadata(d), schema.Check(d.Object)...)}
 	stored := d.DeepCopy()
 	schema.Default(stored.Object)
-	object := types[d.GetKind()]()
-	if err := decode(stored.Object, object); err != nil {
+	object, ignored, err := read(stored.Object, d.GetKind())
+	if err != nil {
 		if len(v.Problems) == 0 {
 			v.Problems = field.ErrorList{field.Invalid(field.NewPath("spec"), d.GetName(), err.Error())}
 		}
@@ -59,6 +63,9 @@ func Judge(d input.Document, scope rules.Scope) (Verdict, error) {
 	v.Object = object
 	verdict := rules.Create(object, scope)
 	v.Problems, v.Warnings = unite(v.Problems, verdict.Problems), verdict.Warnings
+	for _, part := range ignored {
+		v.Warnings = append(v.Warnings, "metadata.annotations: what is kept of the other version does not fit the object and is not used: "+part)
+	}
 	if len(v.Problems) == 0 { // the rules of the definition say again, less plainly, what ours do
 		v.Problems = schema.Rules(stored.Object)
 	}
@@ -80,13 +87,30 @@ var types = map[string]func() graph.Object{
 	v1alpha1.KindDynamoWorkerMetadata:                func() graph.Object { return &v1alpha1.DynamoWorkerMetadata{} },
 }
 
-// decode reads fields into an object.
-func decode(fields map[string]any, object graph.Object) error {
+// versionsOf are the versions that a kind has.
+func versionsOf(kind string) []string {
+	versions := []string{v1alpha1.SchemeGroupVersion.String()}
+	if conversion.Convertible(kind) {
+		versions = append(versions, v1beta1.SchemeGroupVersion.String())
+	}
+	return versions
+}
+
+// read reads fields into an object of the stored version, and tells what of the
+// object's payload did not count.
+func read(fields map[string]any, kind string) (graph.Object, []string, error) {
 	text, err := json.Marshal(fields)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	return json.Unmarshal(text, object)
+	stored := conversion.Result{JSON: text}
+	if conversion.Convertible(kind) {
+		if stored, err = conversion.Convert(text, v1alpha1.SchemeGroupVersion.String()); err != nil {
+			return nil, nil, err
+		}
+	}
+	object := types[kind]()
+	return object, stored.Ignored, json.Unmarshal(stored.JSON, object)
 }
 
 // metadata checks what no definition describes.

@@ -13,7 +13,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 )
 
-const help = `Check manifests of nvidia.com/v1alpha1 without a cluster.
+const help = `Check manifests of nvidia.com, v1alpha1 and v1beta1, without a cluster.
 
 Every problem of every document is printed with its file and field, and the
 command ends with code 1 if there is any. Unknown fields are problems. A warning

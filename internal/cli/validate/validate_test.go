@@ -48,7 +48,7 @@ func TestEveryBadInputIsAnErrorOfAField(t *testing.T) {
 		"names that collide":                         {graphOf(`{services: {Foo: {}, foo: {}}}`), "spec.services[foo]"},
 		"a name that collides with a group":          {graphOf(`{services: {x: {multinode: {}}, x-0: {}}}`), "spec.services[x-0]"},
 		"a service's name that is illegal":           {graphOf(`{services: {x/y: {}}}`), "spec.services[x/y]"},
-		"a graph's name that is illegal":             {strings.Replace(graphOf(`{services: {a: {}}}`), "name: chat", "name: my.chat", 1), "metadata.name"},
+		"a graph's name that is illegal":             {strings.Replace(graphOf(`{services: {a: {}}}`), "name: chat", "name: my_chat", 1), "metadata.name"},
 		"a name that is missing":                     {strings.Replace(graphOf(`{services: {a: {}}}`), "name: chat", "labels: {}", 1), "metadata.name"},
 		"a field of metadata that there is none of":  {strings.Replace(graphOf(`{services: {a: {}}}`), "name: chat", "name: chat, label: {}", 1), "metadata"},
 		"a type that is no label":                    {graphOf(`{services: {a: {componentType: "my worker"}}}`), "spec.services[a].componentType"},

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/tree"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/diagnosis"
 )
 
@@ -40,7 +41,7 @@ func explain(f finding) []string {
 	}
 	lines := chain(f.graph, troubles[0])
 	for _, t := range troubles[1:] {
-		lines = append(lines, fmt.Sprintf("also not ready: service %s: %s", t.service, t.line()))
+		lines = append(lines, fmt.Sprintf("also not ready: %s %s: %s", tree.Word(f.graph), t.service, t.line()))
 	}
 	return lines
 }
@@ -83,7 +84,7 @@ func chain(g *v1alpha1.DynamoGraphDeployment, t trouble) []string {
 	var steps []string
 	step := func(format string, args ...any) { steps = append(steps, fmt.Sprintf(format, args...)) }
 	step("graph %s", g.Name)
-	step("service %s  %s", t.service, t.count())
+	step("%s %s  %s", tree.Word(g), t.service, t.count())
 	if t.status.ComponentName != "" {
 		step("%s %s", t.status.ComponentKind, t.status.ComponentName)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,13 +19,17 @@ func (a *Applier) Annotate(ctx context.Context, object graph.Object, annotations
 	if err != nil {
 		return err
 	}
-	note := &unstructured.Unstructured{}
-	note.SetGroupVersionKind(id.kind)
-	note.SetNamespace(id.key.Namespace)
-	note.SetName(id.key.Name)
-	note.SetUID(object.GetUID()) // an object made anew is not the one that we decided about
-	note.SetAnnotations(annotations)
-	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(note), client.FieldOwner(FieldManager), client.ForceOwnership); err != nil {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":         object.GetUID(), // an object made anew is not the one that we decided about
+		"annotations": annotations,
+	}})
+	if err != nil {
+		return err
+	}
+	// An apply would convert the object into every version that its managed fields
+	// name, and wait for who does that.
+	target := object.DeepCopyObject().(client.Object)
+	if err := a.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager)); err != nil {
 		return fmt.Errorf("annotate %s: %w", id, err)
 	}
 	a.tell(Change{Updated, id.kind, id.key})

@@ -47,31 +47,30 @@ type Running struct {
 // ReadRunning reads the children that a graph, or a component, owns.
 func ReadRunning(owner metav1.Object, owned []Object) Running {
 	var running Running
-	annotations := owner.GetAnnotations()
-	_, managed := annotations[v1alpha1.AnnotationGeneration]
-	_, earlier := annotations[v1alpha1.AnnotationEarlierGeneration]
+	_, managed := owner.GetAnnotations()[v1alpha1.AnnotationGeneration]
+	_, earlier := owner.GetAnnotations()[v1alpha1.AnnotationEarlierGeneration]
 	for _, child := range owned {
-		if !runsPods[child.GetObjectKind().GroupVersionKind().Kind] && !isComponent(child) {
-			continue
-		}
-		id := generationID(child.GetLabels()[v1alpha1.LabelGeneration])
+		id := cmp.Or(generationID(child.GetLabels()[v1alpha1.LabelGeneration]), generationID(child.GetAnnotations()[v1alpha1.AnnotationGeneration]))
 		running.Generation = cmp.Or(running.Generation, id)
-		switch {
-		case managed || earlier || id != "" || Contract(child.GetAnnotations()[v1alpha1.AnnotationRuntimeContract]) == ContractV1:
+		if managed || earlier || id != "" || Contract(child.GetAnnotations()[v1alpha1.AnnotationRuntimeContract]) == ContractV1 {
 			running.Contract = ContractV1
-		default:
-			running.Contract = cmp.Or(running.Contract, ContractSeed)
 		}
+		running.Contract = cmp.Or(running.Contract, ContractSeed)
 	}
 	return running
 }
 
-// runsPods are the kinds of children that show how pods were made.
-var runsPods = map[string]bool{"Deployment": true, "LeaderWorkerSet": true, "PodCliqueSet": true}
-
-func isComponent(child Object) bool {
-	_, ok := child.(*v1alpha1.DynamoComponentDeployment)
-	return ok
+// Marks are annotations of a child by which ReadRunning knows how it was made; none
+// under the seed's contract, under which there is nothing to know.
+func (g *Graph) Marks() map[string]string {
+	if g.Contract != ContractV1 {
+		return nil
+	}
+	marks := map[string]string{v1alpha1.AnnotationRuntimeContract: string(g.Contract)}
+	if g.Generation != "" {
+		marks[v1alpha1.AnnotationGeneration] = g.Generation
+	}
+	return marks
 }
 
 // traits are what a contract is chosen by, of a graph or a component.
@@ -79,8 +78,9 @@ type traits struct {
 	Beta bool
 	// Newer says that a field is used that runtimes before 1.0 did not have.
 	Newer bool
-	// Origin says that it was made under 1.0 or later.
-	Origin bool
+	// Origin says that it was made under 1.0 or later. It is no part of the digest:
+	// we write it ourselves, under the contract that was chosen.
+	Origin bool `json:"-"`
 	// Images are those of workers and frontends.
 	Images []string
 }

@@ -25,9 +25,9 @@ func ComponentName(graph, service string) string {
 const maxGroupName = maxLabel - len("-0") - len("-4294967295")
 
 // GroupName names the LeaderWorkerSet and the PodGroup of replica i of a component
-// that spans nodes.
+// that spans nodes. A LeaderWorkerSet has a Service of its name, which knows no dots.
 func GroupName(component string, i int32) string {
-	return suffixed(component, "-"+strconv.Itoa(int(i)), maxGroupName)
+	return suffixed(serviceName(component), "-"+strconv.Itoa(int(i)), maxGroupName)
 }
 
 // Grove names pods by their PodCliqueSet, scaling group and clique, and refuses a

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -39,8 +40,6 @@ func FromGraphDeployment(dgd *v1alpha1.DynamoGraphDeployment, d Defaults) (*Grap
 		if err != nil {
 			return nil, fmt.Errorf("service %s: %w", name, err)
 		}
-		c.Labels = layer(g.Contract, g.Labels, c.Labels)
-		c.Annotations = layer(g.Contract, g.Annotations, c.Annotations)
 		c.tune(dgd, g.Contract, d.Running, join(dgd.Annotations, c.Annotations, c.PodAnnotations))
 		g.named(c, name, shared.GlobalDynamoNamespace, shared.ScalingAdapter != nil && shared.ScalingAdapter.Enabled)
 	}
@@ -103,13 +102,12 @@ func (g *Graph) finish(dgd metav1.Object, d Defaults) {
 	g.generate(dgd.GetAnnotations(), d.Running)
 }
 
-// layer puts what a graph says for all under what a component says. The seed knew
-// no such thing.
-func layer(contract Contract, graph, component map[string]string) map[string]string {
-	if contract != ContractV1 || len(graph) == 0 {
-		return component
+// layer puts what a graph says for all under what a service says.
+func layer(graph, service map[string]string) map[string]string {
+	if len(graph) == 0 {
+		return service
 	}
-	return join(graph, component)
+	return join(graph, service)
 }
 
 // Service is a service's spec as its component carries it: the user's, with
@@ -125,7 +123,8 @@ func service(dgd *v1alpha1.DynamoGraphDeployment, name string, d Defaults, contr
 		shared = *service
 	}
 	shared.Envs = mergeEnvs(dgd.Spec.Envs, shared.Envs)
-	shared.Annotations = inherit(shared.Annotations, dgd.Annotations, contract)
+	shared.Labels = layer(dgd.Spec.Labels, shared.Labels)
+	shared.Annotations = inherit(layer(dgd.Spec.Annotations, shared.Annotations), dgd.Annotations, contract)
 	if shared.ComponentType == v1alpha1.ComponentTypeFrontend && shared.Ingress == nil {
 		shared.Ingress = DefaultIngress(dgd.Name, d.Ingress)
 	}
@@ -304,6 +303,9 @@ func component(s v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, d Def
 	}
 	if s.ExtraPodSpec != nil {
 		c.Main, c.Pod = s.ExtraPodSpec.MainContainer, s.ExtraPodSpec.PodSpec
+		if c.Pod != nil && equality.Semantic.DeepEqual(*c.Pod, corev1.PodSpec{}) {
+			c.Pod = nil
+		}
 	}
 	if c.Main != nil {
 		c.Engine = chooseEngine(role, Engine(framework), c.Main.Command, c.Main.Args)

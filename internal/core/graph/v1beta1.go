@@ -114,7 +114,7 @@ func betaComponent(spec *v1beta1.Component, stored *v1alpha1.SharedSpec, under b
 		Replicas:       deref(spec.Replicas, 1),
 		Nodes:          1,
 		Labels:         none(join(under.labels, stored.Labels)),
-		Annotations:    none(withoutOrder(withSwitches(own, template.Annotations))),
+		Annotations:    none(withoutOrder(WithSwitches(own, template.Annotations))),
 		PodLabels:      template.Labels,
 		PodAnnotations: withoutOrder(template.Annotations),
 		StartAfter:     startAfter(switched),
@@ -135,7 +135,8 @@ func betaComponent(spec *v1beta1.Component, stored *v1alpha1.SharedSpec, under b
 	}
 	c.Engine = chooseEngine(c.Role, framework, c.Main.Command, c.Main.Args)
 	if spec.CompilationCache != nil {
-		c.Mounts = []Mount{{Claim: spec.CompilationCache.PVCName, Path: cmp.Or(spec.CompilationCache.MountPath, c.Engine.CompilationCache()), CompilationCache: true}}
+		cache := Mount{Claim: spec.CompilationCache.PVCName, Path: cmp.Or(spec.CompilationCache.MountPath, c.Engine.CompilationCache()), CompilationCache: true}
+		c.Mounts = append(c.Mounts, cache)
 		// The original's conversion listed the mount of a cache without its path.
 		c.Main.VolumeMounts = slices.DeleteFunc(slices.Clone(c.Main.VolumeMounts), func(m corev1.VolumeMount) bool {
 			return m.Name == spec.CompilationCache.PVCName && m.MountPath == ""
@@ -161,10 +162,12 @@ func betaType(contract Contract, role v1beta1.ComponentType, stored *v1alpha1.Sh
 // v1beta1 they stand on the pod template.
 var switchKeys = []string{
 	v1alpha1.AnnotationDiscoveryBackend, v1alpha1.AnnotationEnableMetrics, v1alpha1.AnnotationDisableImagePullSecretDiscovery,
-	v1alpha1.AnnotationDeploymentStrategy, v1alpha1.AnnotationMaxSurge, v1alpha1.AnnotationMaxUnavailable, v1alpha1.AnnotationMinReadySeconds,
+	v1alpha1.AnnotationStartAfter, v1alpha1.AnnotationDeploymentStrategy, v1alpha1.AnnotationMaxSurge, v1alpha1.AnnotationMaxUnavailable, v1alpha1.AnnotationMinReadySeconds,
 }
 
-func withSwitches(annotations, template map[string]string) map[string]string {
+// WithSwitches are the annotations of a service with those of its pod template that
+// are read in their place.
+func WithSwitches(annotations, template map[string]string) map[string]string {
 	for _, key := range switchKeys {
 		if value, set := template[key]; set {
 			annotations = join(annotations, map[string]string{key: value})
@@ -196,22 +199,21 @@ func (c *Component) takePod(spec corev1.PodSpec, env []corev1.EnvVar) {
 	main.Name = ""
 	main.Env = mergeEnvs(env, main.Env)
 	main.Resources = countable(main.Resources)
-	spec.Volumes = withClaims(spec.Volumes, main.VolumeMounts)
 	c.Main, c.Pod = &main, &spec
+	c.Mounts = claimsOf(main.VolumeMounts, spec.Volumes)
 	c.Resources.GPUs = gpusIn(main.Resources.Limits)
 }
 
-// withClaims declares the volumes that are mounted and that nobody declares: each is
-// the claim of its name.
-func withClaims(volumes []corev1.Volume, mounts []corev1.VolumeMount) []corev1.Volume {
+// claimsOf are the mounts whose volume nobody declares: each is of the claim of its
+// name.
+func claimsOf(mounts []corev1.VolumeMount, volumes []corev1.Volume) []Mount {
+	var claims []Mount
 	for _, m := range mounts {
-		if m.Name != "" && !slices.ContainsFunc(volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {
-			volumes = append(slices.Clip(volumes), corev1.Volume{Name: m.Name, VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: m.Name},
-			}})
+		if m.Name != "" && m.MountPath != "" && !slices.ContainsFunc(volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {
+			claims = append(claims, Mount{Claim: m.Name, Path: m.MountPath})
 		}
 	}
-	return volumes
+	return claims
 }
 
 // countable gives what cannot be overcommitted a limit where it has a request

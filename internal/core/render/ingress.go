@@ -45,7 +45,7 @@ func ingressOf(c graph.Component, i graph.Ingress) *networkingv1.Ingress {
 			HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{
 				Path: "/", PathType: new(networkingv1.PathTypePrefix),
 				Backend: networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
-					Name: c.ObjectName, Port: networkingv1.ServiceBackendPort{Number: servicePort(c.Role).Port},
+					Name: c.ServiceName, Port: networkingv1.ServiceBackendPort{Number: servicePort(c.Role).Port},
 				}},
 			}}},
 		}}},
@@ -117,7 +117,7 @@ func virtualServiceOf(c graph.Component, i graph.Ingress) *VirtualService {
 		Gateways: []string{i.Gateway},
 		HTTP: []HTTPRoute{{
 			Match: []HTTPMatch{{URI: StringMatch{Prefix: "/"}}},
-			Route: []RouteDestination{{Destination: Destination{Host: c.ObjectName, Port: PortRef{Number: servicePort(c.Role).Port}}}},
+			Route: []RouteDestination{{Destination: Destination{Host: c.ServiceName, Port: PortRef{Number: servicePort(c.Role).Port}}}},
 		}},
 	}}
 }

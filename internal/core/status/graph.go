@@ -54,6 +54,9 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by Orchestration
 		v = failure(err)
 		st.State = failedState(err)
 	}
+	if g != nil {
+		coldStart(&st.Conditions, g, dgd.Generation, now)
+	}
 	setCondition(&st.Conditions, v1alpha1.ConditionReady, v, dgd.Generation, now)
 	if g != nil || err != nil {
 		setCondition(&st.Conditions, v1alpha1.ConditionProgressing, stage(dgd, g, v, s, restart, stuck, err), dgd.Generation, now)

@@ -16,6 +16,10 @@ import (
 
 // ComponentDeployment checks a DynamoComponentDeployment on its own.
 func ComponentDeployment(dcd *v1alpha1.DynamoComponentDeployment) field.ErrorList {
+	return wordingOf(dcd).errors(componentDeployment(componentAsRead(dcd)))
+}
+
+func componentDeployment(dcd *v1alpha1.DynamoComponentDeployment) field.ErrorList {
 	at := field.NewPath("spec")
 	errs := objectName(dcd.Name, field.NewPath("metadata", "name"))
 	errs = append(errs, shared(&dcd.Spec.SharedSpec, dcd.Spec.BackendFramework, at)...)

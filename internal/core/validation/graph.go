@@ -15,6 +15,10 @@ import (
 
 // GraphDeployment checks a DynamoGraphDeployment on its own.
 func GraphDeployment(dgd *v1alpha1.DynamoGraphDeployment) field.ErrorList {
+	return wordingOf(dgd).errors(graphDeployment(asRead(dgd)))
+}
+
+func graphDeployment(dgd *v1alpha1.DynamoGraphDeployment) field.ErrorList {
 	at := field.NewPath("spec")
 	errs := objectName(dgd.Name, field.NewPath("metadata", "name"))
 	errs = append(errs, discoveryBackend(dgd.Annotations, field.NewPath("metadata", "annotations"))...)

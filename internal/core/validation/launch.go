@@ -23,7 +23,7 @@ func launchable(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, at 
 	switch {
 	case c.Multinode() && len(words) == 0 && slices.Equal(command, engine.Shell()):
 		return field.ErrorList{field.Required(args, "without a command or arguments nothing runs on the nodes")}
-	case c.Multinode() && c.Engine == graph.EngineTRTLLM && c.Resources.GPUs == 0:
+	case c.Multinode() && c.Engine == graph.EngineTRTLLM && c.Resources.GPUs == 0 && len(c.Devices) == 0:
 		return field.ErrorList{field.Required(at.Child("resources", "limits", "gpu"), "TensorRT-LLM starts a process for each GPU of the nodes")}
 	}
 	if _, err := launch(c); err != nil {

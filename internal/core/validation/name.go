@@ -11,13 +11,13 @@ import (
 )
 
 // objectName checks the name of a graph or a component: it is the value of a
-// label and the beginning of the names of Services, which know no dots. One that
+// label and, with hyphens for dots, the beginning of the names of Services. One that
 // the server will make up is not looked at.
 func objectName(name string, at *field.Path) field.ErrorList {
 	if name == "" {
 		return nil
 	}
-	return label(name, at, "as a label and in names of Services ")
+	return label(strings.ReplaceAll(name, ".", "-"), at, "as a label and in names of Services ")
 }
 
 // label checks a name that has to be a DNS label.

@@ -15,8 +15,6 @@ const noEffectYet = "has no effect yet"
 // unsupportedGraph warns of settings of a graph that nothing reads yet.
 func (w *warnings) unsupportedGraph(s *v1alpha1.DynamoGraphDeploymentSpec, at *field.Path) {
 	w.unsupported(at, map[string]bool{
-		"annotations":        len(s.Annotations) > 0,
-		"labels":             len(s.Labels) > 0,
 		"priorityClassName":  s.PriorityClassName != "",
 		"topologyConstraint": s.TopologyConstraint != nil,
 		"experimental":       s.Experimental != nil,
@@ -26,15 +24,14 @@ func (w *warnings) unsupportedGraph(s *v1alpha1.DynamoGraphDeploymentSpec, at *f
 // unsupportedService does the same for a service.
 func (w *warnings) unsupportedService(s *v1alpha1.SharedSpec, at *field.Path) {
 	w.unsupported(at, map[string]bool{
-		"frontendSidecar":        s.FrontendSidecar != nil,
-		"gpuMemoryService":       s.GPUMemoryService != nil,
-		"failover":               s.Failover != nil,
-		"topologyConstraint":     s.TopologyConstraint != nil,
-		"minAvailable":           s.MinAvailable != nil,
-		"runtimeVersionOverride": s.RuntimeVersionOverride != "",
+		"frontendSidecar":    s.FrontendSidecar != nil,
+		"gpuMemoryService":   s.GPUMemoryService != nil,
+		"failover":           s.Failover != nil,
+		"topologyConstraint": s.TopologyConstraint != nil,
+		"minAvailable":       s.MinAvailable != nil,
 	})
-	if s.Checkpoint != nil {
-		w.add(at.Child("checkpoint"), noEffectYet+"; pods start without it")
+	if s.Checkpoint != nil && s.Checkpoint.Enabled {
+		w.add(at.Child("checkpoint"), "pods start cold; nothing captures checkpoints")
 	}
 }
 

@@ -28,11 +28,22 @@ type Verdict struct {
 // Create judges an object that is new, or that nobody judged when it was. Whether
 // its author may do what it asks for is the API server's to say.
 func Create(object graph.Object, scope Scope) Verdict {
+	return wordingOf(object).verdict(judge(object, scope))
+}
+
+func (w wording) verdict(v Verdict) Verdict {
+	return Verdict{w.errors(v.Problems), w.texts(v.Warnings)}
+}
+
+// judge judges in the words of v1alpha1.
+func judge(object graph.Object, scope Scope) Verdict {
 	switch o := object.(type) {
 	case *v1alpha1.DynamoGraphDeployment:
-		return Verdict{sorted(append(GraphDeployment(o), GraphIngress(o, scope.Ingress, true)...)), GraphDeploymentWarnings(o, scope.Ingress, Orchestration{Provider: workload.Chosen(o.Annotations)})}
+		o = asRead(o)
+		return Verdict{sorted(append(graphDeployment(o), GraphIngress(o, scope.Ingress, true)...)), graphWarnings(o, scope.Ingress, Orchestration{Provider: workload.Chosen(o.Annotations)})}
 	case *v1alpha1.DynamoComponentDeployment:
-		return Verdict{sorted(append(ComponentDeployment(o), ComponentIngress(o, scope.Ingress, true)...)), ComponentDeploymentWarnings(o, scope.Ingress)}
+		o = componentAsRead(o)
+		return Verdict{sorted(append(componentDeployment(o), ComponentIngress(o, scope.Ingress, true)...)), componentWarnings(o, scope.Ingress)}
 	case *v1alpha1.DynamoModel:
 		return Verdict{Problems: Model(o)}
 	case *v1alpha1.DynamoGraphDeploymentRequest:
@@ -52,10 +63,10 @@ func Update(old, object graph.Object, scope Scope) Verdict {
 	if object.GetDeletionTimestamp() != nil || !specChanged(old, object) {
 		return Verdict{}
 	}
-	v := Create(object, scope)
-	v.Problems = sorted(append(added(Create(old, scope).Problems, v.Problems), immutable(old, object)...))
+	v := judge(object, scope)
+	v.Problems = sorted(append(added(judge(old, scope).Problems, v.Problems), immutable(old, object)...))
 	v.Warnings = append(v.Warnings, changeWarnings(old, object)...)
-	return v
+	return wordingOf(object).verdict(v)
 }
 
 // added are the problems that were not there before.

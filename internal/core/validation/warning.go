@@ -40,6 +40,10 @@ type Orchestration struct {
 
 // GraphDeploymentWarnings tells what of a graph will not be as it is written.
 func GraphDeploymentWarnings(dgd *v1alpha1.DynamoGraphDeployment, r IngressRules, by Orchestration) []string {
+	return wordingOf(dgd).texts(graphWarnings(asRead(dgd), r, by))
+}
+
+func graphWarnings(dgd *v1alpha1.DynamoGraphDeployment, r IngressRules, by Orchestration) []string {
 	var w warnings
 	w.name(dgd.Name)
 	if dgd.Annotations[v1alpha1.AnnotationStartAfter] != "" {
@@ -52,6 +56,7 @@ func GraphDeploymentWarnings(dgd *v1alpha1.DynamoGraphDeployment, r IngressRules
 		w.strategy(s, by.Provider, at)
 	}
 	w.unsupportedGraph(&dgd.Spec, field.NewPath("spec"))
+	w.newer(dgd, by.Provider)
 	w.queue(dgd.Annotations, by)
 	w.claims(dgd)
 	return w.sorted()
@@ -124,6 +129,10 @@ func (w *warnings) strategy(s *v1alpha1.SharedSpec, by workload.Provider, at *fi
 // ComponentDeploymentWarnings does the same for a component. One that belongs to
 // a graph is the operator's own, whose user was told at the graph.
 func ComponentDeploymentWarnings(dcd *v1alpha1.DynamoComponentDeployment, r IngressRules) []string {
+	return wordingOf(dcd).texts(componentWarnings(componentAsRead(dcd), r))
+}
+
+func componentWarnings(dcd *v1alpha1.DynamoComponentDeployment, r IngressRules) []string {
 	if graph.ParentGraph(dcd) != "" {
 		return nil
 	}
@@ -221,8 +230,8 @@ func (w *warnings) gpus(r *v1alpha1.Resources, at *field.Path) {
 // nodes warns of a group whose nodes would each run on their own.
 func (w *warnings) nodes(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, at *field.Path) {
 	c, readable := read(s, framework)
-	if !readable || !c.Multinode() {
-		return
+	if !readable || !c.Multinode() || (c.Resources.GPUs == 0 && len(c.Devices) > 0) {
+		return // what claims give is known to the cluster
 	}
 	l, err := launch(c)
 	if err != nil || l.Joined {

@@ -165,6 +165,7 @@ var readyCondition = map[string]string{
 	v1alpha1.KindDynamoComponentDeployment:           v1alpha1.ConditionAvailable,
 	v1alpha1.KindDynamoGraphDeploymentScalingAdapter: v1alpha1.ConditionActive,
 	v1alpha1.KindDynamoModel:                         v1alpha1.ConditionEndpointsReady,
+	v1alpha1.KindDynamoCheckpoint:                    v1alpha1.ConditionReady,
 	v1alpha1.KindDynamoGraphDeploymentRequest:        v1alpha1.ConditionValidation,
 }
 

@@ -79,7 +79,8 @@ func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, erro
 		Spec:       grovev1alpha1.PodCliqueSetSpec{Replicas: 1, Template: template},
 	}
 	if rules.Objects.SetMetadata {
-		set.Labels, set.Annotations = setLabels(g), maps.Clone(g.Annotations)
+		set.Labels, set.Annotations = setLabels(g), g.Marks()
+		maps.Copy(set.Annotations, g.Annotations)
 		more.strategy = g.UpdateStrategy
 	}
 	extended, err := more.extend(set)

@@ -95,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 	if err != nil {
 		return r.report(ctx, dcd, workload.Progress{}, err)
 	}
-	if err := r.Cleanup.EnsureFinalizer(ctx, dcd, g.Registrations(), false); err != nil {
+	if err := errors.Join(r.Cleanup.EnsureFinalizer(ctx, dcd, g.Registrations(), false), r.record(ctx, dcd, g, platform.Defaults.Running)); err != nil {
 		return r.report(ctx, dcd, workload.Progress{}, err)
 	}
 	refused := r.Routes.OfComponent(ctx, dcd)
@@ -128,6 +128,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponen
 		return result, nil
 	}
 	return r.report(ctx, dcd, progress, err)
+}
+
+// record writes the contract down that a component stands alone under, so that it
+// stands whatever is configured later.
+func (r *Reconciler) record(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment, g *graph.Graph, running graph.Running) error {
+	note := graph.RecordComponent(dcd, g, running)
+	for key, value := range note {
+		if written, found := dcd.Annotations[key]; !found || written != value {
+			return r.Applier.Annotate(ctx, dcd, note)
+		}
+	}
+	return nil
 }
 
 // sshKey is the key that a component needs and that no graph makes for it.
@@ -187,6 +199,7 @@ func (r *Reconciler) observe(ctx context.Context, dcd *v1alpha1.DynamoComponentD
 	if s, err = r.Observer.Children(ctx, dcd, p.Capabilities); err != nil {
 		return s, p, err
 	}
+	p.Defaults.Running = graph.ReadRunning(dcd, s.Owned)
 	s.Taken = r.Clock.Now()
 	s.Evidence, err = r.Pods.Inspect(ctx, dcd.Namespace, cmp.Or(graph.ParentGraph(dcd), dcd.Name), cmp.Or(dcd.Spec.ServiceName, dcd.Name), sets(s)...)
 	return s, p, err

@@ -151,6 +151,7 @@ func (w Observer) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployme
 		return seen, err
 	}
 	seen.claims = claims.Owned
+	p.Defaults.Running = graph.ReadRunning(dgd, seen.Owned)
 	for _, object := range seen.Owned {
 		set, ok := object.(*grovev1alpha1.PodCliqueSet)
 		if !ok {

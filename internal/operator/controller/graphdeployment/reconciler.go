@@ -5,6 +5,7 @@ package graphdeployment
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -54,7 +55,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 	if err := validation.Fault(validation.GraphDeployment(dgd)); err != nil {
 		return r.report(ctx, dgd, nil, seen, err)
 	}
-	g, err := graph.FromGraphDeployment(dgd, r.Platform.Defaults)
+	g, err := graph.FromGraphDeployment(dgd, seen.platform.Defaults)
 	if err != nil {
 		return r.report(ctx, dgd, nil, seen, err)
 	}
@@ -74,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, dgd *v1alpha1.DynamoGraphDep
 		return r.report(ctx, dgd, g, seen, err)
 	}
 	wanted = append(wanted, key...)
-	if err := errors.Join(r.Cleanup.EnsureFinalizer(ctx, dgd, registrations(g, seen.provider), seen.keepsData(g)), r.record(ctx, dgd, seen.provider)); err != nil {
+	if err := errors.Join(r.Cleanup.EnsureFinalizer(ctx, dgd, registrations(g, seen.provider), seen.keepsData(g)), r.record(ctx, dgd, g, seen)); err != nil {
 		return r.report(ctx, dgd, g, seen, err)
 	}
 	tracing.Decided(ctx, "provider", seen.provider, "wanted", len(wanted), "owned", len(seen.Owned), "restart", seen.restart.Marks)
@@ -178,11 +179,12 @@ func registrations(g *graph.Graph, by workload.Provider) []graph.Registration {
 	return g.Registrations()
 }
 
-// record writes the choice of provider down, so that it stands whatever is
-// installed later. It comes before the first child: a cache that is behind shows
-// none, and the choice would be made anew.
-func (r *Reconciler) record(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, chosen workload.Provider) error {
-	note := workload.Record(dgd.Annotations, chosen)
+// record writes the choices of provider and contract down, so that they stand
+// whatever is installed or configured later. It comes before the first child: a
+// cache that is behind shows none, and the choices would be made anew.
+func (r *Reconciler) record(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen observation) error {
+	note := workload.Record(dgd.Annotations, seen.provider)
+	maps.Copy(note, graph.RecordGraph(dgd, g, seen.platform.Defaults.Running))
 	for key, value := range note {
 		if written, found := dgd.Annotations[key]; !found || written != value {
 			return r.Applier.Annotate(ctx, dgd, note)

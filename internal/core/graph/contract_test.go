@@ -1,0 +1,168 @@
+package graph
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
+)
+
+func images(frontend, worker string) string {
+	return `{services: {f: {componentType: frontend, extraPodSpec: {mainContainer: {image: "` + frontend + `"}}}, w: {componentType: worker, extraPodSpec: {mainContainer: {image: "` + worker + `"}}}, p: {componentType: planner, extraPodSpec: {mainContainer: {image: "x:0.1.0"}}}}}`
+}
+
+func TestTheContractIsChosen(t *testing.T) {
+	const origin = v1alpha1.AnnotationOriginVersion
+	cases := map[string]struct {
+		spec        string
+		annotations map[string]string
+		rules       ContractRules
+		running     Running
+		want        Contract
+	}{
+		"January's tags":                            {spec: images("r/f:0.8.0", "r/w:0.8.0"), want: ContractSeed},
+		"all tags are 1.0 or later":                 {spec: images("r/f:1.0.0", "r/w:v1.4.1"), want: ContractV1},
+		"what follows a version is ignored":         {spec: images("r/f:1.2.0-rc1", "r/w:1.2.0.post2+cu13"), want: ContractV1},
+		"a tag beside a digest counts":              {spec: images("r/f:1.2.0@sha256:ab", "r:5000/w:1.2.0"), want: ContractV1},
+		"one earlier tag":                           {spec: images("r/f:1.2.0", "r/w:0.9.1"), rules: ContractRules{UnknownTags: ContractV1}, want: ContractSeed},
+		"one tag that is no version":                {spec: images("r/f:1.2.0", "r/w:my-tag"), want: ContractSeed},
+		"unknown tags as configured":                {spec: images("r/f:1.2.0", "r/w:my-tag"), rules: ContractRules{UnknownTags: ContractV1}, want: ContractV1},
+		"a version of two numbers is none":          {spec: images("r/f:1.2", "r/w:1.2"), want: ContractSeed},
+		"a port is no tag":                          {spec: images("r:1.2.0/f", "r:1.2.0/w"), want: ContractSeed},
+		"no image":                                  {spec: `{services: {w: {componentType: worker}}}`, want: ContractSeed},
+		"no worker and no frontend":                 {spec: `{services: {p: {componentType: planner, extraPodSpec: {mainContainer: {image: "x:1.2.0"}}}}}`, want: ContractSeed},
+		"a field that is newer":                     {spec: `{services: {w: {componentType: worker, frontendSidecar: {image: f}}}}`, want: ContractV1},
+		"labels of a graph are newer":               {spec: `{labels: {a: b}, services: {w: {}}}`, want: ContractV1},
+		"made under 1.x":                            {spec: images("a", "b"), annotations: map[string]string{origin: "1.1.0"}, want: ContractV1},
+		"made before":                               {spec: images("a", "b"), annotations: map[string]string{origin: "0.9.0"}, want: ContractSeed},
+		"written as v1beta1":                        {spec: images("a", "b"), annotations: map[string]string{v1alpha1.AnnotationWrittenAs: conversion.Beta}, want: ContractV1},
+		"forced to the seed's":                      {spec: images("r/f:1.0.0", "r/w:1.0.0"), rules: ContractRules{Forced: ContractSeed}, want: ContractSeed},
+		"forced to 1.x":                             {spec: images("a", "b"), rules: ContractRules{Forced: ContractV1}, want: ContractV1},
+		"children show what runs":                   {spec: images("r/f:1.0.0", "r/w:1.0.0"), rules: ContractRules{Forced: ContractV1}, running: Running{Contract: ContractSeed}, want: ContractSeed},
+		"the user's own word":                       {spec: images("r/f:1.0.0", "r/w:1.0.0"), annotations: map[string]string{v1alpha1.AnnotationRuntimeContract: "seed"}, running: Running{Contract: ContractV1}, want: ContractSeed},
+		"a word that nobody knows":                  {spec: images("r/f:1.0.0", "r/w:1.0.0"), annotations: map[string]string{v1alpha1.AnnotationRuntimeContract: "2.x"}, want: ContractV1},
+		"a choice that was made under other images": {spec: images("r/f:1.0.0", "r/w:1.0.0"), annotations: map[string]string{v1alpha1.AnnotationRuntimeContract: "seed", v1alpha1.AnnotationRuntimeContractChoice: "other"}, want: ContractV1},
+	}
+	for rule, c := range cases {
+		t.Run(rule, func(t *testing.T) {
+			dgd := readAlpha(t, c.spec)
+			dgd.Annotations = c.annotations
+			g, err := FromGraphDeployment(dgd, Defaults{Contract: c.rules, Running: c.running})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g.Contract != c.want {
+				t.Errorf("contract %s, want %s", g.Contract, c.want)
+			}
+		})
+	}
+}
+
+// A graph that was looked at once keeps contract, generation and executor, whatever
+// is configured later and however it is scaled. New images choose again.
+func TestAContractStands(t *testing.T) {
+	const worker = `backendFramework: vllm, services: {w: {componentType: worker, multinode: {nodeCount: 2}, replicas: 1, extraPodSpec: {mainContainer: {image: "r/w:my-tag"}}}}`
+	for _, first := range []Contract{ContractSeed, ContractV1} {
+		t.Run(string(first), func(t *testing.T) {
+			dgd := readAlpha(t, "{"+worker+"}")
+			recorded := func(d Defaults) *Graph {
+				g, err := FromGraphDeployment(dgd, d)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all := maps.Clone(dgd.Annotations)
+				if all == nil {
+					all = map[string]string{}
+				}
+				maps.Copy(all, RecordGraph(dgd, g, d.Running))
+				dgd.Annotations = all
+				return g
+			}
+			other := ContractSeed
+			if first == ContractSeed {
+				other = ContractV1
+			}
+			made := recorded(Defaults{Contract: ContractRules{UnknownTags: first}})
+			if made.Contract != first || (made.Generation != "") != (first == ContractV1) || (dgd.Annotations[v1alpha1.AnnotationOriginVersion] != "") != (first == ContractV1) {
+				t.Fatalf("%s %q %v", made.Contract, made.Generation, dgd.Annotations)
+			}
+			later := Defaults{Contract: ContractRules{Forced: other}, Running: Running{Contract: other, Generation: "beef"}}
+			dgd.Spec.Services["w"].Replicas = new(int32(4))
+			dgd.Spec.Services["w"].Envs = append(dgd.Spec.Services["w"].Envs, readAlpha(t, `{envs: [{name: A, value: b}], services: {}}`).Spec.Envs...)
+			before := maps.Clone(dgd.Annotations)
+			kept := recorded(later)
+			if kept.Contract != first || kept.Generation != made.Generation || kept.Components[0].Executor != made.Components[0].Executor {
+				t.Errorf("%s %s %s became %s %s %s", made.Contract, made.Generation, made.Components[0].Executor, kept.Contract, kept.Generation, kept.Components[0].Executor)
+			}
+			if diff := cmp.Diff(before, dgd.Annotations); diff != "" {
+				t.Errorf("the record changed:\n%s", diff)
+			}
+			dgd.Spec.Services["w"].ExtraPodSpec.MainContainer.Image = "r/w:another"
+			if moved := recorded(later); moved.Contract != other {
+				t.Errorf("new images are still %s", moved.Contract)
+			}
+		})
+	}
+}
+
+func TestRunningIsReadOffChildren(t *testing.T) {
+	child := func(labels, annotations map[string]string) Object {
+		return &v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: annotations}}
+	}
+	seeds := child(nil, nil)
+	cases := map[string]struct {
+		owner    map[string]string
+		children []Object
+		want     Running
+	}{
+		"no child":                      {nil, nil, Running{}},
+		"children of January":           {nil, []Object{seeds}, Running{Contract: ContractSeed}},
+		"workers of the original's 1.x": {nil, []Object{seeds, child(map[string]string{v1alpha1.LabelGeneration: "12ab"}, nil)}, Running{ContractV1, "12ab"}},
+		"a graph that the original's 1.x managed by Grove": {map[string]string{v1alpha1.AnnotationEarlierGeneration: "12ab"}, []Object{seeds}, Running{Contract: ContractV1}},
+		"our own set":           {nil, []Object{child(nil, (&Graph{Contract: ContractV1, Generation: "34cd"}).Marks())}, Running{ContractV1, "34cd"}},
+		"a label that is no id": {nil, []Object{child(map[string]string{v1alpha1.LabelGeneration: "../x"}, nil)}, Running{Contract: ContractSeed}},
+	}
+	for rule, c := range cases {
+		t.Run(rule, func(t *testing.T) {
+			got := ReadRunning(&v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: c.owner}}, c.children)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("running (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestExecutor(t *testing.T) {
+	const origin, wish = v1alpha1.AnnotationOriginVersion, v1alpha1.AnnotationVLLMExecutor
+	cases := map[string]struct {
+		annotations map[string]string
+		contract    Contract
+		running     Running
+		want        Executor
+	}{
+		"a new graph of 1.x":            {nil, ContractV1, Running{}, ExecutorMP},
+		"a new graph of the seed":       {nil, ContractSeed, Running{}, ExecutorRay},
+		"one made by a 1.x release":     {map[string]string{origin: "1.4.1"}, ContractV1, Running{Contract: ContractV1}, ExecutorMP},
+		"one taken over without origin": {nil, ContractV1, Running{Contract: ContractV1}, ExecutorRay},
+		"one made earlier":              {map[string]string{origin: "0.9.0"}, ContractV1, Running{}, ExecutorRay},
+		"the user's wish":               {map[string]string{wish: "ray"}, ContractV1, Running{}, ExecutorRay},
+		"a wish that nobody knows":      {map[string]string{wish: "carrier-pigeon"}, ContractV1, Running{}, ExecutorMP},
+	}
+	for rule, c := range cases {
+		t.Run(rule, func(t *testing.T) {
+			dgd := readAlpha(t, `{backendFramework: vllm, services: {w: {componentType: worker, multinode: {nodeCount: 2}}}}`)
+			dgd.Annotations = c.annotations
+			g, err := FromGraphDeployment(dgd, Defaults{Contract: ContractRules{Forced: c.contract}, Running: Running{Contract: c.running.Contract}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := g.Components[0].Executor; got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}

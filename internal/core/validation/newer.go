@@ -1,0 +1,99 @@
+package validation
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+)
+
+// Some releases of the original refuse what others admitted. Here that is admitted
+// and told.
+
+// newer warns of settings since January that do not do what they say.
+func (w *warnings) newer(dgd *v1alpha1.DynamoGraphDeployment, by workload.Provider) {
+	spec := field.NewPath("spec")
+	s := &dgd.Spec
+	w.onGrove(by, spec, map[string]bool{
+		"priorityClassName":  s.PriorityClassName != "",
+		"topologyConstraint": s.TopologyConstraint != nil,
+	})
+	g, err := graph.FromGraphDeployment(dgd, graph.Defaults{})
+	if err != nil {
+		return // other rules say why
+	}
+	for _, c := range g.Components {
+		at := spec.Child("services").Key(c.Name)
+		w.newerComponent(dgd, c, at)
+		w.onGrove(by, at, map[string]bool{
+			"minAvailable":       c.MinAvailable != nil,
+			"topologyConstraint": c.PackDomain != "",
+			"gpuMemoryService":   c.GPUMemory != nil && c.GPUMemory.Mode == graph.SharingInterPod,
+			"failover":           c.Failover != nil && c.Failover.Mode == graph.SharingInterPod,
+		})
+	}
+}
+
+// onGrove warns of settings that only Grove honours.
+func (w *warnings) onGrove(by workload.Provider, at *field.Path, set map[string]bool) {
+	if by != workload.ProviderComponent {
+		return
+	}
+	for name, given := range set {
+		if given {
+			w.add(at.Child(name), "has no effect; only Grove honours it, and the graph is not run by Grove")
+		}
+	}
+}
+
+func (w *warnings) newerComponent(dgd *v1alpha1.DynamoGraphDeployment, c graph.Component, at *field.Path) {
+	gms := at.Child("gpuMemoryService")
+	if m := c.GPUMemory; m != nil {
+		switch {
+		case !c.Role.RunsEngine():
+			w.add(gms, "has no effect; only workers have weights to share")
+		case c.Resources.GPUs == 0 && len(c.Devices) == 0:
+			w.add(gms, "the main container has no GPU whose memory could be shared")
+		case m.Mode == graph.SharingInterPod && c.Engine != graph.EngineVLLM:
+			w.add(gms.Child("mode"), "only vLLM shares memory among pods")
+		}
+		for _, client := range m.Clients {
+			if !hasContainer(c.Pod, client) {
+				w.add(gms.Child("extraClientContainers"), fmt.Sprintf("the pod has no container %s", client))
+			}
+		}
+	}
+	if f := c.Failover; f != nil {
+		here := at.Child("failover")
+		switch {
+		case c.GPUMemory == nil:
+			w.add(here, "needs gpuMemoryService: shadow engines have no memory of their own")
+		case c.GPUMemory.Mode != f.Mode:
+			w.add(here.Child("mode"), "is another than that of gpuMemoryService")
+		case f.Mode == graph.SharingIntraPod && c.DiscoveryMode != graph.DiscoveryModeContainer:
+			w.add(here, fmt.Sprintf("engines of one pod are told apart only with annotation %s: %s on the graph", v1alpha1.AnnotationDiscoveryMode, v1alpha1.DiscoveryModeContainer))
+		}
+	}
+	if c.PackDomain != "" && dgd.Spec.TopologyConstraint == nil {
+		w.add(at.Child("topologyConstraint"), "has no effect without a topologyConstraint of the graph, which names the topology")
+	}
+	for key, known := range runtimeWords {
+		if value := c.ObjectAnnotations()[key]; value != "" && !slices.Contains(known, value) {
+			w.add(at.Child("annotations").Key(key), fmt.Sprintf("%q is not known and has no effect; known are %v", value, known))
+		}
+	}
+}
+
+// runtimeWords are the values that annotations about the runtime can have.
+var runtimeWords = map[string][]string{
+	v1alpha1.AnnotationVLLMExecutor: {string(graph.ExecutorMP), string(graph.ExecutorRay)},
+}
+
+func hasContainer(pod *corev1.PodSpec, name string) bool {
+	return pod != nil && slices.ContainsFunc(slices.Concat(pod.Containers, pod.InitContainers), func(c corev1.Container) bool { return c.Name == name })
+}

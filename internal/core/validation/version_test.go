@@ -1,0 +1,104 @@
+package validation
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+)
+
+// stored is a graph that was written as v1beta1, as the server stores it.
+func stored(t *testing.T, spec string) *v1alpha1.DynamoGraphDeployment {
+	t.Helper()
+	dgd := &v1beta1.DynamoGraphDeployment{}
+	if err := yaml.UnmarshalStrict([]byte("metadata: {name: chat, namespace: lab}\nspec: "+spec), dgd); err != nil {
+		t.Fatal(err)
+	}
+	alpha, _ := conversion.GraphToAlpha(dgd)
+	return alpha
+}
+
+func TestViolationsAreToldInTheVersionThatWasWritten(t *testing.T) {
+	const pod = `podTemplate: {spec: {containers: `
+	cases := map[string]struct {
+		spec string
+		want []string
+	}{
+		"no component":                                 {`{}`, []string{"FieldValueRequired spec.components"}},
+		"a graph's variable":                           {`{env: [{name: ""}], components: [{name: a}]}`, []string{"FieldValueRequired spec.env[0].name"}},
+		"names that differ only in case":               {`{components: [{name: a}, {name: A}]}`, []string{"FieldValueDuplicate spec.components[a]"}},
+		"replicas":                                     {`{components: [{name: a, replicas: -1}]}`, []string{"FieldValueInvalid spec.components[a].replicas"}},
+		"a variable of the main container":             {`{components: [{name: a, ` + pod + `[{name: main, env: [{name: "", value: x}]}]}}}]}`, []string{"FieldValueRequired spec.components[a].podTemplate.spec.containers[main].env[0].name"}},
+		"arguments":                                    {`{backendFramework: vllm, components: [{name: a, type: worker, ` + pod + `[{name: main, args: [python3 -m dynamo.sglang]}]}}}]}`, []string{"FieldValueInvalid spec.components[a].podTemplate.spec.containers[main].args"}},
+		"another container, by its place":              {`{components: [{name: a, ` + pod + `[{name: x}, {name: main, image: i}, {name: Zz}]}}}]}`, []string{"FieldValueInvalid spec.components[a].podTemplate.spec.containers[2].name"}},
+		"whole GPUs":                                   {`{components: [{name: a, ` + pod + `[{name: main, resources: {limits: {nvidia.com/gpu: 500m}}}]}}}]}`, []string{"FieldValueInvalid spec.components[a].podTemplate.spec.containers[main].resources.limits[nvidia.com/gpu]"}},
+		"a mount":                                      {`{components: [{name: a, ` + pod + `[{name: main, volumeMounts: [{name: m, mountPath: "a:b"}]}]}}}]}`, []string{"FieldValueInvalid spec.components[a].podTemplate.spec.containers[main].volumeMounts[0].mountPath"}},
+		"a mount beside a cache":                       {`{components: [{name: a, compilationCache: {pvcName: c, mountPath: /c}, ` + pod + `[{name: main, volumeMounts: [{name: m, mountPath: "a:b"}]}]}}}]}`, []string{"FieldValueInvalid spec.components[a].podTemplate.spec.containers[main].volumeMounts[0].mountPath"}},
+		"a cache that the engine has no place for":     {`{backendFramework: sglang, components: [{name: a, type: worker, compilationCache: {pvcName: c}}]}`, []string{"FieldValueRequired spec.components[a].compilationCache.mountPath"}},
+		"a switch on the pod template, once":           {`{components: [{name: a, podTemplate: {metadata: {annotations: {nvidia.com/deployment-strategy: Never}}, spec: {containers: [{name: main}]}}}]}`, []string{"FieldValueNotSupported spec.components[a].podTemplate.metadata.annotations[nvidia.com/deployment-strategy]"}},
+		"an order on the pod template":                 {`{components: [{name: a, podTemplate: {metadata: {annotations: {nvidia.com/start-after: b}}, spec: {containers: [{name: main}]}}}]}`, []string{"FieldValueNotFound spec.components[a].podTemplate.metadata.annotations[nvidia.com/start-after]"}},
+		"shared memory":                                {`{components: [{name: a, sharedMemorySize: "-1"}]}`, []string{"FieldValueInvalid spec.components[a].sharedMemorySize"}},
+		"an endpoint picker":                           {`{components: [{name: a, type: epp}]}`, []string{"FieldValueRequired spec.components[a].eppConfig"}},
+		"custom tags, restart and own names are legal": {`{restart: {id: "1"}, components: [{name: a, type: worker, ` + pod + `[{name: main, image: "r@sha256:ab"}]}}}, {name: untyped}]}`, nil},
+	}
+	for rule, c := range cases {
+		t.Run(rule, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, summary(GraphDeployment(stored(t, c.spec)))); diff != "" {
+				t.Errorf("violations (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What some releases of the original refuse and others admitted is told, in the
+// version that was written.
+func TestWhatReleasesDisagreeAboutIsToldAndAdmitted(t *testing.T) {
+	const worker = `{name: w, type: worker, podTemplate: {spec: {containers: [{name: main, args: [python3 -m dynamo.vllm], resources: {limits: {nvidia.com/gpu: 1}}}]}}, experimental: `
+	cases := map[string]struct{ spec, want string }{
+		"a graph's priority without Grove":    {`{priorityClassName: p, components: [{name: a}]}`, "spec.priorityClassName: has no effect; only Grove"},
+		"shared memory of a frontend":         {`{components: [{name: f, type: frontend, experimental: {gpuMemoryService: {}}}]}`, "spec.components[f].experimental.gpuMemoryService: has no effect; only workers"},
+		"shared memory without a GPU":         {`{components: [{name: w, type: worker, experimental: {gpuMemoryService: {}}}]}`, "spec.components[w].experimental.gpuMemoryService: the main container has no GPU"},
+		"a client that is not there":          {`{components: [` + worker + `{gpuMemoryService: {extraClientContainers: [x]}}}]}`, "spec.components[w].experimental.gpuMemoryService.extraClientContainers: the pod has no container x"},
+		"failover without shared memory":      {`{components: [` + worker + `{failover: {}}}]}`, "spec.components[w].experimental.failover: needs gpuMemoryService"},
+		"failover in another mode":            {`{components: [` + worker + `{gpuMemoryService: {}, failover: {mode: InterPod}}}]}`, "spec.components[w].experimental.failover.mode: is another"},
+		"failover that nobody can tell apart": {`{components: [` + worker + `{gpuMemoryService: {}, failover: {}}}]}`, "spec.components[w].experimental.failover: engines of one pod"},
+		"a domain without a topology":         {`{components: [{name: w, topologyConstraint: {packDomain: rack}}]}`, "spec.components[w].topologyConstraint: has no effect without a topologyConstraint of the graph"},
+		"a checkpoint":                        {`{components: [` + worker + `{checkpoint: {enabled: true}}}]}`, "spec.components[w].experimental.checkpoint: pods start cold"},
+		"an executor that nobody knows":       {`{components: [{name: w, type: worker, podTemplate: {metadata: {annotations: {nvidia.com/vllm-distributed-executor-backend: smoke}}, spec: {containers: [{name: main}]}}}]}`, `spec.components[w].podTemplate.metadata.annotations[nvidia.com/vllm-distributed-executor-backend]: "smoke" is not known`},
+	}
+	for rule, c := range cases {
+		t.Run(rule, func(t *testing.T) {
+			dgd := stored(t, c.spec)
+			if errs := GraphDeployment(dgd); len(errs) > 0 {
+				t.Errorf("refused: %v", errs)
+			}
+			got := GraphDeploymentWarnings(dgd, IngressRules{}, Orchestration{Provider: workload.ProviderComponent})
+			if !slices.ContainsFunc(got, func(w string) bool { return strings.HasPrefix(w, c.want) }) {
+				t.Errorf("warnings %q, none is %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A rule that the old object broke already does not stand in the way of a move to
+// the other version.
+func TestAMoveToTheOtherVersionIsJudgedByWhatChanges(t *testing.T) {
+	old := &v1alpha1.DynamoGraphDeployment{}
+	if err := yaml.UnmarshalStrict([]byte("metadata: {name: chat, namespace: lab}\nspec: {services: {a: {replicas: -1}}}"), old); err != nil {
+		t.Fatal(err)
+	}
+	if v := Update(old, stored(t, `{components: [{name: a, replicas: -1}]}`), Scope{}); len(v.Problems) > 0 {
+		t.Errorf("refused: %v", v.Problems)
+	}
+	v := Update(old, stored(t, `{components: [{name: a, replicas: -2}]}`), Scope{})
+	if diff := cmp.Diff([]string{"FieldValueInvalid spec.components[a].replicas"}, summary(v.Problems)); diff != "" {
+		t.Errorf("violations (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,33 @@
+// Package checkpoint reconciles DynamoCheckpoints. They are accepted, and nothing
+// captures them; all there is to do is to say so where their users look.
+package checkpoint
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/status"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
+)
+
+// +kubebuilder:rbac:groups=nvidia.com,resources=dynamocheckpoints,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nvidia.com,resources=dynamocheckpoints/status,verbs=patch
+
+// Reconciler reports on checkpoints.
+type Reconciler struct {
+	Client client.Client
+	Clock  clock.PassiveClock
+}
+
+// Reconcile reconciles one checkpoint.
+func (r *Reconciler) Reconcile(ctx context.Context, c *v1alpha1.DynamoCheckpoint) (reconcile.Result, error) {
+	if c.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	return controller.PatchStatus(ctx, r.Client, c, &c.Status, status.Checkpoint(c, metav1.NewTime(r.Clock.Now())), nil)
+}
