@@ -52,6 +52,12 @@ const (
 	// LabelGeneration holds the id of the generation of workers that an object
 	// belongs to.
 	LabelGeneration = "nvidia.com/dynamo-worker-hash"
+	// LabelTopologyPrefix stands before the level of a topology in the label of a pod
+	// that holds its place.
+	LabelTopologyPrefix = "nvidia.com/dynamo-topology."
+	// LabelEngineGroup is "true" on engines of which one in another pod stands by for
+	// the others.
+	LabelEngineGroup = "nvidia.com/dynamo-failover-engine-group-member"
 )
 
 // Values of labels.
@@ -181,6 +187,12 @@ const (
 	// AnnotationEarlierGeneration is where releases before 1.4 kept it.
 	AnnotationGeneration        = "nvidia.com/current-worker-hash-v2"
 	AnnotationEarlierGeneration = "nvidia.com/current-worker-hash"
+	// AnnotationTopologyLabel holds on pods the label of nodes that tells their place,
+	// AnnotationTopologyName the topology that knows it.
+	AnnotationTopologyLabel = "nvidia.com/topology-label-key"
+	AnnotationTopologyName  = "nvidia.com/topology-cluster-topology-name"
+	// AnnotationMeshInject is Istio's: "false" keeps a pod out of the mesh.
+	AnnotationMeshInject = "sidecar.istio.io/inject"
 	// AnnotationRestartAt holds the id of the last restart on a pod template.
 	AnnotationRestartAt = "nvidia.com/restartAt"
 	// AnnotationBaseModel holds the name behind LabelBaseModelHash.

@@ -38,14 +38,19 @@ type count struct {
 
 // tally is the outcome for one path.
 type tally struct {
-	kinds map[string]*count
+	// reasons are those that count for a difference, the first that fits.
+	reasons []*reason
+	kinds   map[string]*count
 	// intended are the differences that each reason explains.
 	intended    map[*reason][]difference
 	unexplained []difference
+	// trim leaves leaves out on both sides.
+	trim func(map[string]string) map[string]string
 }
 
-func newTally() *tally {
-	return &tally{kinds: map[string]*count{}, intended: map[*reason][]difference{}}
+func newTally(reasons []*reason) *tally {
+	all := func(leaves map[string]string) map[string]string { return leaves }
+	return &tally{reasons: reasons, kinds: map[string]*count{}, intended: map[*reason][]difference{}, trim: all}
 }
 
 // add compares what both sides made of one manifest.
@@ -58,7 +63,7 @@ func (t *tally) add(path workload.Provider, manifest string, theirs, ours []*uns
 			t.explain(d)
 			continue
 		}
-		t.compare(d, meaningful(their[id]), meaningful(our[id]))
+		t.compare(d, t.trim(meaningful(their[id])), t.trim(meaningful(our[id])))
 	}
 	for _, id := range sortedIdentities(our) {
 		if their[id] == nil {
@@ -97,7 +102,7 @@ func (t *tally) compare(d difference, theirs, ours map[string]string) {
 
 // explain finds the reason for a difference.
 func (t *tally) explain(d difference) reason {
-	for _, r := range intended {
+	for _, r := range t.reasons {
 		if slices.ContainsFunc(r.where, func(w where) bool { return w.matches(d) }) {
 			t.intended[r] = append(t.intended[r], d)
 			return *r

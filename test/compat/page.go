@@ -15,81 +15,94 @@ var paths = []workload.Provider{workload.ProviderComponent, workload.ProviderGro
 
 // outcome is what was measured.
 type outcome struct {
+	reasons           []*reason
 	manifests, graphs int
 	tallies           map[workload.Provider]*tally
 }
 
-const (
-	pageHead = `# Compatibility
+// part is one of the parts of the page. Each is written by a test of its own and
+// stands between two marks.
+type part struct {
+	mark string
+	// head takes the numbers of manifests and graphs.
+	head, tail string
+}
 
-<!-- Written by make compat. Do not edit. -->
+// cut takes the page apart around a part.
+func (p part) cut(page string) (before, text, after string, err error) {
+	begin, end := "<!-- begin "+p.mark+" -->\n", "<!-- end "+p.mark+" -->\n"
+	before, rest, found := strings.Cut(page, begin)
+	text, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		return "", "", "", fmt.Errorf("no part between %q and %q", begin, end)
+	}
+	return before + begin, text, end + after, nil
+}
 
-What does this operator make of graphs that were written for NVIDIA's? The measure is %d
-published manifests with %d graphs, and recordings of the objects that the original
-operator (its repository at the end of January 2026) made of each on an API server. Ours
-are rendered from the same manifests under the same settings, sent by the operator's own
-writer, and compared as an API server stores them. A leaf is a scalar anywhere in an
-object: labels, annotations, owners, spec, data, rules. Items of lists are found by their
-key, and the order of such a list is a leaf of its own. Leaves of the original
-count; what only ours has is listed below as well.
+var pageJanuary = part{
+	mark: "january",
+	head: `
+## January 2026
 
-There are two paths: *component* runs each service as a Deployment or LeaderWorkerSets,
-*grove* runs the graph as one PodCliqueSet.
+The measure is %d published manifests with %d graphs, and recordings of the objects that
+the original operator (its repository at the end of January 2026) made of each on an API
+server. Ours are rendered from the same manifests under the default settings.
 
-## How much is equal
+### How much is equal
 
 Every object that the original makes is there under the same name, apart from those
 listed below.
 
-`
-	pageIntended = `
-## Where we differ on purpose
-
-Numbers count leaves, or whole objects. Anything else that differs is a fault and fails
-the test.
-
-`
-	pageAside = `## What is not counted
-
-No operator decided on these. Status, UIDs, addresses, finalizers and the bookkeeping
-annotations of either operator are left out altogether.
-
-`
-	pageTail = `## Profiling Jobs of requests
-
-Requests of v1beta1 are held against recordings of 1.4.1, what the profiler is told value by
-value (` + "`" + `TestProfilingJobsOfRequests` + "`" + ` prints how much is equal). We differ in this:
-
-- **The contract of a profiler follows its image.** 1.4.1 runs ` + "`" + `dynamo.profiler` + "`" + ` in every image,
-  also in those before 1.0, which do not have it. We run what an image of that tag has.
-- **Overrides of the graph are merged by the operator** when the profiler is done, as they were
-  accepted; no tool is brought into the profiler's pod, and the profiler is not told of them.
-- **The collector is ours.** It ends with the profiler, and proves what it copied.
-- **The Hugging Face token is optional.** Without the Secret the pod would never start.
-- **A profiler's last lines of log are kept** as its termination message, for the condition.
-- **Profiling has a deadline**, ` + "`" + `profiler.deadline` + "`" + ` or the request's annotation.
-- **Objects lead back to their request** by labels and an annotation of ours.
-- Hardware that was found on nodes is told to the profiler and not written into the user's spec.
-- An init container of ` + "`" + `overrides.profilingJob` + "`" + ` without an image means the container of its name,
-  as it is documented; 1.4.1 makes no Job of it.
-
-## Beyond single objects
+`,
+	tail: `### Beyond single objects
 
 - A graph carries two annotations of ours, ` + "`nvidia.com/workload-provider` and `nvidia.com/workload-provider-choice`" + `,
   which keep it on the path that it was started on. The original's finalizer is not needed.
 - Children are written by server-side apply: fields that others manage stay theirs.
 - Claims that a graph creates carry two labels in place of the original's owner reference, so that
   ` + "`nvidia.com/retain-pvcs`" + ` holds however the graph is deleted. No published manifest creates one.
-- ` + "`make compat`" + ` measures again and writes this page. It needs the manifests and the
-  recordings, which are not part of this repository; without them it is skipped.
+
+`,
+}
+
+var pageRelease = part{
+	mark: "release 1.4.1",
+	head: `
+## Release 1.4.1
+
+The measure is %d manifests with %d graphs, in either version of the API, and recordings
+of what a running 1.4.1 made of each. Ours are rendered under ` + "`runtime.contract: 1.x`" + `. Our
+kinds are read as v1beta1 on both sides. Workers are named there by a hash of their
+generation; it is taken out of names, and stands for our id of a generation in labels and
+variables. Annotations in which either operator keeps something for itself (payloads of
+conversion, origin version, worker hash) and the API version of owners are not compared.
+
+### How much is equal to 1.4.1
+
+`,
+}
+
+const (
+	pageIntended = `
+### Where we differ on purpose
+
+Numbers count leaves, or whole objects. Anything else that differs is a fault and fails
+the test.
+
+`
+	pageAside = `### What is not counted
+
+No operator decided on these. Status, UIDs, addresses, finalizers and the bookkeeping
+annotations of either operator are left out altogether.
+
 `
 )
 
-// page is docs/compatibility.md. It holds numbers and the paths of fields, no
-// value of a manifest or a recording.
-func page(o outcome) string {
+// page is the text of a part. It holds numbers and the paths of fields, no value
+// of a manifest or a recording.
+func (p part) page(o outcome) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, pageHead, o.manifests, o.graphs)
+	fmt.Fprintf(&b, p.head, o.manifests, o.graphs)
 	b.WriteString("| kind | component: objects | leaves | equal | grove: objects | leaves | equal |\n|---|--:|--:|--:|--:|--:|--:|\n")
 	for _, kind := range o.kinds() {
 		b.WriteString("| " + kind)
@@ -104,10 +117,10 @@ func page(o outcome) string {
 	}
 	b.WriteString(" |\n")
 	b.WriteString(pageIntended)
-	o.reasons(&b, false)
+	o.writeReasons(&b, false)
 	b.WriteString(pageAside)
-	o.reasons(&b, true)
-	b.WriteString(pageTail)
+	o.writeReasons(&b, true)
+	b.WriteString(p.tail)
 	return b.String()
 }
 
@@ -136,9 +149,9 @@ func share(c count) string {
 	return fmt.Sprintf("%.2f %%", min(c.percent(), 99.99))
 }
 
-// reasons writes a paragraph for each reason, with numbers and an example.
-func (o outcome) reasons(b *strings.Builder, aside bool) {
-	for _, r := range intended {
+// writeReasons writes a paragraph for each reason, with numbers and an example.
+func (o outcome) writeReasons(b *strings.Builder, aside bool) {
+	for _, r := range o.reasons {
 		if r.aside != aside {
 			continue
 		}

@@ -15,20 +15,18 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
-// referenceEnv names a folder of recordings to read instead of the usual one.
-const referenceEnv = "DYNAMO_REFERENCE_DIR"
-
-// referenceDir holds, by path and manifest, the objects that the original
-// operator made. It skips the test if there is none.
-func referenceDir(t *testing.T) string {
+// recordingsIn is a folder that holds, by path and manifest, the objects that the
+// original operator made. A variable of the environment may name it instead of
+// the usual one; without any, the test is skipped.
+func recordingsIn(t *testing.T, variable, usual string) string {
 	t.Helper()
-	dir := os.Getenv(referenceEnv)
+	dir := os.Getenv(variable)
 	if dir == "" {
 		_, self, _, _ := runtime.Caller(0)
-		dir = filepath.Join(filepath.Dir(self), "..", "..", "..", "shared", "reference")
+		dir = filepath.Join(filepath.Dir(self), "..", "..", "..", "shared", usual)
 	}
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("no recordings of the original operator here: set %s to a folder of them", referenceEnv)
+		t.Skipf("no recordings of the original operator here: set %s to a folder of them", variable)
 	}
 	return dir
 }

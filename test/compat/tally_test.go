@@ -61,7 +61,7 @@ func TestTally(t *testing.T) {
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
-			got := newTally()
+			got := newTally(january)
 			got.add(workload.ProviderComponent, "m.yaml", parse(t, c.theirs), parse(t, c.ours))
 			if diff := cmp.Diff(c.want, got.total(), cmp.AllowUnexported(count{})); diff != "" {
 				t.Errorf("count (-want +got):\n%s", diff)
@@ -87,7 +87,7 @@ func TestPodsAreReplacedByAChangeOfTheirTemplate(t *testing.T) {
 		"another template does not":             {`{"kind": "Deployment", "metadata": {"name": "x"}, "spec": {"replicas": 1, "template": {"spec": {"hostname": "b"}}}}`, 1},
 	} {
 		t.Run(rule, func(t *testing.T) {
-			got := newTally()
+			got := newTally(january)
 			got.add(workload.ProviderComponent, "m.yaml", parse(t, before), parse(t, c.ours))
 			if n := len(got.rolled()); n != c.want {
 				t.Errorf("%d manifests lose their pods, want %d", n, c.want)

@@ -55,7 +55,12 @@ func OfGroup(t *testing.T, group string) []Document {
 // It skips the test if there is no corpus.
 func All(t *testing.T) []Document {
 	t.Helper()
-	dir := folder(t)
+	return In(t, folder(t))
+}
+
+// In returns the documents below a folder in the same order.
+func In(t *testing.T, dir string) []Document {
+	t.Helper()
 	var documents []Document
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".yaml") {

@@ -37,8 +37,10 @@ type Addresses struct {
 	LeaderExec, LeaderShell string
 	// WorkerShell is the host of worker i, from 1 on, in a shell.
 	WorkerShell func(i int) string
-	// Rank is the number of a worker in its group, from 1 on, in a shell.
-	Rank string
+	// Rank is the number of a worker in its group, from 1 on, in a shell. RankExec
+	// says that it needs none.
+	Rank     string
+	RankExec bool
 	// RankTimes is that number times n, in a shell.
 	RankTimes func(n int) string
 	// Resolve is true where the hosts of workers get their names only after the
@@ -56,7 +58,11 @@ func (a Addresses) Leader(shell bool) string {
 
 // Spec is what an engine is to be launched with.
 type Spec struct {
+	Contract graph.Contract
+	// Executor is how the nodes of a vLLM group are joined; empty is Ray.
+	Executor      graph.Executor
 	Command, Args []string
+	Image         string
 	// EnvNames are the variables that the container will have.
 	EnvNames []string
 	GPUs     int
@@ -65,6 +71,9 @@ type Spec struct {
 	Group    Group
 	// SSHSecret holds the key by which nodes of a group reach each other.
 	SSHSecret string
+	// WaitScript is the ConfigMap with the script by which a worker waits for its
+	// leader.
+	WaitScript string
 }
 
 // Container is how it is launched.
@@ -80,6 +89,9 @@ type Container struct {
 	Readiness *corev1.Probe
 	Volumes   []corev1.Volume
 	Mounts    []corev1.VolumeMount
+	// InitContainers run before it, and need InitVolumes.
+	InitContainers []corev1.Container
+	InitVolumes    []corev1.Volume
 }
 
 // Launch launches a component's engine. One that we do not know is launched as the

@@ -20,9 +20,10 @@ func sglang(s Spec) (Container, error) {
 	if worker {
 		rank = s.Group.Addresses.Rank
 	}
-	shell := worker || !direct(graph.EngineSGLang, s.Command, s.Args)
+	needed := worker && !s.Group.Addresses.RankExec
+	shell := needed || !direct(graph.EngineSGLang, s.Command, s.Args)
 	l.NoProbes = worker
-	l.Command, l.Args, l.Joined = splice(graph.EngineSGLang, s.Command, s.Args, flags{shell: worker, words: []string{
+	l.Command, l.Args, l.Joined = splice(graph.EngineSGLang, s.Command, s.Args, flags{shell: needed, words: []string{
 		"--dist-init-addr", s.Group.Addresses.Leader(shell) + ":" + sglangPort,
 		"--nnodes", strconv.Itoa(s.Group.Nodes),
 		"--node-rank", rank,

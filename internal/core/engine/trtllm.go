@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/contract"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
@@ -33,9 +34,10 @@ func trtllm(s Spec) (Container, error) {
 		}}},
 		Mounts: []corev1.VolumeMount{{Name: s.SSHSecret, MountPath: "/ssh-pk", ReadOnly: true}},
 	}
-	steps := leaderSteps(s, l.Env)
+	rules := contract.Of(s.Contract).MPI
+	steps := leaderSteps(s, l.Env, rules)
 	if s.Group.Position == Worker {
-		steps = workerSteps()
+		steps = workerSteps(rules)
 		l.NoProbes = true
 		l.Readiness = &corev1.Probe{
 			ProbeHandler:        corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(sshPort)}},
@@ -47,37 +49,40 @@ func trtllm(s Spec) (Container, error) {
 }
 
 // keySteps put the group's key where ssh looks for it.
-func keySteps() []string {
+func keySteps(r contract.MPI) []string {
+	ssh := r.Home + "/.ssh/"
 	return []string{
 		"ls -la /ssh-pk/",
-		"cp /ssh-pk/private.key ~/.ssh/id_rsa",
-		"cp /ssh-pk/private.key.pub ~/.ssh/id_rsa.pub",
-		"cp /ssh-pk/private.key.pub ~/.ssh/authorized_keys",
-		"chmod 600 ~/.ssh/id_rsa ~/.ssh/authorized_keys",
-		"chmod 644 ~/.ssh/id_rsa.pub ~/.ssh/authorized_keys",
-		`printf 'Host *\nIdentityFile ~/.ssh/id_rsa\nStrictHostKeyChecking no\nPort 2222\n' > ~/.ssh/config`,
+		"cp /ssh-pk/private.key " + ssh + "id_rsa",
+		"cp /ssh-pk/private.key.pub " + ssh + "id_rsa.pub",
+		"cp /ssh-pk/private.key.pub " + ssh + "authorized_keys",
+		"chmod 600 " + ssh + "id_rsa " + ssh + "authorized_keys",
+		"chmod 644 " + r.Public,
+		`printf 'Host *\nIdentityFile ` + r.HomeQuoted + `/.ssh/id_rsa\nStrictHostKeyChecking no\nPort 2222\n' > ` + ssh + "config",
 	}
 }
 
-func leaderSteps(s Spec, added []corev1.EnvVar) []string {
-	steps := append([]string{"mkdir -p ~/.ssh"}, keySteps()...)
+func leaderSteps(s Spec, added []corev1.EnvVar, r contract.MPI) []string {
+	steps := append([]string{"mkdir -p " + r.Home + "/.ssh"}, keySteps(r)...)
 	if s.Group.Addresses.Resolve {
 		steps = append(steps, waitForWorkers(s.Group))
 	}
-	return append(steps, mpirun(s, added))
+	return append(steps, mpirun(s, added, r))
 }
 
-func workerSteps() []string {
-	steps := append([]string{"mkdir -p ~/.ssh ~/.ssh/host_keys ~/.ssh/run"}, keySteps()...)
+func workerSteps(r contract.MPI) []string {
+	ssh, quoted := r.Home+"/.ssh", r.HomeQuoted+"/.ssh"
+	steps := append([]string{"mkdir -p " + ssh + " " + ssh + "/host_keys " + ssh + "/run"}, keySteps(r)...)
 	var config strings.Builder
 	config.WriteString(`Port 2222\n`)
 	for _, kind := range []string{"rsa", "ecdsa", "ed25519"} {
-		key := "~/.ssh/host_keys/ssh_host_" + kind + "_key"
-		steps = append(steps, "ssh-keygen -t "+kind+" -f "+key+" -N ''")
-		config.WriteString("HostKey " + key + `\n`)
+		key := "/host_keys/ssh_host_" + kind + "_key"
+		steps = append(steps, "ssh-keygen -t "+kind+" -f "+ssh+key+" -N ''")
+		config.WriteString("HostKey " + quoted + key + `\n`)
 	}
-	config.WriteString(`PidFile ~/.ssh/run/sshd.pid\nPermitRootLogin yes\nPasswordAuthentication no\nPubkeyAuthentication yes\nAuthorizedKeysFile ~/.ssh/authorized_keys\n`)
-	return append(steps, "printf '"+config.String()+"' > ~/.ssh/sshd_config", "/usr/sbin/sshd -D -f ~/.ssh/sshd_config")
+	config.WriteString("PidFile " + quoted + `/run/sshd.pid\n` + r.SSHServer +
+		`PermitRootLogin yes\nPasswordAuthentication no\nPubkeyAuthentication yes\nAuthorizedKeysFile ` + quoted + `/authorized_keys\n`)
+	return append(steps, "printf '"+config.String()+"' > "+ssh+"/sshd_config", "/usr/sbin/sshd -D -f "+ssh+"/sshd_config")
 }
 
 // waitForWorkers holds the leader back until every worker has a name, five
@@ -98,28 +103,21 @@ func workers(g Group) []string {
 	return hosts
 }
 
-func mpirun(s Spec, added []corev1.EnvVar) string {
+func mpirun(s Spec, added []corev1.EnvVar, r contract.MPI) string {
 	hosts := append([]string{s.Group.Addresses.Leader(true)}, workers(s.Group)...)
-	return fmt.Sprintf(`mpirun --allow-run-as-root --oversubscribe -n %d -H %s --mca pml ob1 --mca plm_rsh_args "-p %d -o StrictHostKeyChecking=no -i ~/.ssh/id_rsa" %s bash -c %s`,
-		s.Group.Nodes*s.GPUs, strings.Join(hosts, ","), sshPort, exported(s.EnvNames, added), quoteScript(launched(s)))
+	return fmt.Sprintf(`mpirun %s --oversubscribe -n %d -H %s --mca pml ob1 --mca plm_rsh_args "-p %d -o StrictHostKeyChecking=no -i %s/.ssh/id_rsa" %s bash -c %s`,
+		r.AsRoot, s.Group.Nodes*s.GPUs, strings.Join(hosts, ","), sshPort, r.Home, exported(s.EnvNames, added, r), quoteScript(launched(s)))
 }
 
 // exported lists the variables that MPI carries to the other nodes: those of
 // the container, and those that images bring.
-func exported(names []string, added []corev1.EnvVar) string {
-	all := append(slices.Clone(names), imageEnv...)
+func exported(names []string, added []corev1.EnvVar, r contract.MPI) string {
+	all := append(slices.Clone(names), r.Exported...)
 	for _, v := range added {
 		all = append(all, v.Name)
 	}
 	slices.Sort(all)
 	return "-x " + strings.Join(slices.Compact(all), " -x ")
-}
-
-var imageEnv = []string{
-	"CUDA_VISIBLE_DEVICES", "HF_DATASETS_CACHE", "HF_ENDPOINT", "HF_HOME", "HF_TOKEN", "HOME",
-	"HUGGING_FACE_HUB_TOKEN", "LD_LIBRARY_PATH", "MODEL_PATH", "NCCL_DEBUG", "NCCL_IB_DISABLE",
-	"NCCL_P2P_DISABLE", "PATH", "PYTHONPATH", "TENSORRT_LLM_CACHE_DIR", "TOKENIZERS_PARALLELISM",
-	"TRANSFORMERS_CACHE", "TRTLLM_USE_UCX_KVCACHE", "USER",
 }
 
 // launcher makes one process of each MPI rank, of which the first serves.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/contract"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
@@ -19,8 +21,9 @@ const (
 )
 
 // vllm spans nodes in one of two ways, chosen by what does not fit on one: a
-// model that needs more GPUs than a node has runs on Ray; replicas of a model
-// that fits are spread by data parallelism, each node balancing its own.
+// model that needs more GPUs than a node has runs on Ray or is joined by vLLM itself;
+// replicas of a model that fits are spread by data parallelism, each node balancing
+// its own.
 func vllm(s Spec) (Container, error) {
 	l := Container{Command: s.Command, Args: s.Args}
 	if s.CacheDir != "" {
@@ -34,15 +37,113 @@ func vllm(s Spec) (Container, error) {
 		return l, nil
 	}
 	l.NoProbes = s.Group.Position == Worker
+	rules := contract.Of(s.Contract)
 	switch model := sizes.tensor * sizes.pipeline; {
+	case rules.Ray.Elastic && arguments(graph.EngineVLLM, s.Command, s.Args).Has("--enable-elastic-ep"):
+		l.Command, l.Args = elastic(s)
+		l.Joined = true
 	case s.GPUs == 0: // nothing says what fits
+	case model > s.GPUs && s.Executor == graph.ExecutorMP:
+		multiprocess(s, &l)
 	case model > s.GPUs:
 		l.Command, l.Args = ray(s)
 		l.Joined = true
 	case model*sizes.data > s.GPUs:
 		l.Command, l.Args, l.Joined = splice(graph.EngineVLLM, s.Command, s.Args, dataParallel(s, s.GPUs/model))
 	}
+	if rules.Groups.SideChannel && (s.Executor == graph.ExecutorMP || !startsRay(l)) {
+		l.Env = append(l.Env, corev1.EnvVar{Name: "VLLM_NIXL_SIDE_CHANNEL_HOST", ValueFrom: &corev1.EnvVarSource{
+			FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"},
+		}})
+	}
 	return l, nil
+}
+
+func startsRay(l Container) bool {
+	return slices.ContainsFunc(l.Args, func(word string) bool { return strings.Contains(word, "ray start ") })
+}
+
+// mpPort is where the processes of a vLLM group meet that is joined without Ray.
+const mpPort = "29500"
+
+// multiprocess joins the nodes of a group by vLLM's own means. Workers give up when
+// their leader does not listen yet, so each waits for it.
+func multiprocess(s Spec, l *Container) {
+	worker := s.Group.Position == Worker
+	rank, tail := "0", []string(nil)
+	if worker {
+		rank, tail = s.Group.Addresses.Rank, []string{"--headless"}
+	}
+	needed := worker && !s.Group.Addresses.RankExec
+	shell := needed || !direct(graph.EngineVLLM, s.Command, s.Args)
+	l.Command, l.Args, l.Joined = splice(graph.EngineVLLM, s.Command, s.Args, flags{shell: needed, words: append([]string{
+		"--distributed-executor-backend", "mp",
+		"--nnodes", strconv.Itoa(s.Group.Nodes),
+		"--master-addr", s.Group.Addresses.Leader(shell),
+		"--master-port", mpPort,
+		"--node-rank", rank,
+	}, tail...)})
+	if worker {
+		waitForLeader(s, l)
+	}
+}
+
+// WithMasterPort has a vLLM engine meet the others of its group at another port: of
+// a flag that is given twice the last counts.
+func WithMasterPort(command, args []string, port string) (newCommand, newArgs []string) {
+	if direct(graph.EngineVLLM, command, args) {
+		args = slices.Clone(args)
+		if at := slices.Index(args, "--master-port"); at >= 0 && at+1 < len(args) {
+			args[at+1] = port
+			return command, args
+		}
+		return command, append(args, "--master-port", port)
+	}
+	moved := func(script string) string {
+		changed := strings.ReplaceAll(script, "--master-port "+mpPort, "--master-port "+port)
+		if changed == script {
+			changed = insertFlags(graph.EngineVLLM, script, []string{"--master-port", port})
+		}
+		return changed
+	}
+	if changed, ok := changeFirst(args, moved); ok {
+		return command, changed
+	}
+	changed, _ := changeFirst(command, moved)
+	return changed, args
+}
+
+// LoadShared has a vLLM engine take its weights from a server of shared GPU memory,
+// unless it says where it takes them from.
+func LoadShared(command, args []string) (newCommand, newArgs []string) {
+	if arguments(graph.EngineVLLM, command, args).Has("--load-format") {
+		return command, args
+	}
+	newCommand, newArgs, _ = splice(graph.EngineVLLM, command, args, flags{words: []string{"--load-format", "gms"}})
+	return newCommand, newArgs
+}
+
+// elastic starts Ray over the group and leaves it to the engine how many of its
+// nodes it uses. Followers join once the leader serves: until then it decides which
+// nodes there are.
+func elastic(s Spec) (command, args []string) {
+	if s.Group.Position == Worker {
+		live := "http://" + s.Group.Addresses.Leader(true) + ":9090/live"
+		return Shell(), []string{until("python3 -c \"import urllib.request; urllib.request.urlopen('"+live+"', timeout=5)\"", 720, 15, "the leader does not serve") +
+			" && ray start --address=" + s.Group.Addresses.Leader(true) + ":" + rayPort + " --block"}
+	}
+	listens := "python3 -c \"import socket; socket.create_connection(('127.0.0.1', " + rayPort + "), timeout=1).close()\""
+	words := slices.Concat(s.Command, s.Args)
+	engine := commandline.Join(words)
+	if at := script(words); at >= 0 {
+		engine = oneStep(words[at])
+	}
+	return Shell(), []string{"ray start --head --port=" + rayPort + " --block & " + until(listens, 150, 2, "Ray does not listen") + " && " + engine}
+}
+
+// until tries a command again and again, a number of times with pauses in seconds.
+func until(try string, times, pause int, otherwise string) string {
+	return fmt.Sprintf(`{ n=0; until %s 2>/dev/null; do n=$((n+1)); if [ "$n" -ge %d ]; then echo "%s" >&2; exit 1; fi; sleep %d; done; }`, try, times, otherwise, pause)
 }
 
 // ray starts a Ray cluster over the group; the leader then runs the engine on

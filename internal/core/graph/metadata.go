@@ -29,6 +29,9 @@ func (c Component) ObjectLabels() map[string]string {
 	if c.Model != "" {
 		labels[v1alpha1.LabelBaseModelHash] = ModelHash(c.Model)
 	}
+	if c.Contract == ContractV1 && c.SubType != "" {
+		labels[v1alpha1.LabelSubComponentType] = c.SubType
+	}
 	return labels
 }
 

@@ -66,8 +66,8 @@ func (g *Graph) nameCliques() {
 		c.CliqueSet = g.CliqueSet
 		switch {
 		case c.cliqueNames() <= room:
-		case c.Multinode():
-			c.Clique = suffixed(c.Clique, "", (room-len(leaderSuffix))/2)
+		case c.Multinode() || c.SharesAcrossPods():
+			c.Clique = suffixed(c.Clique, "", (room-(c.cliqueNames()-2*len(c.Clique)))/2)
 		default:
 			c.Clique = suffixed(c.Clique, "", room)
 		}
@@ -77,10 +77,14 @@ func (g *Graph) nameCliques() {
 // cliqueNames is how long the names of a component's scaling group and longest
 // clique are together.
 func (c Component) cliqueNames() int {
-	if c.Multinode() {
+	switch {
+	case c.SharesAcrossPods():
+		return 2*len(c.Clique) + len("-gms-") + len(strconv.Itoa(int(c.Nodes)-1))
+	case c.Multinode():
 		return len(c.Clique) + len(c.LeaderClique())
+	default:
+		return len(c.Clique)
 	}
-	return len(c.Clique)
 }
 
 // cliqueSet shortens a name as later versions of the original operator do, so that

@@ -40,6 +40,19 @@ func readResources(r *v1alpha1.Resources) (Resources, error) {
 	return read, nil
 }
 
+// repeatGPUs says a number of GPUs that the user requests there as well, as the
+// limit: the server takes no other.
+func (r *Resources) repeatGPUs(users *v1alpha1.Resources) {
+	if users == nil || item(users.Requests).GPU == "" {
+		return
+	}
+	gpu := corev1.ResourceName(cmp.Or(item(users.Limits).GPUType, item(users.Requests).GPUType, defaultGPU))
+	if r.Requests == nil {
+		r.Requests = corev1.ResourceList{}
+	}
+	r.Requests[gpu] = r.Limits[gpu]
+}
+
 // gpusOf counts the GPUs that a container of the user's own is limited to.
 func gpusOf(c *corev1.Container) int {
 	if c == nil {

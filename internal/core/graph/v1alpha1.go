@@ -266,6 +266,9 @@ func component(s v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, d Def
 	if err != nil {
 		return Component{}, err
 	}
+	if contract == ContractV1 {
+		resources.repeatGPUs(s.Resources)
+	}
 	word, sub := typeUnder(contract, string(s.ComponentType), s.SubComponentType)
 	role := RoleOf(word)
 	c := Component{

@@ -46,6 +46,7 @@ func Component(g *graph.Graph, p Platform) ([]graph.Desired, error) {
 // SSH key of MPI groups is random, so it is not rendered.
 func alone(g *graph.Graph, p Platform) ([]graph.Desired, error) {
 	wanted := append(accounts(g, p.Roles), controlled(Discovery(g)...)...)
+	wanted = append(wanted, controlled(groupObjects(g)...)...)
 	picker, err := picker(g, p.Capabilities)
 	return append(wanted, controlled(picker...)...), err
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/contract"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
@@ -23,7 +24,7 @@ func Discovery(g *graph.Graph) []graph.Object {
 	meta := func(name string) metav1.ObjectMeta { return rbacMeta(g.Namespace, name, account) }
 	return []graph.Object{
 		&corev1.ServiceAccount{ObjectMeta: meta(account)},
-		&rbacv1.Role{ObjectMeta: meta(graph.DiscoveryRole(g.Name)), Rules: discoveryRules()},
+		&rbacv1.Role{ObjectMeta: meta(graph.DiscoveryRole(g.Name)), Rules: discoveryRules(contract.Of(g.Contract).Objects)},
 		&rbacv1.RoleBinding{
 			ObjectMeta: meta(graph.DiscoveryBinding(g.Name)),
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: graph.DiscoveryRole(g.Name)},
@@ -33,10 +34,14 @@ func Discovery(g *graph.Graph) []graph.Object {
 }
 
 // discoveryRules let a pod publish its own metadata and see who is ready.
-func discoveryRules() []rbacv1.PolicyRule {
+func discoveryRules(rules contract.Objects) []rbacv1.PolicyRule {
 	read := []string{"get", "list", "watch"}
+	seen := []string{"endpoints"}
+	if rules.ReadPods {
+		seen = append(seen, "pods")
+	}
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"endpoints"}, Verbs: read},
+		{APIGroups: []string{""}, Resources: seen, Verbs: read},
 		{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: read},
 		{
 			APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"dynamoworkermetadatas"},

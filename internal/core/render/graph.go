@@ -16,11 +16,12 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, provider workloa
 	wanted = append(wanted, claims(g)...)
 	wanted = append(wanted, adapters(g)...)
 	wanted = append(wanted, controlled(Discovery(g)...)...)
+	wanted = append(wanted, controlled(groupObjects(g)...)...)
 	wanted = append(wanted, controlled(networkPolicies(g, p.NetworkPolicy)...)...)
 	picker, err := picker(g, p.Capabilities)
 	wanted = append(wanted, controlled(picker...)...)
 	builder := p.GraphBuilder(dgd, provider)
-	workloads, buildErr := builder.Build(g, pods(p))
+	workloads, buildErr := builder.Build(located(g), pods(p))
 	wanted, err = append(wanted, controlled(workloads...)...), errors.Join(err, buildErr)
 	if _, owns := builder.(workload.PodOwner); owns {
 		services, serviceErr := graphServices(g, p)

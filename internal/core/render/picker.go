@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/contract"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/externalapi"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
@@ -49,14 +50,19 @@ func picker(g *graph.Graph, have snapshot.Capabilities) ([]graph.Object, error) 
 	return append(objects, &InferencePool{
 		ObjectMeta: meta(graph.PickerPool(g.Name)),
 		Spec: InferencePoolSpec{
-			TargetPorts: []PoolPort{{Number: pod.PortHTTP}},
-			Selector: PoolSelector{MatchLabels: map[string]string{
-				v1alpha1.LabelComponentType:   string(graph.RoleFrontend),
-				v1alpha1.LabelDynamoNamespace: c.DynamoNamespace,
-			}},
+			TargetPorts:       []PoolPort{{Number: pod.PortHTTP}},
+			Selector:          PoolSelector{MatchLabels: poolSelector(c)},
 			EndpointPickerRef: EndpointPickerRef{Kind: "Service", Name: c.ServiceName, Port: PoolPort{Number: pod.PortPicker}},
 		},
 	}), nil
+}
+
+// poolSelector are the labels of the pods that a gateway sends requests to.
+func poolSelector(c graph.Component) map[string]string {
+	if contract.Of(c.Contract).Objects.PoolOfWorkers {
+		return map[string]string{v1alpha1.LabelComponentClass: v1alpha1.ComponentClassWorker, v1alpha1.LabelDynamoNamespace: c.DynamoNamespace}
+	}
+	return map[string]string{v1alpha1.LabelComponentType: string(graph.RoleFrontend), v1alpha1.LabelDynamoNamespace: c.DynamoNamespace}
 }
 
 // InferencePoolKind is the gateway's kind for endpoints that a picker picks from.

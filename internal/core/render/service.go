@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/contract"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render/pod"
 )
@@ -17,7 +18,8 @@ import (
 func Service(c graph.Component) *corev1.Service {
 	labels := c.ObjectLabels()
 	maps.Copy(labels, discoveryLabels(c))
-	if c.Role == graph.RoleFrontend {
+	rules := contract.Of(c.Contract).Objects
+	if c.Role == graph.RoleFrontend && !rules.FrontendDiscovered {
 		delete(labels, v1alpha1.LabelDiscoveryEnabled) // nobody looks for a frontend this way
 	}
 	return &corev1.Service{
@@ -26,7 +28,7 @@ func Service(c graph.Component) *corev1.Service {
 		},
 		Spec: corev1.ServiceSpec{
 			Selector: Selector(c),
-			Ports:    []corev1.ServicePort{servicePort(c.Role)},
+			Ports:    []corev1.ServicePort{spoken(servicePort(c.Role), c.Role, rules.PickerHTTP2)},
 		},
 	}
 }
@@ -35,19 +37,32 @@ func Service(c graph.Component) *corev1.Service {
 func graphService(c graph.Component) *corev1.Service {
 	labels := map[string]string{}
 	maps.Copy(labels, c.Labels)
+	if contract.Of(c.Contract).Objects.SetMetadata {
+		maps.Copy(labels, c.PodLabels)
+	}
 	maps.Copy(labels, discoveryLabels(c))
 	selector := Selector(c)
 	// Pods of a clique carry no role: Grove tells leaders and workers apart by
 	// clique, and the runtime by who registers.
 	delete(selector, v1alpha1.LabelGroupRole)
-	port := servicePort(c.Role)
-	if c.Role == graph.RoleEPP {
-		port.AppProtocol = new("http2") // gRPC, for gateways that go by the port
-	}
 	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: c.ServiceName, Namespace: c.Namespace, Labels: labels},
-		Spec:       corev1.ServiceSpec{Selector: selector, Ports: []corev1.ServicePort{port}},
+		ObjectMeta: metav1.ObjectMeta{Name: c.ServiceName, Namespace: c.Namespace, Labels: labels, Annotations: cliqueAnnotations(c)},
+		Spec:       corev1.ServiceSpec{Selector: selector, Ports: []corev1.ServicePort{spoken(servicePort(c.Role), c.Role, true)}},
 	}
+}
+
+// cliqueAnnotations are those that the user gives to a component's pods or to all of a
+// graph, where the contract has them on Services of cliques too.
+func cliqueAnnotations(c graph.Component) map[string]string {
+	if !contract.Of(c.Contract).Objects.SetMetadata {
+		return nil
+	}
+	annotations := maps.Clone(c.Annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	maps.Copy(annotations, c.PodAnnotations)
+	return annotations
 }
 
 // Selector are the labels that a component's pods, and no others, carry.
@@ -76,6 +91,15 @@ func discoveryLabels(c graph.Component) map[string]string {
 		v1alpha1.LabelDiscoveryBackend: string(graph.DiscoveryKubernetes),
 		v1alpha1.LabelDiscoveryEnabled: "true",
 	}
+}
+
+// spoken is a port that says what is spoken there: a picker speaks gRPC, and some
+// gateways go by the port.
+func spoken(port corev1.ServicePort, role graph.Role, say bool) corev1.ServicePort {
+	if say && role == graph.RoleEPP {
+		port.AppProtocol = new("http2")
+	}
+	return port
 }
 
 func servicePort(role graph.Role) corev1.ServicePort {

@@ -33,6 +33,9 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.Buil
 				seen.Message = why.message
 				waiting = append(waiting, lack{name, why.reason, why.message})
 			}
+			if c := g.Components[i]; c.Contract == graph.ContractV1 {
+				seen.RuntimeNamespace = c.RuntimeNamespace
+			}
 			st.Services[name] = seen
 			stuck = stuck || p.Stuck
 		}

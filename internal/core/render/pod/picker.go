@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/core/contract"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
@@ -23,28 +24,25 @@ func pickerContainer(c graph.Component) corev1.Container {
 		ProbeHandler:        corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: portHealth, Service: new("inference-extension")}},
 		InitialDelaySeconds: 5, PeriodSeconds: 10,
 	}
+	rules := contract.Of(c.Contract).Pods
 	return corev1.Container{
 		Args: []string{
-			"-pool-name", graph.PickerPool(c.Graph),
-			"-pool-namespace", c.Namespace,
-			"-pool-group", "inference.networking.k8s.io",
+			rules.PickerDash + "pool-name", graph.PickerPool(c.Graph),
+			rules.PickerDash + "pool-namespace", c.Namespace,
+			rules.PickerDash + "pool-group", "inference.networking.k8s.io",
 			"-v", "4",
 			"--zap-encoder", "json",
-			"-grpc-port", strconv.Itoa(PortPicker),
-			"-grpc-health-port", strconv.Itoa(portHealth),
-			"-config-file", "/etc/epp/" + graph.PickerConfigKey,
+			rules.PickerDash + "grpc-port", strconv.Itoa(PortPicker),
+			rules.PickerDash + "grpc-health-port", strconv.Itoa(portHealth),
+			rules.PickerDash + "config-file", "/etc/epp/" + graph.PickerConfigKey,
 		},
 		Ports: []corev1.ContainerPort{
 			tcp(PortNameGRPC, PortPicker), tcp("grpc-health", portHealth), tcp(PortNameMetrics, PortSystem),
 		},
-		Env: []corev1.EnvVar{
-			{Name: "DYN_DISCOVERY_TIMEOUT_SEC", Value: "300"},
-			{Name: "DYN_KV_BLOCK_SIZE", Value: "16"},
-			{Name: "RUST_LOG", Value: "debug,dynamo_llm::kv_router=trace"},
-			{Name: "USE_STREAMING", Value: "true"},
-		},
+		Env:            rules.PickerEnv,
 		LivenessProbe:  probe,
 		ReadinessProbe: probe.DeepCopy(),
+		StartupProbe:   rules.PickerStartup.DeepCopy(),
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: pickerConfigVolume, MountPath: "/etc/epp", ReadOnly: true},
 			{Name: pickerCacheVolume, MountPath: "/home/nonroot/.cache"},

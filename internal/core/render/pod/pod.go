@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/contract"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/engine"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
@@ -40,13 +41,21 @@ type Platform struct {
 func Template(c graph.Component, at engine.Group, p Platform) (corev1.PodTemplateSpec, error) {
 	main := mainContainer(c, p)
 	launch, err := engine.Launch(c.Engine, engine.Spec{
-		Command: main.Command, Args: main.Args, EnvNames: envNames(main.Env),
+		Contract: c.Contract, Executor: c.Executor, WaitScript: graph.WaitScript(c.Graph),
+		Command: main.Command, Args: main.Args, EnvNames: envNames(main.Env), Image: main.Image,
 		GPUs: c.Resources.GPUs, CacheDir: cacheDir(c), Group: at, SSHSecret: p.SSHSecret,
 	})
 	if err != nil {
 		return corev1.PodTemplateSpec{}, err
 	}
 	s := spec(c, launched(main, launch), launch.Volumes)
+	addFrontend(&s, c, p)
+	shareMemory(&s, c)
+	s.InitContainers = append(slices.Clip(s.InitContainers), launch.InitContainers...)
+	s.Volumes = addVolumes(s.Volumes, launch.InitVolumes)
+	if err := share(&s, c); err != nil {
+		return corev1.PodTemplateSpec{}, err
+	}
 	s.ServiceAccountName = cmp.Or(s.ServiceAccountName, p.Account)
 	if c.Annotations[v1alpha1.AnnotationDisableImagePullSecretDiscovery] != "true" {
 		addPullSecrets(&s, p.PullSecrets)
@@ -105,6 +114,17 @@ func Labels(c graph.Component) map[string]string {
 	}
 	if c.Model != "" {
 		selecting[v1alpha1.LabelBaseModelHash] = graph.ModelHash(c.Model)
+	}
+	rules := contract.Of(c.Contract).Pods
+	if rules.Discovered && c.Discovery == graph.DiscoveryKubernetes {
+		selecting[v1alpha1.LabelDiscoveryBackend] = string(graph.DiscoveryKubernetes)
+		selecting[v1alpha1.LabelDiscoveryEnabled] = "true"
+	}
+	if c.Class != "" {
+		selecting[v1alpha1.LabelComponentClass] = c.Class
+	}
+	if rules.Generations && c.Generation != "" {
+		selecting[v1alpha1.LabelGeneration] = c.Generation
 	}
 	telling := map[string]string{}
 	if c.SubType != "" {
@@ -168,6 +188,9 @@ func spec(c graph.Component, main corev1.Container, extra []corev1.Volume) corev
 	// order, and another one would replace them.
 	s.Volumes = addVolumes(addVolumes(users.Volumes, append(pickerVolumes(c), volumes(c)...)), extra)
 	s.Containers = slices.Concat(users.Containers, []corev1.Container{main})
+	if contract.Of(c.Contract).Pods.MainFirst {
+		s.Containers = slices.Concat([]corev1.Container{main}, users.Containers)
+	}
 	if s.SecurityContext == nil {
 		s.SecurityContext = &corev1.PodSecurityContext{FSGroup: new(int64(1000))}
 	}
@@ -242,10 +265,32 @@ func identityEnv(c graph.Component) []corev1.EnvVar {
 		fromField("POD_NAMESPACE", "metadata.namespace"),
 		fromField("POD_UID", "metadata.uid"),
 	}
+	env = append(env, generationEnv(c)...)
+	if c.DiscoveryMode == graph.DiscoveryModeContainer && contract.Of(c.Contract).Pods.Discovered {
+		env = append(env,
+			corev1.EnvVar{Name: "DYN_KUBE_DISCOVERY_MODE", Value: string(c.DiscoveryMode)},
+			corev1.EnvVar{Name: "CONTAINER_NAME", Value: MainContainer},
+		)
+	}
 	if c.Discovery != graph.DiscoveryEtcd {
 		env = append(env, corev1.EnvVar{Name: "DYN_DISCOVERY_BACKEND", Value: string(graph.DiscoveryKubernetes)})
 	}
 	return env
+}
+
+// generationEnv tells workers which generation they are of, and those who look for
+// workers what the Dynamo namespaces of all generations begin with.
+func generationEnv(c graph.Component) []corev1.EnvVar {
+	switch rules := contract.Of(c.Contract).Pods; {
+	case !rules.Generations:
+		return nil
+	case c.Role == graph.RoleFrontend || c.Role == graph.RoleEPP:
+		return []corev1.EnvVar{{Name: "DYN_NAMESPACE_PREFIX", Value: c.DynamoNamespace}}
+	case c.Generation != "":
+		return []corev1.EnvVar{{Name: "DYN_NAMESPACE_WORKER_SUFFIX", Value: c.Generation}}
+	default:
+		return nil
+	}
 }
 
 func fromField(name, path string) corev1.EnvVar {

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/core/contract"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/engine"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
@@ -40,9 +41,9 @@ func roleContainer(c graph.Component) corev1.Container {
 	case role == graph.RoleFrontend:
 		return frontendContainer()
 	case role.RunsEngine():
-		return workerContainer()
+		return workerContainer(contract.Of(c.Contract).Pods)
 	case role == graph.RolePlanner:
-		return plannerContainer()
+		return plannerContainer(contract.Of(c.Contract).Pods)
 	default:
 		return corev1.Container{Command: engine.Shell()}
 	}
@@ -68,16 +69,16 @@ func frontendContainer() corev1.Container {
 	}
 }
 
-func workerContainer() corev1.Container {
+func workerContainer(rules contract.Pods) corev1.Container {
 	return corev1.Container{
 		Command: engine.Shell(),
-		Ports:   []corev1.ContainerPort{tcp(PortNameSystem, PortSystem)},
-		Env: []corev1.EnvVar{
+		Ports:   append([]corev1.ContainerPort{tcp(PortNameSystem, PortSystem)}, rules.WorkerPorts...),
+		Env: append([]corev1.EnvVar{
 			{Name: "DYN_HEALTH_CHECK_ENABLED", Value: "false"},
 			{Name: "DYN_SYSTEM_ENABLED", Value: "true"},
 			{Name: "DYN_SYSTEM_PORT", Value: "9090"},
 			{Name: "DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS", Value: `["generate"]`},
-		},
+		}, rules.WorkerEnv...),
 		LivenessProbe: &corev1.Probe{
 			ProbeHandler:  get("/live", PortNameSystem),
 			PeriodSeconds: 5, TimeoutSeconds: 4, FailureThreshold: 1,
@@ -94,12 +95,19 @@ func workerContainer() corev1.Container {
 	}
 }
 
-func plannerContainer() corev1.Container {
-	return corev1.Container{
+func plannerContainer(rules contract.Pods) corev1.Container {
+	planner := corev1.Container{
 		Command: engine.Shell(),
 		Ports:   []corev1.ContainerPort{tcp(PortNameMetrics, PortPlanner)},
 		Env:     []corev1.EnvVar{{Name: "PLANNER_PROMETHEUS_PORT", Value: "9085"}},
 	}
+	if rules.PlannerSystem {
+		worker := workerContainer(rules)
+		planner.Ports = append(planner.Ports, tcp(PortNameSystem, PortSystem))
+		planner.Env = append(planner.Env, corev1.EnvVar{Name: "DYN_SYSTEM_PORT", Value: "9090"})
+		planner.LivenessProbe, planner.ReadinessProbe, planner.StartupProbe = worker.LivenessProbe, worker.ReadinessProbe, worker.StartupProbe
+	}
+	return planner
 }
 
 func tcp(name string, port int32) corev1.ContainerPort {

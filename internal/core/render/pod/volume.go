@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/core/contract"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
@@ -22,12 +23,47 @@ func volumes(c graph.Component) []corev1.Volume {
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: m.Claim},
 		}})
 	}
-	if c.SharedMemory.Size == nil {
+	if c.SharedMemory.Size == nil || contract.Of(c.Contract).Pods.OwnSharedMemory {
 		return list
 	}
-	return append(list, corev1.Volume{Name: sharedMemoryVolume, VolumeSource: corev1.VolumeSource{
+	return append(list, sharedMemory(c))
+}
+
+const sharedMemoryPath = "/dev/shm"
+
+func sharedMemory(c graph.Component) corev1.Volume {
+	return corev1.Volume{Name: sharedMemoryVolume, VolumeSource: corev1.VolumeSource{
 		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: c.SharedMemory.Size},
-	}})
+	}}
+}
+
+// shareMemory gives the main container its shared memory where the contract has
+// that win over the user's: a mount in its place is dropped, and a volume of its name
+// replaced. The volumes that the main container mounts stand before it, the user's
+// others behind it.
+func shareMemory(s *corev1.PodSpec, c graph.Component) {
+	if !contract.Of(c.Contract).Pods.OwnSharedMemory {
+		return
+	}
+	main := &s.Containers[0] // the contract puts it first
+	var before, behind []corev1.Volume
+	if c.SharedMemory.Size != nil {
+		main.VolumeMounts = slices.DeleteFunc(slices.Clone(main.VolumeMounts), func(m corev1.VolumeMount) bool { return m.MountPath == sharedMemoryPath })
+	}
+	for _, v := range s.Volumes {
+		switch {
+		case c.SharedMemory.Size != nil && v.Name == sharedMemoryVolume:
+		case slices.ContainsFunc(main.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == v.Name }):
+			before = append(before, v)
+		default:
+			behind = append(behind, v)
+		}
+	}
+	if c.SharedMemory.Size != nil {
+		before = append(before, sharedMemory(c))
+		main.VolumeMounts = append(main.VolumeMounts, corev1.VolumeMount{Name: sharedMemoryVolume, MountPath: sharedMemoryPath})
+	}
+	s.Volumes = append(before, behind...)
 }
 
 func mounts(c graph.Component) []corev1.VolumeMount {
@@ -35,10 +71,10 @@ func mounts(c graph.Component) []corev1.VolumeMount {
 	for _, m := range c.Mounts {
 		list = append(list, corev1.VolumeMount{Name: m.Claim, MountPath: m.Path})
 	}
-	if c.SharedMemory.Size == nil {
+	if c.SharedMemory.Size == nil || contract.Of(c.Contract).Pods.OwnSharedMemory {
 		return list
 	}
-	return append(list, corev1.VolumeMount{Name: sharedMemoryVolume, MountPath: "/dev/shm"})
+	return append(list, corev1.VolumeMount{Name: sharedMemoryVolume, MountPath: sharedMemoryPath})
 }
 
 // addVolumes appends ours to the user's; a name that the user has taken is his.

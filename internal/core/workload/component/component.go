@@ -37,7 +37,7 @@ var _ workload.GraphBuilder = Builder{}
 func (b Builder) Build(g *graph.Graph, _ workload.Pods) ([]graph.Object, error) {
 	var objects []graph.Object
 	for _, c := range g.Components {
-		component, err := b.component(c)
+		component, err := b.component(c, g.Engine())
 		if err != nil {
 			return objects, fmt.Errorf("service %s: %w", c.Name, err)
 		}
@@ -48,9 +48,9 @@ func (b Builder) Build(g *graph.Graph, _ workload.Pods) ([]graph.Object, error) 
 
 // component carries a service over field by field, in the user's own words, so
 // that a reader of the component sees what the graph says.
-func (b Builder) component(c graph.Component) (*v1alpha1.DynamoComponentDeployment, error) {
+func (b Builder) component(c graph.Component, engine graph.Engine) (*v1alpha1.DynamoComponentDeployment, error) {
 	if c.Contract == graph.ContractV1 || conversion.WrittenAs(b.Graph) == conversion.Beta {
-		return b.beta(c)
+		return b.beta(c, engine)
 	}
 	spec, err := graph.Service(b.Graph, c.Name, b.Defaults)
 	if err != nil {

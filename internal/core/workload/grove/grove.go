@@ -5,6 +5,7 @@ package grove
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/contract"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/engine"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
@@ -80,6 +82,9 @@ func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, erro
 	if b.TerminationDelay > 0 {
 		template.TerminationDelay = &metav1.Duration{Duration: b.TerminationDelay}
 	}
+	rules := contract.Of(g.Contract)
+	template.PriorityClassName = g.PriorityClass
+	var more extension
 	for _, c := range g.Components {
 		cliques, err := b.cliques(c, pods)
 		if err != nil {
@@ -92,27 +97,61 @@ func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, erro
 			}
 		}
 		template.Cliques = append(template.Cliques, cliques...)
-		if !c.Multinode() {
+		more.constrain(g, c, len(template.Cliques)-len(cliques))
+		if !grouped(c) {
 			continue
 		}
 		group := grovev1alpha1.PodCliqueScalingGroupConfig{
-			Name: c.Clique, Replicas: new(c.Replicas), MinAvailable: new(int32(1)),
+			Name: c.Clique, Replicas: new(c.Replicas), MinAvailable: new(minAvailable(c)),
 		}
 		for _, clique := range cliques {
 			group.CliqueNames = append(group.CliqueNames, clique.Name)
 		}
+		more.share(c, len(template.PodCliqueScalingGroupConfigs))
 		template.PodCliqueScalingGroupConfigs = append(template.PodCliqueScalingGroupConfigs, group)
 	}
-	return []graph.Object{&grovev1alpha1.PodCliqueSet{
-		ObjectMeta: metav1.ObjectMeta{Name: g.CliqueSet, Namespace: g.Namespace, Annotations: g.Marks()},
+	set := &grovev1alpha1.PodCliqueSet{
+		ObjectMeta: metav1.ObjectMeta{Name: g.CliqueSet, Namespace: g.Namespace},
 		Spec:       grovev1alpha1.PodCliqueSetSpec{Replicas: 1, Template: template},
-	}}, nil
+	}
+	if rules.Objects.SetMetadata {
+		set.Labels, set.Annotations = setLabels(g), g.Marks()
+		maps.Copy(set.Annotations, g.Annotations)
+		more.strategy = g.UpdateStrategy
+	}
+	extended, err := more.extend(set)
+	return []graph.Object{extended}, err
+}
+
+// setLabels are the graph's own, and its name.
+func setLabels(g *graph.Graph) map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, g.Labels)
+	labels[v1alpha1.LabelGraphName] = g.Name
+	return labels
+}
+
+// grouped reports whether a component is a scaling group of several cliques.
+func grouped(c graph.Component) bool { return c.Multinode() || c.SharesAcrossPods() }
+
+// minAvailable is how many replicas a gang needs to start.
+func minAvailable(c graph.Component) int32 {
+	if c.MinAvailable != nil && contract.Of(c.Contract).Groups.WholeCliques {
+		return *c.MinAvailable
+	}
+	return 1
 }
 
 // cliques are the cliques of one component.
 func (b Builder) cliques(c graph.Component, pods workload.Pods) ([]*grovev1alpha1.PodCliqueTemplateSpec, error) {
+	if c.SharesAcrossPods() {
+		return b.sharing(c, pods)
+	}
 	if !c.Multinode() {
 		one, err := b.clique(c, c.Clique, c.Replicas, engine.Group{Position: engine.Alone, Nodes: 1}, pods)
+		if err == nil {
+			one.Spec.MinAvailable = new(minAvailable(c))
+		}
 		return []*grovev1alpha1.PodCliqueTemplateSpec{one}, err
 	}
 	leader, err := b.clique(c, c.LeaderClique(), 1, place(c, engine.Leader), pods)
@@ -124,6 +163,9 @@ func (b Builder) cliques(c graph.Component, pods workload.Pods) ([]*grovev1alpha
 		leader.Spec.StartsAfter = []string{c.WorkerClique()}
 	}
 	worker, err := b.clique(c, c.WorkerClique(), c.Nodes-1, place(c, engine.Worker), pods)
+	if err == nil && contract.Of(c.Contract).Groups.WholeCliques {
+		worker.Spec.MinAvailable = new(worker.Spec.Replicas)
+	}
 	return []*grovev1alpha1.PodCliqueTemplateSpec{leader, worker}, err
 }
 
@@ -137,6 +179,9 @@ func (b Builder) clique(c graph.Component, name string, replicas int32, at engin
 		template.Annotations = map[string]string{}
 	}
 	template.Annotations[v1alpha1.AnnotationDiscoveryBackend] = string(c.Discovery)
+	if c.DiscoveryMode != "" && contract.Of(c.Contract).Pods.Discovered {
+		template.Annotations[v1alpha1.AnnotationDiscoveryMode] = string(c.DiscoveryMode)
+	}
 	return &grovev1alpha1.PodCliqueTemplateSpec{
 		Name: name, Labels: template.Labels, Annotations: template.Annotations,
 		Spec: grovev1alpha1.PodCliqueSpec{
@@ -181,7 +226,7 @@ func (b Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progre
 	var all []workload.Progress
 	for _, c := range g.Components {
 		p := cliqueProgress(c, s)
-		if c.Multinode() {
+		if grouped(c) {
 			p = groupProgress(c, s)
 		}
 		p.Seen = s.Evidence.Of(c.Name)

@@ -28,10 +28,18 @@ func startsAfter(g *graph.Graph, c graph.Component) []string {
 
 // cliqueNames are the names of a component's cliques in the set.
 func cliqueNames(c graph.Component) []string {
-	if !c.Multinode() {
+	switch {
+	case c.SharesAcrossPods():
+		var names []string
+		for rank := range int(c.Nodes) {
+			names = append(names, serverClique(c, rank), engineClique(c, rank))
+		}
+		return names
+	case c.Multinode():
+		return []string{c.LeaderClique(), c.WorkerClique()}
+	default:
 		return []string{c.Clique}
 	}
-	return []string{c.LeaderClique(), c.WorkerClique()}
 }
 
 // InOrder leaves a PodCliqueSet that exists the order that it was made with:

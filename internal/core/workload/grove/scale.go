@@ -14,7 +14,7 @@ import (
 func (Builder) Rescale(components []graph.Component, s snapshot.Snapshot) []workload.Rescaling {
 	var all []workload.Rescaling
 	for _, c := range components {
-		if c.Multinode() {
+		if grouped(c) {
 			group, found := snapshot.Find[*grovev1alpha1.PodCliqueScalingGroup](s, LiveName(c))
 			if found && group.DeletionTimestamp == nil && group.Spec.Replicas != c.Replicas {
 				all = append(all, workload.Rescaling{Object: group, Replicas: c.Replicas})

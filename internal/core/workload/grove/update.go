@@ -39,7 +39,7 @@ func updating(set *grovev1alpha1.PodCliqueSet) bool {
 func rolledOut(c graph.Component, set *grovev1alpha1.PodCliqueSet, s snapshot.Snapshot) bool {
 	live := cliquesOf(c, s)
 	groups := int32(1)
-	if c.Multinode() {
+	if grouped(c) {
 		groups = c.Replicas
 	}
 	var templates int32

@@ -16,6 +16,7 @@ import (
 	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/contract"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/engine"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
@@ -48,6 +49,10 @@ func (Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, error)
 		if err != nil {
 			return nil, fmt.Errorf("service %s: %w", c.Name, err)
 		}
+		if contract.Of(c.Contract).Groups.OneSet {
+			objects = append(objects, groupsOf(c, leader, worker))
+			continue
+		}
 		for i := range c.Replicas {
 			if inGang(leader) || inGang(worker) {
 				objects = append(objects, podGroup(c, i))
@@ -58,11 +63,27 @@ func (Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, error)
 	return objects, nil
 }
 
+// sets is how many sets run a component.
+func sets(c graph.Component) int32 {
+	if contract.Of(c.Contract).Groups.OneSet {
+		return 1
+	}
+	return c.Replicas
+}
+
+// groups is how many groups each of them has.
+func groups(c graph.Component) int32 {
+	if contract.Of(c.Contract).Groups.OneSet {
+		return c.Replicas
+	}
+	return 1
+}
+
 // Name is the name of the set that runs replica i.
 func Name(c graph.Component, i int32) string { return graph.GroupName(c.ObjectName, i) }
 
 func place(c graph.Component, position engine.Position) engine.Group {
-	return engine.Group{Position: position, Nodes: int(c.Nodes), Addresses: engine.Addresses{
+	a := engine.Addresses{
 		// The set's controller puts these variables first, so the kubelet can
 		// expand them in any command.
 		LeaderExec:  "$(LWS_LEADER_ADDRESS)",
@@ -74,7 +95,29 @@ func place(c graph.Component, position engine.Position) engine.Group {
 		Rank:      "$(LWS_WORKER_INDEX)",
 		RankTimes: func(n int) string { return fmt.Sprintf("$((%d * LWS_WORKER_INDEX))", n) },
 		Resolve:   true,
-	}}
+	}
+	if contract.Of(c.Contract).Groups.KubeletExpands {
+		a.LeaderShell, a.RankExec = a.LeaderExec, true
+		a.RankTimes = func(n int) string { return fmt.Sprintf("$(( %d * $(LWS_WORKER_INDEX) ))", n) }
+	}
+	return engine.Group{Position: position, Nodes: int(c.Nodes), Addresses: a}
+}
+
+// groupsOf runs all replicas as groups of one set, which scales and rolls out by
+// itself.
+func groupsOf(c graph.Component, leader, worker corev1.PodTemplateSpec) *lwsv1.LeaderWorkerSet {
+	set := leaderWorkerSet(c, 0, leader, worker)
+	set.Spec.Replicas = new(c.Replicas)
+	delete(set.Labels, v1alpha1.LabelGroupInstance)
+	member := func(template corev1.PodTemplateSpec, role string) corev1.PodTemplateSpec {
+		t := *template.DeepCopy()
+		delete(t.Labels, v1alpha1.LabelSelector)
+		t.Labels[v1alpha1.LabelGroupRole] = role
+		return t
+	}
+	set.Spec.LeaderWorkerTemplate.LeaderTemplate = new(member(leader, v1alpha1.RoleLeader))
+	set.Spec.LeaderWorkerTemplate.WorkerTemplate = member(worker, v1alpha1.RoleWorker)
+	return set
 }
 
 func podGroup(c graph.Component, i int32) *PodGroup {
@@ -149,7 +192,7 @@ func progress(c graph.Component, s snapshot.Snapshot) (p workload.Progress, move
 	p = workload.Progress{
 		Kind: workload.KindLeaderWorkerSet, Name: Name(c, 0), Ready: new(int32(0)), Done: true, Seen: s.Evidence.Of(c.Name),
 	}
-	for i := range c.Replicas {
+	for i := range sets(c) {
 		set, found := snapshot.Find[*lwsv1.LeaderWorkerSet](s, Name(c, i))
 		if !found {
 			p.Done, p.Why = false, cmp.Or(p.Why, fmt.Sprintf("LeaderWorkerSet %s not created yet", Name(c, i)))
@@ -158,7 +201,7 @@ func progress(c graph.Component, s snapshot.Snapshot) (p workload.Progress, move
 		moved = workload.Latest(moved, workload.Moved(set, set.Status.Conditions))
 		p.Replicas += set.Status.Replicas
 		*p.Ready += set.Status.ReadyReplicas
-		why := missing(set, c.Nodes)
+		why := missing(set, c.Nodes, groups(c))
 		switch {
 		case s.Outdated("LeaderWorkerSet", set.Name):
 			moved, why = s.Taken, fmt.Sprintf("LeaderWorkerSet %s is being updated", set.Name)
@@ -179,13 +222,19 @@ func progress(c graph.Component, s snapshot.Snapshot) (p workload.Progress, move
 }
 
 // missing says in one phrase what a set lacks; empty when it lacks nothing.
-func missing(set *lwsv1.LeaderWorkerSet, nodes int32) string {
+func missing(set *lwsv1.LeaderWorkerSet, nodes, want int32) string {
 	st := set.Status
 	switch {
 	case st.ObservedGeneration != 0 && st.ObservedGeneration < set.Generation:
 		return fmt.Sprintf("LeaderWorkerSet %s has not been observed yet", set.Name)
 	case set.Spec.LeaderWorkerTemplate.Size == nil || *set.Spec.LeaderWorkerTemplate.Size != nodes:
 		return fmt.Sprintf("LeaderWorkerSet %s is being made again with %d nodes", set.Name, nodes)
+	case set.Spec.Replicas != nil && *set.Spec.Replicas != want:
+		return fmt.Sprintf("LeaderWorkerSet %s is being scaled to %d", set.Name, want)
+	case want != 1 && (st.Replicas != want || st.UpdatedReplicas < want || st.ReadyReplicas < want):
+		return fmt.Sprintf("%d of %d groups of %s are ready, %d updated", st.ReadyReplicas, want, set.Name, st.UpdatedReplicas)
+	case want == 0:
+		return ""
 	case st.UpdatedReplicas < 1:
 		return fmt.Sprintf("group %s is not updated", set.Name)
 	case st.ReadyReplicas < 1:

@@ -42,7 +42,14 @@ func Turns(c graph.Component, wanted []graph.Desired, s snapshot.Snapshot) []gra
 	return wanted
 }
 
-// serves reports whether a set's group is up, whatever it was made from.
+// serves reports whether a set's groups are up, whatever they were made from.
 func serves(set *lwsv1.LeaderWorkerSet) bool {
-	return set.DeletionTimestamp == nil && set.Spec.LeaderWorkerTemplate.Size != nil && missing(set, *set.Spec.LeaderWorkerTemplate.Size) == ""
+	if set.DeletionTimestamp != nil || set.Spec.LeaderWorkerTemplate.Size == nil {
+		return false
+	}
+	groups := int32(1)
+	if set.Spec.Replicas != nil {
+		groups = *set.Spec.Replicas
+	}
+	return missing(set, *set.Spec.LeaderWorkerTemplate.Size, groups) == ""
 }

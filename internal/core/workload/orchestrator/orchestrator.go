@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/contract"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
@@ -50,7 +51,11 @@ func ForComponent(c graph.Component, have snapshot.Capabilities, deadline time.D
 	if !c.Multinode() {
 		return deployment.Builder{Deadline: deadline}, nil
 	}
-	if have.All(snapshot.APILeaderWorkerSet, snapshot.APIVolcano) {
+	gang := snapshot.APIVolcano
+	if contract.Of(c.Contract).Groups.OneSet {
+		gang = snapshot.APILeaderWorkerSet // nothing else places its pods
+	}
+	if have.All(snapshot.APILeaderWorkerSet, gang) {
 		return lws.Builder{Deadline: deadline}, nil
 	}
 	return nil, fault.New(fault.Unsupported, v1alpha1.ReasonOrchestratorUnavailable,

@@ -1,0 +1,41 @@
+package render
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/engine"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+)
+
+// groupObjects renders what pods of a graph refer to under the 1.x contract: the
+// script by which workers of a group wait for their leader, and the templates of the
+// claims on GPUs whose memory is shared.
+func groupObjects(g *graph.Graph) []graph.Object {
+	if g.Contract != graph.ContractV1 {
+		return nil
+	}
+	var objects []graph.Object
+	if g.Waits() {
+		objects = append(objects, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: graph.WaitScript(g.Name), Namespace: g.Namespace, Labels: map[string]string{v1alpha1.LabelGraphName: g.Name}},
+			Data:       map[string]string{engine.WaitFile: engine.WaitScript},
+		})
+	}
+	for _, c := range g.Components {
+		if c.GPUMemory == nil {
+			continue
+		}
+		objects = append(objects, &resourcev1.ResourceClaimTemplate{
+			ObjectMeta: metav1.ObjectMeta{Name: graph.DeviceTemplate(g.Name, c.Name), Namespace: g.Namespace},
+			Spec: resourcev1.ResourceClaimTemplateSpec{Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{
+				Requests: []resourcev1.DeviceRequest{{Name: "gpus", Exactly: &resourcev1.ExactDeviceRequest{
+					DeviceClassName: c.GPUMemory.DeviceClass, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: int64(c.Resources.GPUs),
+				}}},
+			}}},
+		})
+	}
+	return objects
+}
