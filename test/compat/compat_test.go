@@ -13,9 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
@@ -165,13 +163,6 @@ func start(t *testing.T, o localenv.Options) *localenv.Cluster {
 			t.Error(err)
 		}
 	})
-	if o.ServerOnly { // nobody answers the add-ons' webhooks
-		for _, hooks := range []client.Object{&admissionv1.MutatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfiguration{}} {
-			if err := cluster.Client.DeleteAllOf(ctx, hooks); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
 	cluster.Client = retryclient.Client(cluster.Client)
 	if err := cluster.InstallAPI(ctx); err != nil {
 		t.Fatal(err)

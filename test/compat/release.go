@@ -228,6 +228,12 @@ var release = []*reason{
 		},
 	},
 	{
+		title: "Other programs' defaults",
+		why:   "The recordings were made without LeaderWorkerSet's webhook, which fills this in for either operator.",
+		aside: true,
+		where: []where{{kind: "LeaderWorkerSet", leaf: exactly(`spec\.networkConfig\.subdomainPolicy`), holds: added}},
+	},
+	{
 		title: "Contents of SSH keys",
 		why:   "They are secret, random, and left out of the recordings.",
 		aside: true,

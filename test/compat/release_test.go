@@ -22,7 +22,7 @@ func TestPublishedGraphsBecomeTheObjectsOfRelease14(t *testing.T) {
 	measure(t, edition{
 		part: pageRelease, target: 98, reasons: release,
 		recordings: recordings, manifests: manifestsWithGraphs(corpus.In(t, filepath.Join(recordings, "manifests"))),
-		cluster:  start(t, localenv.Options{Nodes: 1, ServerOnly: true}),
+		cluster:  start(t, localenv.Options{Nodes: 1}),
 		platform: releasePlatform, read: asBeta, partly: true,
 	})
 }
