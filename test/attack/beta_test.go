@@ -293,7 +293,7 @@ var _ = add(
 	},
 	attack{
 		name:   "a payload of a v1alpha1 request names an account for its profiler that only v1beta1 shows",
-		heldBy: []barrier{code(conversion.GuardOverrides)},
+		heldBy: []barrier{code(conversion.GuardOverrides)}, alphaOnly: "it is about a payload that v1beta1 has not",
 		try: func(s *scene) outcome {
 			ns := s.namespace(nil)
 			r := requestOf(ns, "r", "")

@@ -41,7 +41,7 @@ func (i Installer) Converter(ctx context.Context, objects []*unstructured.Unstru
 			case c.Type == batchv1.JobComplete:
 				return nil
 			case c.Type == batchv1.JobFailed:
-				return permanent{fmt.Errorf("Job %s failed: %s; kubectl -n %s logs job/%s", conversionJob, c.Message, job.Namespace, conversionJob)}
+				return permanent{fmt.Errorf("publish the converter: %s; kubectl -n %s logs job/%s", c.Message, job.Namespace, conversionJob)}
 			}
 		}
 		return errors.New("it has not completed")

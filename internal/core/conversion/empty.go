@@ -26,17 +26,24 @@ const writtenLimit = 16 << 10
 // envelopeEmpty is the key of an envelope that keeps them.
 const envelopeEmpty = "rawJSON"
 
-// emptyLiterals are how values that say nothing look in JSON, as API servers
-// write it and with a space.
+// emptyLiterals are how fields that say nothing look in JSON, as API servers
+// write it and with a space. A time of day is none.
 var emptyLiterals = [][]byte{
-	[]byte(`:{}`), []byte(`: {}`), []byte(`:[]`), []byte(`: []`), []byte(`:""`), []byte(`: ""`),
-	[]byte(`:false`), []byte(`: false`), []byte(`:0`), []byte(`: 0`),
+	[]byte(`":{}`), []byte(`": {}`), []byte(`":[]`), []byte(`": []`), []byte(`":""`), []byte(`": ""`),
+	[]byte(`":false`), []byte(`": false`), []byte(`":0`), []byte(`": 0`),
+}
+
+// afterMetadata is a document from its spec on, as API servers order it: managed
+// fields are full of what is empty. Where that is not to be seen it is all of it.
+func afterMetadata(source []byte) []byte {
+	return source[max(0, bytes.Index(source, []byte(`"spec":`))):]
 }
 
 // keepEmpty adds to the payload of a converted object what the source wrote
 // though it is empty.
 func keepEmpty(meta metav1.Object, key string, source []byte, spec any) {
-	if !slices.ContainsFunc(emptyLiterals, func(literal []byte) bool { return bytes.Contains(source, literal) }) {
+	seen := afterMetadata(source)
+	if !slices.ContainsFunc(emptyLiterals, func(literal []byte) bool { return bytes.Contains(seen, literal) }) {
 		return // most objects; a look at the bytes is all it takes
 	}
 	var raw, typed struct{ Spec any }

@@ -89,12 +89,13 @@ var heads = func() map[string]metav1.TypeMeta {
 
 // typeOf reads version and kind, of most objects without reading the rest.
 func typeOf(raw []byte) (head metav1.TypeMeta, err error) {
-	for prefix, head := range heads {
+	for prefix, known := range heads {
 		if bytes.HasPrefix(raw, []byte(prefix)) {
-			return head, nil
+			return known, nil
 		}
 	}
-	return head, json.Unmarshal(raw, &head)
+	err = json.Unmarshal(raw, &head)
+	return head, err
 }
 
 // upBy converts to v1beta1 by a typed function.

@@ -6,6 +6,7 @@
 package apiversion
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -100,7 +101,7 @@ func (p *Publisher) NeedLeaderElection() bool { return false }
 // Trust is told the authorities to verify the converter by.
 func (p *Publisher) Trust(trusted []byte) {
 	p.mu.Lock()
-	changed := string(p.trusted) != string(trusted)
+	changed := !bytes.Equal(p.trusted, trusted)
 	p.trusted = trusted
 	p.mu.Unlock()
 	if changed {
@@ -225,7 +226,8 @@ func (p *Publisher) waiting() error {
 
 // state tells definitions apart by what little can be read of them at little cost.
 func (p *Publisher) state(ctx context.Context, c definition.Converter) (string, error) {
-	state := string(c.Trusted)
+	var state strings.Builder
+	state.Write(c.Trusted)
 	for _, name := range definition.Converted {
 		head := &metav1.PartialObjectMetadata{}
 		head.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
@@ -233,9 +235,9 @@ func (p *Publisher) state(ctx context.Context, c definition.Converter) (string, 
 		if client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("read definition %s: %w", name, err)
 		}
-		state += fmt.Sprintf("\n%s %s %d", name, head.UID, head.Generation)
+		fmt.Fprintf(&state, "\n%s %s %d", name, head.UID, head.Generation)
 	}
-	return state, nil
+	return state.String(), nil
 }
 
 func (p *Publisher) settle(ctx context.Context, c definition.Converter) error {
