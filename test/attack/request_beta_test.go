@@ -71,7 +71,8 @@ var _ = add(
 		},
 	},
 	attack{
-		name: "the payload of a request of v1beta1 has its profiler run as another account", heldBy: []barrier{code(conversion.GuardOverrides), code(joboverride.GuardAccount)},
+		name:   "the payload of a request of v1beta1 has its profiler run as another account",
+		heldBy: []barrier{design("the Job is made from the fields of v1alpha1, in which a payload has no say")},
 		try: func(s *scene) outcome {
 			ns := s.namespace(nil)
 			s.create(&corev1.ServiceAccount{ObjectMeta: meta(ns, "powerful")})
