@@ -194,6 +194,13 @@ bench: build addons ## Benchmarks against a bare client (GRAPHS=100,1000,5000); 
 	go test -run '^$$' -bench . ./internal/core/render ./internal/profiler/search
 	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster go test -count=1 -run '^$$' -bench . -benchtime 1x ./test/...
 
+# The program can leave out what it is paced by, which the one that is shipped cannot.
+.PHONY: bench-pacing
+bench-pacing: build ## What each thing gains that paces the operator, in docs/benchmarks.md (GRAPHS=100,1000: 25 minutes)
+	@mkdir -p bin/unguarded
+	@hack/build.sh bin/unguarded/dynamo-operator '$(LDFLAGS)' -tags unguarded ./cmd/dynamo-operator
+	go run ./benchmarks -bin bin -operator bin/unguarded/dynamo-operator -pacing -graphs $(GRAPHS) -write docs
+
 FAIRNESS_GRAPHS ?= 7
 
 .PHONY: fairness

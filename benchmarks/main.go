@@ -7,6 +7,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -28,6 +29,10 @@ type options struct {
 	// fairness is a number of graphs to measure among other tenants; 0 for the usual
 	// benchmarks.
 	fairness int
+	// pacing compares the operator with itself without what paces it; operator is a
+	// program that was built so that it can be left out.
+	pacing   bool
+	operator string
 }
 
 func main() {
@@ -44,6 +49,9 @@ func run(ctx context.Context, args []string) error {
 	}
 	if o.fairness > 0 {
 		return measureFairness(ctx, o)
+	}
+	if o.pacing {
+		return measurePacing(ctx, o)
 	}
 	var results []result
 	for _, run := range o.runs() {
@@ -96,8 +104,13 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.write, "write", "", "folder for benchmarks.md and its plot")
 	flags.StringVar(&o.check, "check", "", "file of ranges that the ratios must keep to")
 	flags.IntVar(&o.fairness, "fairness", 0, "make so many graphs of one tenant in a quiet cluster and under the load of others, instead of the usual benchmarks")
+	flags.BoolVar(&o.pacing, "pacing", false, "compare the operator with itself without each thing that paces it, instead of the usual benchmarks")
+	flags.StringVar(&o.operator, "operator", "", "operator that was built with the tag unguarded, for -pacing")
 	if err := flags.Parse(args); err != nil {
 		return o, err
+	}
+	if o.pacing && o.operator == "" {
+		return o, errors.New("-pacing needs -operator")
 	}
 	var err error
 	if o.counts, err = numbers(*counts); err != nil {

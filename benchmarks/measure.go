@@ -44,6 +44,10 @@ type stage struct {
 	audit   auditlog.Log
 	dir     string
 	bin     string
+	// program is the operator, if not the one among the programs, and off what it
+	// leaves out.
+	program string
+	off     []string
 }
 
 // measure runs all phases for a number of graphs.

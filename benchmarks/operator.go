@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,8 +43,8 @@ func startOperator(ctx context.Context, s *stage) (*process, error) {
 		return nil, err
 	}
 	defer log.Close()
-	command := exec.Command(filepath.Join(s.bin, "dynamo-operator"), "--metrics-bind-address", metrics, "--health-probe-bind-address", health)
-	command.Env = append(os.Environ(), "KUBECONFIG="+s.cluster.Kubeconfig)
+	command := exec.Command(cmp.Or(s.program, filepath.Join(s.bin, "dynamo-operator")), "--metrics-bind-address", metrics, "--health-probe-bind-address", health)
+	command.Env = append(os.Environ(), "KUBECONFIG="+s.cluster.Kubeconfig, "DYNAMO_GUARDS_OFF="+strings.Join(s.off, ","))
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := command.Start(); err != nil {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -36,10 +38,43 @@ three Services a graph that is a fifth of its work at 1,000 graphs, and the larg
 	if g, ok := growthOf(results); ok {
 		fmt.Fprintln(&b, g)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "benchmarks.md"), []byte(b.String()), 0o644); err != nil {
+	page := filepath.Join(folder, "benchmarks.md")
+	_, kept, err := split(page)
+	if err != nil {
+		return err
+	}
+	if kept != "" {
+		b.WriteString("\n" + kept)
+	}
+	if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(folder, "benchmarks.svg"), []byte(plot(results)), 0o644)
+}
+
+// replacePart writes the part of benchmarks.md that is about pacing, and leaves the
+// rest, which another measurement writes.
+func replacePart(folder, part string) error {
+	page := filepath.Join(folder, "benchmarks.md")
+	rest, _, err := split(page)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(page, []byte(strings.TrimRight(rest, "\n")+"\n\n"+part), 0o644)
+}
+
+// split is a page before the part about pacing, and that part. A page that is not
+// there is empty.
+func split(page string) (rest, part string, err error) {
+	text, err := os.ReadFile(page)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", "", err
+	}
+	rest, part, found := strings.Cut(string(text), pacingTitle)
+	if found {
+		part = pacingTitle + part
+	}
+	return rest, part, nil
 }
 
 // plot draws, for each run, the bare client's time beside the operator's.

@@ -71,6 +71,9 @@ func (d *Deps) Batched(kind client.Object, h handler.EventHandler) handler.Event
 // batchedLonger has objects wait longer for changes that only tell more about what
 // they already say.
 func (d *Deps) batchedLonger(kind client.Object, h handler.EventHandler) handler.EventHandler {
+	if queue.LongBatching.Off() {
+		return d.Batched(kind, h)
+	}
 	return queue.Batch(h, 10*d.Config.Controller.BatchPeriod.Duration, queue.PriorityChild, d.causesOf(kind))
 }
 

@@ -97,9 +97,9 @@ func (p *StatusThrottle) limit(namespace string, what Urgency) (most time.Durati
 	switch {
 	case what == Urgent:
 		return 0, false
-	case p.UserWorkPending != nil && p.UserWorkPending(namespace):
+	case p.UserWorkPending != nil && !queue.Deferring.Off() && p.UserWorkPending(namespace):
 		return busyFactor * p.Period, true
-	case what == InProgress:
+	case what == InProgress && !queue.Settling.Off():
 		return p.Period, false
 	default:
 		return 0, false

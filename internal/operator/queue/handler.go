@@ -55,7 +55,11 @@ func (g batching) delayed(q workqueue.TypedRateLimitingInterface[reconcile.Reque
 	if !ok {
 		return q
 	}
-	return delayedQueue{inner, g.wait, g.priority, func(items []reconcile.Request) {
+	wait := g.wait
+	if Batching.Off() {
+		wait = 0
+	}
+	return delayedQueue{inner, wait, g.priority, func(items []reconcile.Request) {
 		if g.causes != nil {
 			g.causes.note(describe(verb, object), items)
 		}

@@ -110,6 +110,9 @@ func (q *queue) enqueue(item reconcile.Request, after time.Duration, priority in
 		q.deferred.add(item)
 		priority = PriorityChild
 	}
+	if Priorities.Off() {
+		priority = 0
+	}
 	before, waits := q.delayed[item]
 	if waits {
 		priority = max(priority, before.priority)

@@ -43,6 +43,8 @@ type Entry struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
 	Received time.Time `json:"requestReceivedTimestamp"`
+	// Answered is when the response was complete.
+	Answered time.Time `json:"stageTimestamp"`
 }
 
 // Writes reports whether the request would change something.
