@@ -42,7 +42,7 @@ func (o Outcome) Latency() time.Duration { return o.Ended - o.Planned }
 // never sent are not among the outcomes.
 func Run(ctx context.Context, arrivals []time.Duration, send func(n int) error) []Outcome {
 	begin := time.Now()
-	outcomes := make([]Outcome, len(arrivals))
+	outcomes, sent := make([]Outcome, len(arrivals)), 0
 	var all sync.WaitGroup
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -53,17 +53,17 @@ func Run(ctx context.Context, arrivals []time.Duration, send func(n int) error) 
 		case <-ctx.Done():
 		}
 		if ctx.Err() != nil {
-			outcomes = outcomes[:n]
 			break
 		}
+		sent++
 		all.Go(func() {
-			sent := time.Since(begin)
+			at := time.Since(begin)
 			err := send(n)
-			outcomes[n] = Outcome{Planned: planned, Sent: sent, Ended: time.Since(begin), Err: err}
+			outcomes[n] = Outcome{Planned: planned, Sent: at, Ended: time.Since(begin), Err: err}
 		})
 	}
 	all.Wait()
-	return outcomes
+	return outcomes[:sent]
 }
 
 // Failed are the outcomes with an error.

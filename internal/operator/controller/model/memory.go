@@ -70,8 +70,13 @@ func (m *memory) forget(uid types.UID) {
 }
 
 // start queues calls and remembers what comes of them. A load whose model is gone
-// when it comes back is taken back.
+// when it comes back is taken back. Calls outlive the reconcile, which goes on to
+// write into the model: they have a copy.
 func (r *Reconciler) start(dm *v1alpha1.DynamoModel, calls []loraplan.Call) {
+	if len(calls) == 0 {
+		return
+	}
+	dm = dm.DeepCopy()
 	uid, key := dm.UID, client.ObjectKeyFromObject(dm)
 	for _, call := range calls {
 		run := call.Endpoint.Run
