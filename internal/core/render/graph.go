@@ -21,7 +21,8 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, provider workloa
 	picker, err := picker(g, p.Capabilities)
 	wanted = append(wanted, controlled(picker...)...)
 	builder := p.GraphBuilder(dgd, provider)
-	workloads, buildErr := builder.Build(located(g), pods(p))
+	g = located(g)
+	workloads, buildErr := builder.Build(g, pods(p))
 	wanted, err = append(wanted, controlled(workloads...)...), errors.Join(err, buildErr)
 	if _, owns := builder.(workload.PodOwner); owns {
 		services, serviceErr := graphServices(g, p)

@@ -10,6 +10,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/orchestrator"
 )
 
 // Some releases of the original refuse what others admitted. Here that is admitted
@@ -41,7 +42,7 @@ func (w *warnings) newer(dgd *v1alpha1.DynamoGraphDeployment, by workload.Provid
 
 // onGrove warns of settings that only Grove honours.
 func (w *warnings) onGrove(by workload.Provider, at *field.Path, set map[string]bool) {
-	if by != workload.ProviderComponent {
+	if _, owns := orchestrator.ForGraph(by, orchestrator.Settings{}).(workload.PodOwner); owns || by == "" {
 		return
 	}
 	for name, given := range set {

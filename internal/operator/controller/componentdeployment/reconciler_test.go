@@ -141,7 +141,7 @@ func decode(change func(*v1alpha1.DynamoComponentDeployment)) *v1alpha1.DynamoCo
 func TestAComponentIsMadeOnceAndLeftAlone(t *testing.T) {
 	s := newStage(t, decode(func(*v1alpha1.DynamoComponentDeployment) {}))
 	s.reconciler.Platform.Defaults.Discovery = "etcd"
-	s.pass(v1alpha1.ReasonDeploymentNotReady, false, "Created Deployment decode", "Created Service decode")
+	s.pass(v1alpha1.ReasonDeploymentNotReady, false, "Updated DynamoComponentDeployment decode", "Created Deployment decode", "Created Service decode")
 	s.pass(v1alpha1.ReasonDeploymentNotReady, false)
 }
 
@@ -149,7 +149,7 @@ func TestAFailedWriteKeepsNothingElseFromBeingMade(t *testing.T) {
 	s := newStage(t, decode(func(*v1alpha1.DynamoComponentDeployment) {}))
 	s.reconciler.Platform.Defaults.Discovery = "etcd"
 	s.refuse = "Deployment"
-	s.pass(v1alpha1.ReasonReconcileFailed, true, "Created Service decode")
+	s.pass(v1alpha1.ReasonReconcileFailed, true, "Updated DynamoComponentDeployment decode", "Created Service decode")
 	s.refuse = ""
 	s.pass(v1alpha1.ReasonDeploymentNotReady, false, "Created Deployment decode")
 }
@@ -188,7 +188,7 @@ func TestWhatCannotBeRenderedGoesOnRunning(t *testing.T) {
 	dcd := decode(func(*v1alpha1.DynamoComponentDeployment) {})
 	s := newStage(t, dcd)
 	s.reconciler.Platform.Defaults.Discovery = "etcd"
-	s.pass(v1alpha1.ReasonDeploymentNotReady, false, "Created Deployment decode", "Created Service decode")
+	s.pass(v1alpha1.ReasonDeploymentNotReady, false, "Updated DynamoComponentDeployment decode", "Created Deployment decode", "Created Service decode")
 	live := &v1alpha1.DynamoComponentDeployment{}
 	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(dcd), live); err != nil {
 		t.Fatal(err)
