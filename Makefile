@@ -250,8 +250,8 @@ run: build ## Run the operator here, against the cluster of KUBECONFIG
 	bin/dynamo-operator --log-format=text
 
 .PHONY: watch
-watch: build ## As run, built and started again whenever a source changes
-	hack/watch.sh
+watch: build ## As run, built and started again whenever a source changes (ARGS= are the operator's)
+	hack/watch.sh $(ARGS)
 
 .PHONY: install
 install: build ## Install the definitions into the cluster of KUBECONFIG

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the operator against the cluster of KUBECONFIG, and builds and starts it
 # again whenever a source changes. A change that does not build leaves the running
-# one alone.
+# one alone. Arguments are the operator's.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -21,5 +21,8 @@ while sleep 1; do
       bin/dynamo-operator --log-format=text "$@" &
       operator=$!
     fi
+  elif [[ -n $operator ]] && ! kill -0 "$operator" 2>/dev/null; then
+    wait "$operator" || echo "watch: the operator ended with $?; waiting for a change" >&2
+    operator=
   fi
 done

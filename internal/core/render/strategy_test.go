@@ -2,6 +2,7 @@ package render_test
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -54,15 +55,15 @@ func TestWhatTunesReplacementHasAnEffectOrAWarning(t *testing.T) {
 					service := with.Spec.Services["w"]
 					if place == "annotations" {
 						service.Annotations = map[string]string{key: value}
-						for k, v := range o.beside {
-							service.Annotations[k] = v
-						}
+						maps.Copy(service.Annotations, o.beside)
 					} else {
 						service.ExtraPodMetadata = &v1alpha1.ExtraPodMetadata{Annotations: map[string]string{key: value}}
 					}
-					have := snapshot.Capabilities{snapshot.APIGrove: o.provider == workload.ProviderGrove}
+					scope := validation.Scope{Orchestrate: func(map[string]string) validation.Orchestration {
+						return validation.Orchestration{Provider: o.provider}
+					}}
 					warned := false
-					for _, w := range validation.Create(with, validation.Scope{Capabilities: have}).Warnings {
+					for _, w := range validation.Create(with, scope).Warnings {
 						warned = warned || strings.Contains(w, key) && strings.Contains(w, ": has no effect")
 					}
 					effective := !reflect.DeepEqual(replaced(t, without, o.provider), replaced(t, with, o.provider))
@@ -112,7 +113,7 @@ func replaced(t *testing.T, dgd *v1alpha1.DynamoGraphDeployment, provider worklo
 		for i, w := range l.wanted {
 			if set, ok := w.Object.(*lwsv1.LeaderWorkerSet); ok {
 				live := set.DeepCopy()
-				live.Spec.LeaderWorkerTemplate.Size = new(int32(99 + int32(i)))
+				live.Spec.LeaderWorkerTemplate.Size = new(99 + int32(i))
 				live.Status = lwsv1.LeaderWorkerSetStatus{Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, Conditions: []metav1.Condition{
 					{Type: string(lwsv1.LeaderWorkerSetAvailable), Status: metav1.ConditionTrue},
 				}}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
@@ -18,17 +17,17 @@ type Scope struct {
 	Reserved []string
 	// Ingress is what users may be reached by.
 	Ingress IngressRules
-	// Capabilities are the optional APIs that the cluster serves; nil if that is not
-	// known. Only warnings depend on them.
-	Capabilities snapshot.Capabilities
+	// Orchestrate tells what will run a graph with some annotations; nil where that
+	// depends on a cluster that nobody knows. Only warnings depend on it.
+	Orchestrate func(annotations map[string]string) Orchestration
 }
 
 // orchestration is what will run a graph that is new.
 func (s Scope) orchestration(annotations map[string]string) Orchestration {
-	if s.Capabilities == nil {
+	if s.Orchestrate == nil {
 		return Orchestration{Provider: workload.Chosen(annotations)}
 	}
-	return Orchestration{Provider: workload.Choose(annotations, s.Capabilities, ""), WithoutKAI: !s.Capabilities.All(snapshot.APIKAI)}
+	return s.Orchestrate(annotations)
 }
 
 // Verdict is what is wrong with an object, and what of it is unusual.

@@ -21,6 +21,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
 // Kind is a kind that is asked about.
@@ -57,7 +58,9 @@ func (h Handler) scope(ctx context.Context) validation.Scope {
 	ctx, cancel := context.WithTimeout(ctx, capabilitiesTimeout)
 	defer cancel()
 	if have, err := h.Capabilities(ctx); err == nil {
-		scope.Capabilities = have
+		scope.Orchestrate = func(annotations map[string]string) validation.Orchestration {
+			return validation.Orchestration{Provider: workload.Choose(annotations, have, ""), WithoutKAI: !have.All(snapshot.APIKAI)}
+		}
 	}
 	return scope
 }
