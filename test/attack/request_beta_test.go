@@ -39,6 +39,9 @@ func betaRequest(ns, name, more string) *unstructured.Unstructured {
 	return o
 }
 
+// namedLikeIt gives the graph of request r its name.
+const namedLikeIt = `, overrides: {dgd: {apiVersion: nvidia.com/v1beta1, kind: DynamoGraphDeployment, metadata: {name: r}}}`
+
 // annotated adds an annotation that somebody forged.
 func annotated(o *unstructured.Unstructured, key, value string) *unstructured.Unstructured {
 	annotations := o.GetAnnotations()
@@ -99,21 +102,21 @@ var _ = add(
 		heldBy: []barrier{design("a payload is read as v1beta1, which has no namespace, and counts only for what v1alpha1 cannot say")},
 		try: func(s *scene) outcome {
 			ns, victim := s.namespace(nil), s.namespace(nil)
-			s.ask(s.tenant(ns, "edit"), annotated(betaRequest(ns, "r", ""), v1alpha1.AnnotationRequestPayload,
+			s.ask(s.tenant(ns, "edit"), annotated(betaRequest(ns, "r", namedLikeIt), v1alpha1.AnnotationRequestPayload,
 				fmt.Sprintf(`{"version":1,"spec":{"model":"","hardware":{"gpuSku":"h200_sxm"},"deploymentOverrides":{"namespace":%q}}}`, victim)))
-			return s.goesTo(ns, victim, "r-dgd", s.graphIn(ns, "r-dgd"))
+			return s.goesTo(ns, victim, "r", s.graphIn(ns, "r"))
 		},
 	},
 	attack{
 		name: "a request of v1beta1 has a graph made where nobody agreed to it", heldBy: []barrier{code(requestplan.GuardConsent)},
 		try: func(s *scene) outcome {
 			ns, victim := s.namespace(nil), s.namespace(nil)
-			r := betaRequest(ns, "r", "")
+			r := betaRequest(ns, "r", namedLikeIt)
 			if err := unstructured.SetNestedField(r.Object, victim, "spec", "deploymentOverrides", "namespace"); err != nil {
 				s.Fatal(err)
 			}
 			s.ask(s.author(ns, victim), r)
-			return s.goesTo(ns, victim, "r-dgd", s.says(ns, "r", v1alpha1.ConditionValidation, v1alpha1.ReasonNamespaceNotGranted))
+			return s.goesTo(ns, victim, "r", s.says(ns, "r", v1alpha1.ConditionValidation, v1alpha1.ReasonNamespaceNotGranted))
 		},
 	},
 )
