@@ -2,7 +2,6 @@ package compat
 
 import (
 	"context"
-	"flag"
 	"maps"
 	"regexp"
 
@@ -11,11 +10,6 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
 )
-
-// offline is for whoever mends differences one after the other: without a server a
-// comparison takes seconds. What a server fills in is left out on both sides, so its
-// numbers are not those of the page, and it never writes the page.
-var offline = flag.Bool("offline", false, "compare what is sent, without an API server and what it fills in")
 
 // unsent is a client that sends nothing.
 type unsent struct{ client.Client }
@@ -51,15 +45,12 @@ var serverDefaults = []struct {
 	{regexp.MustCompile(`volumeMode$`), `"Filesystem"`},
 	{regexp.MustCompile(`readOnly$`), `false`},
 	{regexp.MustCompile(`hostPath\.type$`), `""`},
-	{regexp.MustCompile(`^spec\.(networkConfig\.subdomainPolicy|startupPolicy|rolloutStrategy.*|leaderWorkerTemplate\.restartPolicy)$`), ``},
+	{regexp.MustCompile(`^spec\.(networkConfig\.subdomainPolicy|startupPolicy|leaderWorkerTemplate\.restartPolicy)$`), ``},
 	{regexp.MustCompile(`^spec\.endpointPickerRef\.(failureMode|group)$`), ``},
 }
 
 // sent drops what an API server fills in.
 func sent(all map[string]string) map[string]string {
-	if !*offline {
-		return all
-	}
 	maps.DeleteFunc(all, func(path, value string) bool {
 		for _, d := range serverDefaults {
 			if (d.value == "" || d.value == value) && d.leaf.MatchString(path) {

@@ -76,6 +76,8 @@ kinds are read as v1beta1 on both sides. Workers are named there by a hash of th
 generation; it is taken out of names, and stands for our id of a generation in labels and
 variables. Annotations in which either operator keeps something for itself (payloads of
 conversion, origin version, worker hash) and the API version of owners are not compared.
+Ours are compared as they are sent, and what an API server fills in is left out on both
+sides: no Grove is at hand that knows all that is sent.
 
 ### How much is equal to 1.4.1
 

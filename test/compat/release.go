@@ -110,7 +110,7 @@ var release = []*reason{
 		where: []where{
 			{leaf: exactly(`.*\.ports(\[[^]]*\])?(\..*)?`)},
 			{leaf: exactly(`.*(epp-config|hf-cache|/etc/epp|/home/nonroot/\.cache).*`), holds: added},
-			{leaf: exactly(`.*\.(volumes|volumeMounts)\.\(order\)`), holds: func(theirs, ours string) bool {
+			{leaf: exactly(`.*\.(volumes|volumeMounts)\.\(order\)`), holds: func(_, ours string) bool {
 				return strings.Contains(ours, "epp-config") || strings.Contains(ours, "/etc/epp")
 			}},
 		},
@@ -228,12 +228,6 @@ var release = []*reason{
 		},
 	},
 	{
-		title: "Other programs' defaults",
-		why:   "The recordings were made without LeaderWorkerSet's webhook, which fills this in for either operator.",
-		aside: true,
-		where: []where{{kind: "LeaderWorkerSet", leaf: exactly(`spec\.networkConfig\.subdomainPolicy`), holds: added}},
-	},
-	{
 		title: "Contents of SSH keys",
 		why:   "They are secret, random, and left out of the recordings.",
 		aside: true,
@@ -258,7 +252,7 @@ func without(name string) func(theirs, ours string) bool {
 func sameWords(theirs, ours string) bool {
 	words := func(line string) map[string]int {
 		counted := map[string]int{}
-		for _, word := range strings.Fields(strings.NewReplacer(`\n`, " ", `\`, "", `"`, "", "'", "", "{", " ", "}", " ").Replace(line)) {
+		for word := range strings.FieldsSeq(strings.NewReplacer(`\n`, " ", `\`, "", `"`, "", "'", "", "{", " ", "}", " ").Replace(line)) {
 			counted[word]++
 		}
 		return counted

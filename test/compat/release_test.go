@@ -9,7 +9,6 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
-	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
@@ -22,7 +21,7 @@ func TestPublishedGraphsBecomeTheObjectsOfRelease14(t *testing.T) {
 	measure(t, edition{
 		part: pageRelease, target: 98, reasons: release,
 		recordings: recordings, manifests: manifestsWithGraphs(corpus.In(t, filepath.Join(recordings, "manifests"))),
-		cluster:  start(t, localenv.Options{Nodes: 1}),
+		offline:  true,
 		platform: releasePlatform, read: asBeta, partly: true,
 	})
 }

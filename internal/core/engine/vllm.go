@@ -143,7 +143,7 @@ func elastic(s Spec) (command, args []string) {
 
 // until tries a command again and again, a number of times with pauses in seconds.
 func until(try string, times, pause int, otherwise string) string {
-	return fmt.Sprintf(`{ n=0; until %s 2>/dev/null; do n=$((n+1)); if [ "$n" -ge %d ]; then echo "%s" >&2; exit 1; fi; sleep %d; done; }`, try, times, otherwise, pause)
+	return fmt.Sprintf(`{ n=0; until %s 2>/dev/null; do n=$((n+1)); if [ "$n" -ge %d ]; then echo %s >&2; exit 1; fi; sleep %d; done; }`, try, times, `"`+otherwise+`"`, pause)
 }
 
 // ray starts a Ray cluster over the group; the leader then runs the engine on

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -227,7 +226,4 @@ func WeightServer(t *corev1.PodTemplateSpec, c graph.Component) {
 }
 
 // weightServer clears what an earlier server left behind and takes its place.
-var weightServer = strings.Join([]string{
-	"rm -f " + hostMount + "/gms_*.sock",
-	"exec python3 -m gpu_memory_service.cli.server",
-}, " && ")
+const weightServer = "rm -f " + hostMount + "/gms_*.sock && exec python3 -m gpu_memory_service.cli.server"

@@ -63,7 +63,7 @@ func shareMemory(s *corev1.PodSpec, c graph.Component) {
 		before = append(before, sharedMemory(c))
 		main.VolumeMounts = append(main.VolumeMounts, corev1.VolumeMount{Name: sharedMemoryVolume, MountPath: sharedMemoryPath})
 	}
-	s.Volumes = append(before, behind...)
+	s.Volumes = slices.Concat(before, behind)
 }
 
 func mounts(c graph.Component) []corev1.VolumeMount {

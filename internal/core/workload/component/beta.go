@@ -68,7 +68,7 @@ func generationLabels(c graph.Component) map[string]string {
 // templateAnnotations are what a graph says to the pods of a component.
 func templateAnnotations(c graph.Component, users map[string]string) map[string]string {
 	annotations := map[string]string{}
-	if c.DiscoveryMode != "" && c.Contract == graph.ContractV1 {
+	if c.DiscoveryMode != "" && contract.Of(c.Contract).Pods.Discovered {
 		annotations[v1alpha1.AnnotationDiscoveryMode] = string(c.DiscoveryMode)
 	}
 	if _, said := users[v1alpha1.AnnotationMeshInject]; c.Role == graph.RoleEPP && !said && contract.Of(c.Contract).Pods.NoMesh {

@@ -2,6 +2,7 @@ package grove
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
@@ -29,7 +30,7 @@ func (e *extension) constrain(g *graph.Graph, c graph.Component, clique int) {
 	}
 	e.topology = packed(g.Topology.Name, g.Topology.Domain)
 	if c.PackDomain != "" && !grouped(c) {
-		set(&e.cliques, clique, "topologyConstraint", packed(g.Topology.Name, c.PackDomain))
+		e.cliques = set(e.cliques, clique, "topologyConstraint", packed(g.Topology.Name, c.PackDomain))
 	}
 }
 
@@ -45,7 +46,7 @@ func packed(topology, domain string) map[string]any {
 // group.
 func (e *extension) share(c graph.Component, group int) {
 	if topology, ok := e.topology.(map[string]any); ok && c.PackDomain != "" {
-		set(&e.groups, group, "topologyConstraint", packed(fmt.Sprint(topology["topologyName"]), c.PackDomain))
+		e.groups = set(e.groups, group, "topologyConstraint", packed(fmt.Sprint(topology["topologyName"]), c.PackDomain))
 	}
 	if !c.SharesAcrossPods() {
 		return
@@ -67,17 +68,18 @@ func (e *extension) share(c graph.Component, group int) {
 			"filter": map[string]any{"childCliqueNames": []any{serverClique(c, rank), engineClique(c, rank)}},
 		})
 	}
-	set(&e.groups, group, "resourceSharing", shared)
+	e.groups = set(e.groups, group, "resourceSharing", shared)
 }
 
-func set(all *map[int]map[string]any, at int, field string, value any) {
-	if *all == nil {
-		*all = map[int]map[string]any{}
+func set(all map[int]map[string]any, at int, field string, value any) map[int]map[string]any {
+	if all == nil {
+		all = map[int]map[string]any{}
 	}
-	if (*all)[at] == nil {
-		(*all)[at] = map[string]any{}
+	if all[at] == nil {
+		all[at] = map[string]any{}
 	}
-	(*all)[at][field] = value
+	all[at][field] = value
+	return all
 }
 
 // extend puts the further fields into a set.
@@ -98,9 +100,7 @@ func (e *extension) extend(typed *grovev1alpha1.PodCliqueSet) (graph.Object, err
 	for field, further := range map[string]map[int]map[string]any{"cliques": e.cliques, "podCliqueScalingGroups": e.groups} {
 		list, _ := template[field].([]any)
 		for at, fields := range further {
-			for name, value := range fields {
-				list[at].(map[string]any)[name] = value
-			}
+			maps.Copy(list[at].(map[string]any), fields)
 		}
 	}
 	if e.topology != nil {
