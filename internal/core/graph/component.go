@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -160,11 +161,7 @@ func quantitiesOver(below, above corev1.ResourceList) corev1.ResourceList {
 	if len(below) == 0 {
 		return above
 	}
-	all := corev1.ResourceList{}
-	for _, list := range []corev1.ResourceList{below, above} {
-		for name, quantity := range list {
-			all[name] = quantity
-		}
-	}
+	all := maps.Clone(below)
+	maps.Copy(all, above)
 	return all
 }
