@@ -42,7 +42,7 @@ func TestANewGraphIsWarnedOfWhatGroveDoesNotKnow(t *testing.T) {
 			response := Handler{Kind: Kinds[at], Capabilities: c.have}.Handle(t.Context(), ctrladmission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 				Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw},
 			}})
-			warned := slices.ContainsFunc(response.Warnings, func(w string) bool { return strings.Contains(w, "Grove") })
+			warned := slices.ContainsFunc(response.Warnings, func(w string) bool { return strings.Contains(w, "provider grove") })
 			if !response.Allowed || warned != c.want {
 				t.Errorf("allowed %v, warnings %q", response.Allowed, response.Warnings)
 			}
