@@ -225,7 +225,7 @@ check: ## Before a commit: format, lint, generated files, unit tests
 
 # The race detector needs cgo, and a C compiler that Debian's gcc brings.
 .PHONY: race
-race: build ## Unit, chaos and server tests under the race detector
+race: build addons ## Unit, chaos and server tests under the race detector
 	@command -v gcc >/dev/null || { test "$$(id -u)" = 0 && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends gcc libc6-dev >/dev/null; } || { echo "make race needs a C compiler: apt-get install gcc libc6-dev"; exit 1; }
 	CGO_ENABLED=1 go test -race -count=1 -timeout 40m $$(go list ./... | grep -v '/test/')
 	CGO_ENABLED=1 PLAYGROUND_BIN=$(CURDIR)/bin go test -race -count=1 -p 1 -timeout 40m ./test/chaos ./test/server
