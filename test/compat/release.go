@@ -69,6 +69,15 @@ var release = []*reason{
 		},
 	},
 
+	{
+		title: "Claims have labels in place of an owner",
+		why:   "1.4.1 makes the graph the owner of the claims that it creates, so that the garbage collector may delete them before anybody can retain them. Ours carry the graph's name and uid, and the graph's finalizer decides.",
+		where: []where{
+			{kind: "PersistentVolumeClaim", leaf: exactly(`metadata\.ownerReferences\[.*`), holds: dropped},
+			{kind: "PersistentVolumeClaim", leaf: exactly(`metadata\.labels\[nvidia\.com/dynamo-graph-deployment-(name|uid)\]`), holds: added},
+		},
+	},
+
 	// Generations.
 	{
 		title: "Generations under Grove too",
