@@ -37,12 +37,18 @@ var contexts = map[string]string{
 	"dynamo-operator.webhook.certManager.certificate":      "dynamo-operator: {webhook: {certManager: {enabled: true}}}",
 	"dynamo-operator.discoveryBackend":                     "dynamo-operator: {etcdAddr: 'etcd:2379'}",
 	"dynamo-operator.namespaceRestriction.enabled":         "dynamo-operator: {webhook: {enabled: false}}",
+	"dynamo-operator.converter.resources":                  converting,
+	"dynamo-operator.converter.replicas":                   converting,
+	"dynamo-operator.converter.renewSchedule":              converting,
+	"dynamo-operator.converter.certificateSecret":          converting,
 	"monitoring.operatorJob":                               "monitoring: {prometheusRule: true}",
 	"monitoring.dashboards.namespace":                      "monitoring: {dashboards: {enabled: true}}",
 	"monitoring.dashboards.labels":                         "monitoring: {dashboards: {enabled: true}}",
 }
 
 const restricted = "dynamo-operator: {namespaceRestriction: {enabled: true}, webhook: {enabled: false}, metricsService: {serviceMonitor: true}}"
+
+const converting = "dynamo-operator: {namespaceRestriction: {enabled: true}, webhook: {enabled: false}, converter: {enabled: true}}"
 
 // samples are values where one that is made up from the type says nothing.
 var samples = map[string]any{
