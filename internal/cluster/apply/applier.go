@@ -61,8 +61,8 @@ func New(cached client.Client, direct client.Reader, partly ...client.Object) (*
 type run struct {
 	*Applier
 	owner graph.Object
-	// present is true once the server has said that the owner is there to stay.
-	present bool
+	// present is the owner, once the server has said that it is there to stay.
+	present *metav1.PartialObjectMetadata
 	// taken is the name of the object in turn that takes a change.
 	taken string
 	// changes are those of children, others those of the owner and of what others
@@ -119,6 +119,10 @@ func (p *run) prune(ctx context.Context, wanted []graph.Desired, owned []graph.O
 		}
 		if keep[id] || object.GetDeletionTimestamp() != nil {
 			continue
+		}
+		// The event of its change is on the way and brings the next reconcile.
+		if same, err := p.ownerAsSeen(ctx); err != nil || !same {
+			return errors.Join(append(errs, err)...)
 		}
 		if err := p.remove(ctx, object, id); err != nil {
 			errs = append(errs, fmt.Errorf("delete %s: %w", id, err))

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,7 +20,7 @@ import (
 // away before it shows that the owner is being deleted; what would be made then
 // is what deletion has just removed.
 func (p *run) ownerPresent(ctx context.Context) error {
-	if p.present {
+	if p.present != nil {
 		return nil
 	}
 	id, err := p.identify(p.owner)
@@ -37,8 +38,18 @@ func (p *run) ownerPresent(ctx context.Context) error {
 	case owner.GetUID() != p.owner.GetUID() || owner.GetDeletionTimestamp() != nil:
 		return ownerDeleted(p.owner)
 	}
-	p.present = true
+	p.present = owner
 	return nil
+}
+
+// ownerAsSeen reports whether the owner is to the server what was decided about. A
+// user who takes something away and puts it back a moment later may be seen between
+// the two: what is deleted then is wanted.
+func (p *run) ownerAsSeen(ctx context.Context) (bool, error) {
+	if err := p.ownerPresent(ctx); err != nil {
+		return false, err
+	}
+	return p.present.GetGeneration() == p.owner.GetGeneration() && maps.Equal(p.present.GetAnnotations(), p.owner.GetAnnotations()), nil
 }
 
 func ownerDeleted(owner graph.Object) error {

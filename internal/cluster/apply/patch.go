@@ -15,21 +15,21 @@ import (
 // an apply of an object that users write makes the API server convert it into every
 // version that its managed fields name, which is not possible while nothing
 // converts.
-func (p *run) patchOwner(ctx context.Context, fields map[string]any) error {
+func (p *run) patchOwner(ctx context.Context, fields map[string]any) (graph.Object, error) {
 	id, err := p.identify(p.owner)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	patch, err := json.Marshal(fields)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	target := p.owner.DeepCopyObject().(client.Object)
 	if err := p.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager)); err != nil {
-		return fmt.Errorf("patch %s: %w", id, err)
+		return nil, fmt.Errorf("patch %s: %w", id, err)
 	}
 	p.other(Change{Updated, id.kind, id.key})
-	return nil
+	return target, nil
 }
 
 // scale sets the replicas of an object that others made from a child, the way an

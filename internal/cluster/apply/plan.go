@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
@@ -57,7 +57,7 @@ func (a *Applier) Apply(ctx context.Context, owner graph.Object, plan Plan) (Cha
 	}
 	var patchErr error
 	if len(plan.OwnerPatch) > 0 {
-		patchErr = p.patchOwner(ctx, plan.OwnerPatch)
+		_, patchErr = p.patchOwner(ctx, plan.OwnerPatch)
 	}
 	syncErr := p.sync(ctx, plan)
 	if OwnerDeleted(syncErr) {
@@ -103,8 +103,11 @@ func (p *run) prepareOwner(ctx context.Context, plan Plan) error {
 		return nil
 	}
 	metadata["resourceVersion"] = p.owner.GetResourceVersion()
-	err := p.patchOwner(ctx, map[string]any{"metadata": metadata})
+	patched, err := p.patchOwner(ctx, map[string]any{"metadata": metadata})
 	switch {
+	case err == nil:
+		p.owner = patched // what was seen, with what was decided
+		return nil
 	case apierrors.IsNotFound(err):
 		return ownerDeleted(p.owner)
 	case apierrors.IsConflict(err):
@@ -142,6 +145,6 @@ func (p *run) log(ctx context.Context) {
 		}
 	}
 	if len(written) > 0 {
-		log.FromContext(ctx).Info("reconciled", "written", written)
+		logr.FromContextOrDiscard(ctx).Info("reconciled", "written", written)
 	}
 }

@@ -33,16 +33,28 @@ func TestAPlanIsWrittenInOrder(t *testing.T) {
 		change func(*Plan)
 		fail   int // the number of the write that is refused, from 1
 		gone   bool
+		edit   func(*v1alpha1.DynamoComponentDeployment) // by a user, since the owner was seen
 		want   []string
 		failed bool
 	}{
-		"everything has its place":                         {want: []string{owner, owner, made, removed, scaled}},
-		"what is to go goes before anything is made":       {change: func(p *Plan) { p.PruneOnly = true }, want: []string{owner, owner, removed, scaled}},
-		"nothing is made by a decision that is not noted":  {fail: 1, want: []string{owner}, failed: true},
-		"a field of the owner holds nobody up":             {fail: 2, want: []string{owner, owner, made, removed, scaled}, failed: true},
-		"nor does a child":                                 {fail: 3, want: []string{owner, owner, made, removed, scaled}, failed: true},
-		"nothing is written for an owner that is gone":     {gone: true, want: []string{owner}, failed: true},
-		"an owner that is as it should be is left alone":   {change: func(p *Plan) { p.Finalizer, p.Annotations, p.OwnerPatch = false, nil, nil }, want: []string{made, removed, scaled}},
+		"everything has its place":                        {want: []string{owner, owner, made, removed, scaled}},
+		"what is to go goes before anything is made":      {change: func(p *Plan) { p.PruneOnly = true }, want: []string{owner, owner, removed, scaled}},
+		"nothing is made by a decision that is not noted": {fail: 1, want: []string{owner}, failed: true},
+		"a field of the owner holds nobody up":            {fail: 2, want: []string{owner, owner, made, removed, scaled}, failed: true},
+		"nor does a child":                                {fail: 3, want: []string{owner, owner, made, removed, scaled}, failed: true},
+		"nothing is written for an owner that is gone":    {gone: true, want: []string{owner}, failed: true},
+		"an owner that is as it should be is left alone":  {change: func(p *Plan) { p.Finalizer, p.Annotations, p.OwnerPatch = false, nil, nil }, want: []string{made, removed, scaled}},
+		"nothing is removed for an owner that has changed": {
+			change: func(p *Plan) { p.Finalizer, p.Annotations, p.OwnerPatch = false, nil, nil },
+			edit:   func(dcd *v1alpha1.DynamoComponentDeployment) { dcd.Generation++ }, want: []string{made, scaled},
+		},
+		"in whatever way": {
+			change: func(p *Plan) { p.Finalizer, p.Annotations, p.OwnerPatch = false, nil, nil },
+			edit:   func(dcd *v1alpha1.DynamoComponentDeployment) { dcd.Annotations = map[string]string{"wish": "new"} }, want: []string{made, scaled},
+		},
+		"nothing at all is written if the decision has to be noted": {
+			edit: func(dcd *v1alpha1.DynamoComponentDeployment) { dcd.Generation++ }, want: []string{owner}, failed: true,
+		},
 		"an empty plan writes nothing":                     {change: func(p *Plan) { *p = Plan{} }},
 		"an annotation that is empty is an annotation too": {change: func(p *Plan) { *p = Plan{Annotations: map[string]string{"decided": ""}} }, want: []string{owner}},
 	} {
@@ -79,6 +91,7 @@ func TestAPlanIsWrittenInOrder(t *testing.T) {
 					return write(resource, "LeaderWorkerSet", object.GetName())
 				},
 			})
+			s.edit(c.edit)
 			plan := full
 			if c.change != nil {
 				c.change(&plan)
@@ -87,7 +100,7 @@ func TestAPlanIsWrittenInOrder(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
-			if (err != nil) != c.failed || OwnerDeleted(err) != c.gone {
+			if (err != nil) != c.failed || OwnerDeleted(err) != c.gone || errors.Is(err, ErrOwnerChanged) != (c.failed && c.edit != nil) {
 				t.Errorf("error %v", err)
 			}
 			for _, change := range changes {
@@ -99,10 +112,26 @@ func TestAPlanIsWrittenInOrder(t *testing.T) {
 			if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(s.owner), live); err != nil {
 				t.Fatal(err)
 			}
-			noted := c.fail != 1 && !c.gone
+			noted := c.fail != 1 && !c.gone && c.edit == nil
 			if _, found := live.Annotations["decided"]; found != (noted && plan.Annotations != nil) || slices.Contains(live.Finalizers, v1alpha1.Finalizer) != (noted && plan.Finalizer) {
 				t.Errorf("owner has annotations %v, finalizers %v", live.Annotations, live.Finalizers)
 			}
 		})
+	}
+}
+
+// edit changes the owner on the server, after it was seen.
+func (s *stage) edit(change func(*v1alpha1.DynamoComponentDeployment)) {
+	s.Helper()
+	if err := s.client.Get(s.Context(), client.ObjectKeyFromObject(s.owner), s.owner); err != nil {
+		s.Fatal(err)
+	}
+	if change == nil {
+		return
+	}
+	changed := s.owner.DeepCopy()
+	change(changed)
+	if err := s.client.Update(s.Context(), changed); err != nil {
+		s.Fatal(err)
 	}
 }
