@@ -18,9 +18,28 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/why"
 )
 
-// definitions compares by a dry run what is installed with what this program
-// would install.
-func definitions(ctx context.Context, p target) ([]finding, error) {
+// definitions compares what is installed with what this program would install. What
+// differs is looked at again: an operator that has just been installed may be serving
+// a version in this moment.
+func definitions(ctx context.Context, p target) (findings []finding, err error) {
+	for again := range 4 {
+		if again > 0 {
+			select {
+			case <-time.After(2 * time.Second):
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		findings, err = compareDefinitions(ctx, p)
+		if err != nil || !slices.ContainsFunc(findings, func(f finding) bool { return f.verdict == wrong }) {
+			break
+		}
+	}
+	return findings, err
+}
+
+// compareDefinitions compares by a dry run.
+func compareDefinitions(ctx context.Context, p target) ([]finding, error) {
 	shipped, err := installation.Installer{Client: p.WithWatch}.DefinitionsHere(ctx)
 	if err != nil {
 		return nil, err
