@@ -105,7 +105,7 @@ func (s tools) byKustomize(scope string) way {
 			return err
 		}
 		text = strings.ReplaceAll(text, "dynamo-operator:dev", "dynamo-operator:"+version)
-		if err := s.run(ctx, text, kubectl, "apply", "--server-side", "-f", "-"); err != nil {
+		if err := s.run(ctx, text, kubectl, "apply", "--server-side", "--force-conflicts", "-f", "-"); err != nil {
 			return err
 		}
 		if err := s.makeToken(ctx, w); err != nil {
