@@ -23,6 +23,7 @@ import (
 // TestReplicasAreReplacedInOrder under traffic in both versions, of which none may
 // fail.
 func TestReplicasAreReplacedInOrder(t *testing.T) {
+	measured(t)
 	for round := range *rounds {
 		eventually(t, "two replicas", func(ctx context.Context) error { return replicas(ctx, 2) })
 		before, err := pods(t.Context())
@@ -77,6 +78,7 @@ func scale(t *testing.T, n int) {
 // they were written in; clients of v1alpha1 notice nothing, and those of v1beta1 fail
 // until a replica is back.
 func TestTheOperatorWorksWhileNothingConverts(t *testing.T) {
+	measured(t)
 	for round := range *rounds {
 		eventually(t, "two replicas", func(ctx context.Context) error { return replicas(ctx, 2) })
 		name := func(what string) string { return fmt.Sprintf("%s-%d", what, round) }
@@ -222,5 +224,14 @@ func TestWhatUsersWriteIsNeverApplied(t *testing.T) {
 	}
 	if seen["patch dynamographdeployments"] == 0 || seen["patch dynamographdeployments/status"] == 0 {
 		t.Errorf("nothing was written, so nothing is shown: %v", seen)
+	}
+}
+
+// measured skips what counts failed requests: a machine that tests beside it keep busy
+// fails requests, too.
+func measured(t *testing.T) {
+	t.Helper()
+	if *rounds == 0 {
+		t.Skip("counts failures under 50 requests a second, on a machine of its own: run make converter")
 	}
 }

@@ -26,7 +26,7 @@ import (
 
 var (
 	// rounds is how often the converter is replaced and killed: make converter.
-	rounds  = flag.Int("rounds", 1, "how often replicas are replaced, and killed")
+	rounds  = flag.Int("rounds", 0, "how often replicas are replaced, and killed, under 50 requests a second")
 	graphs  = flag.Int("graphs", 0, "how many graphs are read in both versions, to measure it")
 	cluster *localenv.Cluster
 )
