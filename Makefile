@@ -107,7 +107,7 @@ compat: build addons ## Compare with the original's objects and write docs/compa
 
 .PHONY: rotation
 rotation: build ## 1,000 admissions in 5 minutes under certificates of 60 s, and replicas replaced and killed
-	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/webhook -run 'TestRotation|TestReplicas' -measure -failure-policy Ignore
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/webhook -run 'TestRotation|TestReplicas|TestWithoutAConverter' -measure -failure-policy Ignore
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/webhook -run TestReplicas -measure
 
 .PHONY: converter
