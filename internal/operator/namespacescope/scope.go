@@ -42,6 +42,8 @@ type Scope struct {
 
 // NewScope makes the Leases, which are written past the writer.
 func NewScope(cfg config.Config, cluster *rest.Config) (*Scope, error) {
+	// The library limits the time of requests for Leases in what it is given.
+	cluster = rest.CopyConfig(cluster)
 	s := &Scope{config: cfg, Writer: &Writer{}, claims: &Claims{}}
 	electedBy := ""
 	if uid := os.Getenv("POD_UID"); uid != "" {
