@@ -70,14 +70,6 @@ type run struct {
 	changes, others ChangeSet
 }
 
-// Sync makes the cluster hold what owner wants, and removes what is in owned but
-// not wanted.
-func (a *Applier) Sync(ctx context.Context, owner graph.Object, wanted []graph.Desired, owned []graph.Object) (ChangeSet, error) {
-	p := &run{Applier: a, owner: owner}
-	err := p.sync(ctx, Plan{Children: wanted, Owned: owned})
-	return p.changes, err
-}
-
 // ensureAll writes children. One object's failure does not keep the others from
 // being written; the errors come back joined. Once the owner is found to go,
 // nothing more is done and the error says so.
@@ -265,7 +257,7 @@ func (p *run) apply(ctx context.Context, tie graph.Ownership, payload *unstructu
 	}
 	err := p.send(ctx, sent, id, manager(p.owner, tie))
 	switch {
-	case conversionFailed(err):
+	case ConversionFailed(err):
 		return "", fault.New(fault.Waiting, v1alpha1.ReasonConversionUnavailable,
 			"somebody wrote %s as another version, and it cannot be changed until a converter answers: %s", id, shortened(err.Error())).Again(conversionRetry)
 	case namespaceTerminating(err):
@@ -309,9 +301,9 @@ func writtenByUsers(kind schema.GroupKind) bool {
 // conversionRetry is how soon a write is tried again that needs a converter.
 const conversionRetry = 5 * time.Second
 
-// conversionFailed reports whether the API server could not have an object
+// ConversionFailed reports whether the API server could not have an object
 // converted. It has no reason of its own for that.
-func conversionFailed(err error) bool {
+func ConversionFailed(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "conversion webhook for ")
 }
 

@@ -60,7 +60,7 @@ func (s *stage) sync(wanted ...graph.Object) error {
 	for _, o := range wanted {
 		all = append(all, graph.Desired{Object: o})
 	}
-	_, err := s.applier.Sync(s.Context(), s.owner, all, nil)
+	_, err := s.applier.Apply(s.Context(), s.owner, Plan{Children: all})
 	return err
 }
 
@@ -201,7 +201,7 @@ func claimOf(size string) *corev1.PersistentVolumeClaim {
 func TestAClaimMayGrowAndIsNeverMadeAgain(t *testing.T) {
 	s := newStage(t, interceptor.Funcs{})
 	once := func(size string) error {
-		_, err := s.applier.Sync(t.Context(), s.owner, []graph.Desired{{Object: claimOf(size), CreateOnly: true, Ownership: graph.OwnershipByUID}}, nil)
+		_, err := s.applier.Apply(t.Context(), s.owner, Plan{Children: []graph.Desired{{Object: claimOf(size), CreateOnly: true, Ownership: graph.OwnershipByUID}}})
 		return err
 	}
 	if err := once("10Gi"); err != nil {
@@ -274,7 +274,7 @@ func TestObjectsInTurnTakeAChangeOneAfterTheOther(t *testing.T) {
 			one.Name, one.Spec.Ports[0].Port = []string{"s0", "s1", "s2"}[i], port
 			all = append(all, graph.Desired{Object: one, UpdatePolicy: turn})
 		}
-		if _, err := s.applier.Sync(t.Context(), s.owner, all, nil); err != nil {
+		if _, err := s.applier.Apply(t.Context(), s.owner, Plan{Children: all}); err != nil {
 			t.Fatal(err)
 		}
 		return strings.Join(s.writes, ", ")
@@ -307,7 +307,7 @@ func TestWhatIsToChangeLaterIsTold(t *testing.T) {
 	}
 	sync := func(wanted ...graph.Desired) ChangeSet {
 		t.Helper()
-		changes, err := s.applier.Sync(t.Context(), s.owner, wanted, nil)
+		changes, err := s.applier.Apply(t.Context(), s.owner, Plan{Children: wanted})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -346,7 +346,7 @@ func TestAWriteThatIsNotSeenYetIsAwaited(t *testing.T) {
 	changed.Spec.Ports[0].Port = 2
 	s.must("Updated Service s", changed)
 	for _, behind = range []bool{true, false} {
-		changes, err := s.applier.Sync(t.Context(), s.owner, []graph.Desired{{Object: changed}}, nil)
+		changes, err := s.applier.Apply(t.Context(), s.owner, Plan{Children: []graph.Desired{{Object: changed}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -55,3 +55,19 @@ func (e Engine) CompilationCache() string {
 	}
 	return ""
 }
+
+// Engine is the engine of a graph whose components run one and the same; none
+// otherwise.
+func (g *Graph) Engine() Engine {
+	found := EngineNone
+	for _, c := range g.Components {
+		switch {
+		case c.Engine == EngineNone || c.Engine == found:
+		case found == EngineNone:
+			found = c.Engine
+		default:
+			return EngineNone
+		}
+	}
+	return found
+}

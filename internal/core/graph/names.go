@@ -182,3 +182,13 @@ func digest(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:4])
 }
+
+// WaitScript names the ConfigMap with the script by which the workers of a graph's
+// groups wait for their leaders.
+func WaitScript(graph string) string { return suffixed(graph, "-wait-leader-script", maxName) }
+
+// DeviceTemplate names the template of the claims by which pods of a component get
+// the GPUs whose memory they share.
+func DeviceTemplate(graph, component string) string {
+	return suffixed(graph+"-"+strings.ToLower(component), "-gpu", maxName)
+}

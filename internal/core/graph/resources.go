@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -89,4 +90,10 @@ func quantities(i v1alpha1.ResourceItem, gpu string) (corev1.ResourceList, error
 		err = errors.Join(err, add(name, i.Custom[name])) // a custom quantity goes over the others
 	}
 	return list, err
+}
+
+// IsGPU reports whether a resource is a GPU, whoever makes it.
+func IsGPU(name corev1.ResourceName) bool {
+	domain, kind, _ := strings.Cut(string(name), "/")
+	return kind == "gpu" || strings.HasPrefix(domain, "gpu.")
 }

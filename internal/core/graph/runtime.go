@@ -141,24 +141,15 @@ func deviceClaims(pod *corev1.PodSpec, used []corev1.ResourceClaim) []DeviceClai
 	return claims
 }
 
-// WithDevices is the graph with the GPUs that components claim, where they name no
-// number of them: count is how many GPUs a claim is for.
-func (g *Graph) WithDevices(count func(DeviceClaim) int) *Graph {
-	counted := *g
-	counted.Components = slices.Clone(g.Components)
-	for i := range counted.Components {
-		c := &counted.Components[i]
-		if c.Resources.GPUs > 0 {
-			continue
-		}
-		for _, claim := range c.Devices {
-			c.Resources.GPUs += count(claim)
-		}
-	}
-	return &counted
+// Waits reports whether workers of a group have to wait for their leader.
+func (g *Graph) Waits() bool {
+	return slices.ContainsFunc(g.Components, func(c Component) bool {
+		return c.Multinode() && c.Engine == EngineVLLM && c.Executor == ExecutorMP
+	})
 }
 
-// HasDevices reports whether a number of GPUs depends on claims.
-func (g *Graph) HasDevices() bool {
-	return slices.ContainsFunc(g.Components, func(c Component) bool { return c.Resources.GPUs == 0 && len(c.Devices) > 0 })
+// SharesAcrossPods reports whether pods of a component share the memory of GPUs with
+// each other, which only Grove can arrange.
+func (c Component) SharesAcrossPods() bool {
+	return c.Contract == ContractV1 && c.GPUMemory != nil && c.GPUMemory.Mode == SharingInterPod
 }

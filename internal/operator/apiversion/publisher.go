@@ -25,6 +25,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/definition"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
 )
@@ -398,13 +399,7 @@ func (p *Publisher) probe(ctx context.Context) error {
 // judged reports whether an object was refused for what it says: whoever judges,
 // be it a policy of somebody else, has it converted first.
 func judged(err error) bool {
-	return !Failed(err) && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err) && (strings.Contains(err.Error(), "ValidatingAdmissionPolicy") || strings.Contains(err.Error(), "admission webhook")))
-}
-
-// Failed reports whether the API server says that a conversion failed. It has no
-// reason of its own for that.
-func Failed(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "conversion webhook for ")
+	return !apply.ConversionFailed(err) && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err) && (strings.Contains(err.Error(), "ValidatingAdmissionPolicy") || strings.Contains(err.Error(), "admission webhook")))
 }
 
 // verify sees to it that what is served can be read.
@@ -415,7 +410,7 @@ func (p *Publisher) verify(ctx context.Context) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeployment + "List"))
 	err := p.Direct.List(ctx, list, client.Limit(1))
-	if !Failed(err) {
+	if !apply.ConversionFailed(err) {
 		p.failing = time.Time{}
 		return nil // an API server that cannot be asked says nothing about conversion
 	}
