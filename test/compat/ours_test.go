@@ -224,6 +224,6 @@ func (r *rehearsal) sync(ctx context.Context, owner graph.Object, wanted []graph
 	if err != nil {
 		return err
 	}
-	_, err = applier.Sync(ctx, owner, wanted, nil)
+	_, err = applier.Apply(ctx, owner, apply.Plan{Children: wanted})
 	return err
 }
