@@ -55,7 +55,7 @@ func publish(args []string) error {
 	return operator.PublishConverter(context.Background(), o, cluster)
 }
 
-// withdraw has v1beta1 no longer served, before its converter goes.
+// withdraw freezes v1beta1, before its converter goes.
 func withdraw() error {
 	i, err := installer()
 	if err != nil {

@@ -19,10 +19,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
 	"github.com/dynamo-operator/dynamo-operator/config/crd"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 )
@@ -79,6 +81,7 @@ func TestAReleaseLives(t *testing.T) {
 		t.Errorf("uninstalling touched pods of the graph:\n%s", diff)
 	}
 	left(ctx, t)
+	frozen(ctx, t, graph)
 	if err := cluster.Client.Delete(ctx, graph, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +92,45 @@ func TestAReleaseLives(t *testing.T) {
 		}
 		return errors.Join(err, errors.New("it is there"))
 	})
+}
+
+// frozen sees to it that v1beta1, which the garbage collector knows objects by, drops
+// nothing of a graph and takes none, now that nobody converts.
+func frozen(ctx context.Context, t *testing.T, graph *v1alpha1.DynamoGraphDeployment) {
+	t.Helper()
+	before := &v1alpha1.DynamoGraphDeployment{}
+	if err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(graph), before); err != nil {
+		t.Fatal(err)
+	}
+	asBeta := func(name string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeployment))
+		o.SetNamespace(graph.Namespace)
+		o.SetName(name)
+		return o
+	}
+	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"lab":"frozen"}}}`))
+	if err := cluster.Client.Patch(ctx, asBeta(graph.Name), label); err != nil {
+		t.Errorf("the metadata of a graph cannot be changed as v1beta1: %v", err)
+	}
+	after := &v1alpha1.DynamoGraphDeployment{}
+	if err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(graph), after); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before.Spec, after.Spec); diff != "" || after.Labels["lab"] != "frozen" {
+		t.Errorf("a write as v1beta1 left labels %v and changed\n%s", after.Labels, diff)
+	}
+	fresh := asBeta("fresh")
+	fresh.Object["spec"] = map[string]any{"components": []any{}}
+	other := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"components":[]}}`))
+	for what, err := range map[string]error{
+		"create": cluster.Client.Create(ctx, fresh),
+		"change": cluster.Client.Patch(ctx, asBeta(graph.Name), other),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "nothing converts from") {
+			t.Errorf("%s as v1beta1 where nobody converts: %v", what, err)
+		}
+	}
 }
 
 // earlier is the chart before its last change, as history has it; where there is

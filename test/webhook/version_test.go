@@ -53,7 +53,7 @@ func TestTheVersionIsServedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	patch, err := definition.Serve(crd, false).JSON()
+	patch, err := definition.Suspend(crd).JSON()
 	if err != nil {
 		t.Fatal(err)
 	}

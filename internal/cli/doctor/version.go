@@ -44,7 +44,7 @@ func versions(ctx context.Context, p target) ([]finding, error) {
 	f.what = strings.Replace(f.what, "webhooks of ", v1beta1.SchemeGroupVersion.String()+" is served and converted", 1)
 	if f.verdict == wrong {
 		f.what += "; reads of it fail, and with them the garbage collector and the deletion of namespaces"
-		f.todo = "bring back what converts, the operator or dynamo-operator-converter; or have v1beta1 no longer served, as docs/guide/versions.md says"
+		f.todo = "bring back what converts, the operator or dynamo-operator-converter; or have v1beta1 frozen, as docs/guide/versions.md says"
 	}
 	return append(findings, f), nil
 }

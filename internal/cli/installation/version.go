@@ -57,9 +57,9 @@ func served(object *unstructured.Unstructured, as *apiextensionsv1.CustomResourc
 	return unstructured.SetNestedSlice(object.Object, versions, "spec", "versions")
 }
 
-// WithdrawBeta ends the serving of v1beta1, because its converter is about to go or
-// gone: whatever reads by the preferred version, such as the garbage collector and
-// the deletion of namespaces, would wait for it. Objects stay and are read as v1alpha1.
+// WithdrawBeta freezes v1beta1, because its converter is about to go or gone: whatever
+// reads by the preferred version, such as the garbage collector and the deletion of
+// namespaces, would wait for it. Objects stay and are read as v1alpha1.
 func (i Installer) WithdrawBeta(ctx context.Context, out io.Writer) error {
 	withdrawn := 0
 	for _, name := range definition.Converted {
@@ -88,7 +88,7 @@ func (i Installer) WithdrawBeta(ctx context.Context, out io.Writer) error {
 		withdrawn++
 	}
 	if withdrawn > 0 {
-		fmt.Fprintf(out, "✓ v1beta1 of %d definitions is no longer served\n", withdrawn)
+		fmt.Fprintf(out, "✓ v1beta1 of %d definitions is no longer converted, and shows objects as v1alpha1\n", withdrawn)
 	}
 	return nil
 }

@@ -136,34 +136,57 @@ func HasBeta(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return version(crd, v1beta1.SchemeGroupVersion.Version) >= 0
 }
 
-// Served reports whether v1beta1 is served.
+// Served reports whether v1beta1 is served as such, and not frozen.
 func Served(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	at := version(crd, v1beta1.SchemeGroupVersion.Version)
-	return at >= 0 && crd.Spec.Versions[at].Served
+	return at >= 0 && crd.Spec.Versions[at].Served && !Frozen(crd)
 }
 
-// Serve has v1beta1 served or not. It is not served of a definition that has
-// nothing converted: the API server would relabel objects and drop their fields.
-func Serve(crd *apiextensionsv1.CustomResourceDefinition, served bool) Patch {
+// Frozen reports whether v1beta1 is served for the garbage collector alone.
+func Frozen(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	at := version(crd, v1beta1.SchemeGroupVersion.Version)
-	if at < 0 || crd.Spec.Versions[at].Served == served {
-		return nil
-	}
-	if to := client(crd); served && (to == nil || len(to.CABundle) == 0) {
-		return nil
-	}
-	return Patch{{Op: "replace", Path: fmt.Sprintf("/spec/versions/%d/served", at), Value: served}}.of(crd)
+	return at >= 0 && crd.Spec.Versions[at].Deprecated // no release says so
 }
 
-// Withdraw is what a definition needs when its converter goes: v1beta1 is not
-// served, and nothing is asked for a conversion unless objects are stored as
-// v1beta1, which could not be read without.
-func Withdraw(crd *apiextensionsv1.CustomResourceDefinition) Patch {
-	var patch Patch
-	if at := version(crd, v1beta1.SchemeGroupVersion.Version); at >= 0 && crd.Spec.Versions[at].Served {
-		patch = append(patch, operation{Op: "replace", Path: fmt.Sprintf("/spec/versions/%d/served", at), Value: false})
+// Serve has v1beta1 served as it is shipped. It is not served of a definition that
+// has nothing converted: the API server would relabel objects and drop their fields.
+func Serve(crd, shipped *apiextensionsv1.CustomResourceDefinition) Patch {
+	at, from := version(crd, v1beta1.SchemeGroupVersion.Version), version(shipped, v1beta1.SchemeGroupVersion.Version)
+	to := client(crd)
+	switch {
+	case at < 0 || from < 0 || Served(crd) || to == nil || len(to.CABundle) == 0:
+		return nil
+	case Frozen(crd):
+		whole := *shipped.Spec.Versions[from].DeepCopy()
+		whole.Served = true
+		return Patch{{Op: "replace", Path: fmt.Sprintf("/spec/versions/%d", at), Value: whole}}.of(crd)
 	}
-	if client(crd) != nil && !StoredAsBeta(crd) {
+	return Patch{{Op: "replace", Path: fmt.Sprintf("/spec/versions/%d/served", at), Value: true}}.of(crd)
+}
+
+// Suspend has v1beta1 not served, until conversions work again.
+func Suspend(crd *apiextensionsv1.CustomResourceDefinition) Patch {
+	if !Served(crd) {
+		return nil
+	}
+	at := version(crd, v1beta1.SchemeGroupVersion.Version)
+	return Patch{{Op: "replace", Path: fmt.Sprintf("/spec/versions/%d/served", at), Value: false}}.of(crd)
+}
+
+// Withdraw is what a definition needs when its converter goes for good: nothing is
+// asked for a conversion, and v1beta1 is frozen if it was served. Where objects are
+// stored as v1beta1 it is not served, and the definition goes on leading to the
+// converter: they could not be read without.
+func Withdraw(crd *apiextensionsv1.CustomResourceDefinition) Patch {
+	if StoredAsBeta(crd) {
+		return Suspend(crd)
+	}
+	var patch Patch
+	if Served(crd) {
+		at := version(crd, v1beta1.SchemeGroupVersion.Version)
+		patch = append(patch, operation{Op: "replace", Path: fmt.Sprintf("/spec/versions/%d", at), Value: frozen(crd.Spec.Versions[at])})
+	}
+	if client(crd) != nil {
 		patch = append(patch, operation{Op: "add", Path: "/spec/conversion", Value: apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}})
 		if crd.Annotations[InjectAnnotation] != "" {
 			patch = append(patch, operation{Op: "remove", Path: "/metadata/annotations/cert-manager.io~1inject-ca-from"})
@@ -173,6 +196,28 @@ func Withdraw(crd *apiextensionsv1.CustomResourceDefinition) Patch {
 		return nil
 	}
 	return patch.of(crd)
+}
+
+// frozen is a version that shows objects as they are stored, drops none of their
+// fields and lets nothing but their metadata be changed.
+//
+// The garbage collector needs it. It reads by the preferred version, remembers each
+// object by the version that it first saw it in, and would never delete one whose
+// version is served no longer, until kube-controller-manager is restarted.
+func frozen(v apiextensionsv1.CustomResourceDefinitionVersion) apiextensionsv1.CustomResourceDefinitionVersion {
+	anything := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
+	return apiextensionsv1.CustomResourceDefinitionVersion{
+		Name: v.Name, Served: true, Deprecated: true, Subresources: v.Subresources,
+		DeprecationWarning: new(fmt.Sprintf("nothing converts to %s here: objects are shown as %s, and cannot be changed but as that", v1beta1.SchemeGroupVersion, v1alpha1.SchemeGroupVersion)),
+		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+			Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": anything, "status": anything},
+			XValidations: apiextensionsv1.ValidationRules{{
+				Rule:            "oldSelf.hasValue() && has(self.spec) == has(oldSelf.value().spec) && (!has(self.spec) || self.spec == oldSelf.value().spec)",
+				OptionalOldSelf: new(true),
+				Message:         fmt.Sprintf("nothing converts from %s here: write %s", v1beta1.SchemeGroupVersion, v1alpha1.SchemeGroupVersion),
+			}},
+		}},
+	}
 }
 
 // StoredAsBeta reports whether objects may be stored as v1beta1.

@@ -45,6 +45,9 @@ func served(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Versions[1].Se
 func stored(d *apiextensionsv1.CustomResourceDefinition) {
 	d.Status.StoredVersions = append(d.Status.StoredVersions, "v1beta1")
 }
+func frozenBeta(d *apiextensionsv1.CustomResourceDefinition) {
+	d.Spec.Versions[1] = frozen(d.Spec.Versions[1])
+}
 func by(c Converter) func(*apiextensionsv1.CustomResourceDefinition) {
 	return func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Conversion = c.conversion() }
 }
@@ -100,8 +103,10 @@ func TestServe(t *testing.T) {
 		"one that is not converted is not":            {graphs(), ""},
 		"nor is one whose converter nobody can trust": {graphs(by(unverified)), ""},
 		"one that is served is left alone":            {graphs(by(ours), served), ""},
+		"one that was frozen is made as it is shipped": {graphs(by(ours), served, frozenBeta),
+			`[{"op":"test","path":"/metadata/resourceVersion","value":"7"},{"op":"replace","path":"/spec/versions/1","value":{"name":"v1beta1","served":true,"storage":false}}]`},
 	} {
-		if diff := cmp.Diff(c.want, sent(t, Serve(c.crd, true))); diff != "" {
+		if diff := cmp.Diff(c.want, sent(t, Serve(c.crd, graphs()))); diff != "" {
 			t.Errorf("%s: %s", rule, diff)
 		}
 	}
@@ -109,15 +114,17 @@ func TestServe(t *testing.T) {
 
 func TestWithdraw(t *testing.T) {
 	const off = `{"op":"replace","path":"/spec/versions/1/served","value":false}`
+	const freeze = `{"op":"replace","path":"/spec/versions/1","value":{"name":"v1beta1","served":true,"storage":false,"deprecated":true,`
 	const none = `{"op":"add","path":"/spec/conversion","value":{"strategy":"None"}}`
 	for rule, c := range map[string]struct {
 		crd  *apiextensionsv1.CustomResourceDefinition
 		want []string
 		not  string
 	}{
-		"nothing is served and nobody asked":             {graphs(by(ours), served), []string{off, none}, "annotations"},
+		"what is served is frozen and nobody asked":      {graphs(by(ours), served), []string{freeze, none}, "annotations"},
+		"what is frozen stays so":                        {graphs(served, frozenBeta), nil, "op"},
 		"what is stored as v1beta1 is still converted":   {graphs(by(ours), served, stored), []string{off}, "conversion"},
-		"cert-manager need not look after it any longer": {graphs(by(ours), served, injected), []string{off, none, `{"op":"remove","path":"/metadata/annotations/cert-manager.io~1inject-ca-from"}`}, "\x00"},
+		"cert-manager need not look after it any longer": {graphs(by(ours), served, injected), []string{freeze, none, `{"op":"remove","path":"/metadata/annotations/cert-manager.io~1inject-ca-from"}`}, "\x00"},
 		"where there is nothing to do nothing is sent":   {graphs(), nil, "op"},
 	} {
 		got := sent(t, Withdraw(c.crd))

@@ -25,6 +25,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
+	shipped "github.com/dynamo-operator/dynamo-operator/config/crd"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/definition"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
@@ -296,7 +297,7 @@ func (p *Publisher) connect(ctx context.Context, crd *apiextensionsv1.CustomReso
 		return nil // somebody else may convert
 	}
 	if !p.Serve && c.LeadsTo(crd) {
-		if err := p.patch(ctx, crd, definition.Serve(crd, false), "withdraw version"); err != nil {
+		if err := p.patch(ctx, crd, definition.Suspend(crd), "withdraw version"); err != nil {
 			return err
 		}
 	}
@@ -353,8 +354,12 @@ func (p *Publisher) serve(ctx context.Context) error {
 	if reachable, err := p.Reachable(ctx); err != nil || !reachable {
 		return errors.Join(err, ErrUnreachable)
 	}
+	byName, err := shippedDefinitions()
+	if err != nil {
+		return err
+	}
 	for n, crd := range definitions { // the adapters' comes first
-		if err := p.patch(ctx, crd, definition.Serve(crd, true), "serve version"); err != nil {
+		if err := p.patch(ctx, crd, definition.Serve(crd, byName[crd.Name]), "serve version"); err != nil {
 			return err
 		}
 		if n > 0 || Unconverted.Off() {
@@ -366,6 +371,16 @@ func (p *Publisher) serve(ctx context.Context) error {
 	}
 	p.backoff, p.failing = 0, time.Time{}
 	return nil
+}
+
+// shippedDefinitions are those of this release, by name.
+func shippedDefinitions() (map[string]*apiextensionsv1.CustomResourceDefinition, error) {
+	objects, err := shipped.Objects()
+	byName := make(map[string]*apiextensionsv1.CustomResourceDefinition, len(objects))
+	for _, object := range objects {
+		byName[object.Name] = object
+	}
+	return byName, err
 }
 
 // probe tries a conversion: an object of v1beta1 is created, but for the writing.
@@ -435,7 +450,7 @@ func (p *Publisher) withdraw(ctx context.Context) error {
 		return err
 	}
 	for _, crd := range definitions {
-		if err := p.patch(ctx, crd, definition.Serve(crd, false), "withdraw version"); err != nil {
+		if err := p.patch(ctx, crd, definition.Suspend(crd), "withdraw version"); err != nil {
 			return err
 		}
 	}
