@@ -155,7 +155,7 @@ func answered(ctx context.Context) error {
 // unanswered holds when it cannot.
 func unanswered(ctx context.Context) error {
 	if err := answered(ctx); !apply.ConversionFailed(err) {
-		return fmt.Errorf("v1beta1 is read and written: %v", err)
+		return fmt.Errorf("v1beta1 is read and written: %w", err)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -49,18 +50,29 @@ func TestTheVersionIsServedAgain(t *testing.T) {
 	if err := allServed(t.Context()); err != nil {
 		t.Errorf("an update of the definitions took it away: %v", err)
 	}
-	crd, err := definitionOf(t.Context(), definition.Converted[3])
-	if err != nil {
-		t.Fatal(err)
+	for what, change := range map[string]func(*apiextensionsv1.CustomResourceDefinition) definition.Patch{
+		"taken away": definition.Suspend, "frozen": definition.Withdraw,
+	} {
+		crd, err := definitionOf(t.Context(), definition.Converted[3])
+		if err != nil {
+			t.Fatal(err)
+		}
+		patch, err := change(crd).JSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := crd.Spec.Versions
+		if err := cluster.Client.Patch(t.Context(), crd, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "v1beta1 to be served again, which was "+what, allServed)
+		if crd, err = definitionOf(t.Context(), crd.Name); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(before, crd.Spec.Versions); diff != "" {
+			t.Errorf("the version that was %s is served with\n%s", what, diff)
+		}
 	}
-	patch, err := definition.Suspend(crd).JSON()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cluster.Client.Patch(t.Context(), crd, client.RawPatch(types.JSONPatchType, patch)); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "v1beta1 to be served again", allServed)
 }
 
 // TestObjectsStoredAsBetaAreStoredAnew has the API server store requests as v1beta1,
