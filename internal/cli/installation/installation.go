@@ -113,7 +113,7 @@ func (i Installer) Ready(ctx context.Context) error {
 		if d.Spec.Replicas != nil {
 			wanted = *d.Spec.Replicas
 		}
-		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas < wanted || s.AvailableReplicas < wanted {
+		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas < wanted || s.AvailableReplicas < wanted || s.Replicas > s.UpdatedReplicas {
 			return fmt.Errorf("%d of %d replicas available", d.Status.AvailableReplicas, wanted)
 		}
 		return nil
