@@ -122,6 +122,32 @@ func sources(t *testing.T, except ...string) map[string]*ast.File {
 	return files
 }
 
+// Statuses, and conditions in them, are written in one place.
+func TestStatusesAreWrittenInOnePlace(t *testing.T) {
+	writers := 0
+	for path, file := range sources(t) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			write, ok := n.(*ast.SelectorExpr)
+			if !ok || write.Sel.Name != "Patch" && write.Sel.Name != "Update" {
+				return true
+			}
+			call, ok := write.X.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			if of, ok := call.Fun.(*ast.SelectorExpr); ok && of.Sel.Name == "Status" {
+				if writers++; path != "../../internal/cluster/apply/status.go" {
+					t.Errorf("%s writes a status: use apply.PatchStatus", path)
+				}
+			}
+			return true
+		})
+	}
+	if writers == 0 {
+		t.Error("nobody writes a status")
+	}
+}
+
 // What one provider does and another does not is an interface of its builder.
 func TestOnlyTheChoiceOfABuilderComparesProviders(t *testing.T) {
 	provider := func(e ast.Expr) bool {

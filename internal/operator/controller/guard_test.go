@@ -36,6 +36,7 @@ func newGuard(t *testing.T, limit int, do reconcile.Func) (*Guard, *events.FakeR
 	if err != nil {
 		t.Fatal(err)
 	}
+	graph.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "AllServicesReady"}}
 	recorder := events.NewFakeRecorder(10)
 	return &Guard{
 		Kind: v1alpha1.KindDynamoGraphDeployment, Do: do,
@@ -174,10 +175,10 @@ func TestReport(t *testing.T) {
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
 			graph := &v1alpha1.DynamoGraphDeployment{}
-			result, err := PatchStatus(t.Context(), nil, graph, &graph.Status, graph.Status, c.err)
+			result, err := Finish(t.Context(), nil, graph, &graph.Status, graph.Status, false, c.err)
 			terminal := errors.Is(err, reconcile.TerminalError(nil))
 			if result.RequeueAfter != c.after || terminal != c.terminal || (err != nil && !terminal) != c.retry {
-				t.Errorf("Report = %v, %v", result, err)
+				t.Errorf("Finish = %v, %v", result, err)
 			}
 		})
 	}
