@@ -32,10 +32,6 @@ func newGuard(t *testing.T, limit int, do reconcile.Func) (*Guard, *events.FakeR
 		t.Fatal(err)
 	}
 	graph := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "g", Generation: 3}}
-	counted, err := metric.New(prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
 	graph.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "AllServicesReady"}}
 	recorder := events.NewFakeRecorder(10)
 	return &Guard{
@@ -44,7 +40,7 @@ func newGuard(t *testing.T, limit int, do reconcile.Func) (*Guard, *events.FakeR
 		While: func(ctx context.Context, _ string) (context.Context, context.CancelFunc) {
 			return context.WithCancel(ctx)
 		},
-		Metrics: counted, Tracer: tracing.Off(),
+		Metrics: metric.New(prometheus.NewRegistry()), Tracer: tracing.Off(),
 		Retries: &Retries{
 			Max: limit, Object: &v1alpha1.DynamoGraphDeployment{}, Condition: v1alpha1.ConditionReady,
 			Client: fake.NewClientBuilder().WithScheme(kinds).WithObjects(graph).WithStatusSubresource(graph).Build(), Events: recorder,
