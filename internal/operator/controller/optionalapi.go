@@ -77,23 +77,19 @@ func (g *optionalAPIs) Reconcile(ctx context.Context, request reconcile.Request)
 // startWatch starts to watch the kinds of an API.
 func (g *optionalAPIs) startWatch(ctx context.Context, api snapshot.API) error {
 	for _, w := range g.watched {
-		for _, c := range w.children {
-			if c.API == api {
-				if err := g.watch(ctx, w, c, EnqueueOwner(g, w.kind)); err != nil {
-					return err
+		for _, kinds := range []struct {
+			of   []observe.Child
+			wake handler.EventHandler
+		}{
+			{w.children, EnqueueOwner(g, w.kind)},
+			{w.Beneath, handler.EnqueueRequestsFromMapFunc(graphOfClique(g.GetClient()))},
+			{w.Around, w.SameNamespace(g.GetClient())},
+		} {
+			for _, c := range kinds.of {
+				if c.API != api {
+					continue
 				}
-			}
-		}
-		for _, c := range w.Beneath {
-			if c.API == api {
-				if err := g.watch(ctx, w, c, handler.EnqueueRequestsFromMapFunc(graphOfClique(g.GetClient()))); err != nil {
-					return err
-				}
-			}
-		}
-		for _, c := range w.Around {
-			if c.API == api {
-				if err := g.watch(ctx, w, c, w.SameNamespace(g.GetClient())); err != nil {
+				if err := g.watch(ctx, w, c, kinds.wake); err != nil {
 					return err
 				}
 			}
@@ -142,7 +138,7 @@ func (g *optionalAPIs) watch(ctx context.Context, w *Watched, c observe.Child, t
 
 // wakeAll has every object of a kind looked at again.
 func (g *optionalAPIs) wakeAll(ctx context.Context, w *Watched) error {
-	objects, err := w.list(ctx, g.GetClient())
+	objects, err := objectsOf(ctx, g.GetClient(), w.kindList)
 	if err != nil {
 		return err
 	}
