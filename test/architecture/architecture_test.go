@@ -6,8 +6,10 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -120,6 +122,39 @@ func sources(t *testing.T, except ...string) map[string]*ast.File {
 		t.Fatalf("only %d files found", len(files))
 	}
 	return files
+}
+
+// A question of the tour has its answer in the file that is named, and its word in so
+// few others that who looks for it finds it.
+func TestQuestionsOfTheTourAreAnsweredByGrep(t *testing.T) {
+	const few = 5
+	page, err := os.ReadFile("../../CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\| ([^|`]+) \\| `([^`]+)` \\| `([^`]+\\.go)` \\|$").FindAllStringSubmatch(string(page), -1)
+	if len(rows) < 10 {
+		t.Fatalf("%d questions found", len(rows))
+	}
+	texts := map[string]string{}
+	for path := range sources(t) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[strings.TrimPrefix(path, "../../")] = string(text)
+	}
+	for _, row := range rows {
+		var found []string
+		for path, text := range texts {
+			if strings.Contains(text, row[2]) {
+				found = append(found, path)
+			}
+		}
+		if slices.Sort(found); !slices.Contains(found, row[3]) || len(found) > few {
+			t.Errorf("where is %s: %q is not in %s, or in too many files: %q", row[1], row[2], row[3], found)
+		}
+	}
 }
 
 // Statuses, and conditions in them, are written in one place.

@@ -43,7 +43,7 @@ func TestWhatGroveMakesWakesItsGraph(t *testing.T) {
 		"of a scaling group of such a set":        {inGroup, graph},
 		"of a set that somebody else made":        {owned("PodCliqueSet", "alone"), ""},
 		"of a set that is gone: its own deletion": {owned("PodCliqueSet", "gone"), ""},
-		"of nobody":                               {metav1.ObjectMeta{Namespace: "lab", Name: "x"}, ""},
+		"of nobody": {metav1.ObjectMeta{Namespace: "lab", Name: "x"}, ""},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			got := ""
