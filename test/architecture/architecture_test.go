@@ -151,7 +151,8 @@ func TestQuestionsOfTheTourAreAnsweredByGrep(t *testing.T) {
 				found = append(found, path)
 			}
 		}
-		if slices.Sort(found); !slices.Contains(found, row[3]) || len(found) > few {
+		slices.Sort(found)
+		if !slices.Contains(found, row[3]) || len(found) > few {
 			t.Errorf("where is %s: %q is not in %s, or in too many files: %q", row[1], row[2], row[3], found)
 		}
 	}
@@ -171,7 +172,8 @@ func TestStatusesAreWrittenInOnePlace(t *testing.T) {
 				return true
 			}
 			if of, ok := call.Fun.(*ast.SelectorExpr); ok && of.Sel.Name == "Status" {
-				if writers++; path != "../../internal/cluster/apply/status.go" {
+				writers++
+				if path != "../../internal/cluster/apply/status.go" {
 					t.Errorf("%s writes a status: use apply.PatchStatus", path)
 				}
 			}
