@@ -11,6 +11,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/installation"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 )
@@ -57,13 +58,7 @@ func publish(args []string) error {
 
 // withdraw freezes v1beta1, before its converter goes.
 func withdraw() error {
-	i, err := installer()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	return i.WithdrawBeta(ctx, os.Stdout)
+	return install(2*time.Minute, func(ctx context.Context, i installation.Installer) error { return i.WithdrawBeta(ctx, os.Stdout) })
 }
 
 func parse(set *flag.FlagSet, args []string) error {

@@ -127,13 +127,7 @@ func logTo(to config.Log) {
 // It is an init container of the operator's own image, so that an upgrade needs
 // no other.
 func applyDefinitions() error {
-	i, err := installer()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	return i.Definitions(ctx)
+	return install(2*time.Minute, func(ctx context.Context, i installation.Installer) error { return i.Definitions(ctx) })
 }
 
 // retire is what runs before an uninstallation: it stops the operator and takes its
@@ -151,21 +145,23 @@ func retire(args []string) error {
 	if err != nil {
 		return err
 	}
-	i, err := installer()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
-	defer cancel()
-	return i.Retire(ctx, types.NamespacedName{Namespace: config.OwnNamespace(), Name: args[0]}, cfg.Namespaces, os.Stdout)
+	return install(4*time.Minute, func(ctx context.Context, i installation.Installer) error {
+		return i.Retire(ctx, types.NamespacedName{Namespace: config.OwnNamespace(), Name: args[0]}, cfg.Namespaces, os.Stdout)
+	})
 }
 
-func installer() (installation.Installer, error) {
+// install has an installer of the operator's own account do something, in limited time.
+func install(limit time.Duration, do func(context.Context, installation.Installer) error) error {
 	ctrl.SetLogger(logr.Discard()) // what goes wrong comes back as an error
 	cluster, err := ctrl.GetConfig()
 	if err != nil {
-		return installation.Installer{}, err
+		return err
 	}
 	c, err := client.New(cluster, client.Options{Scheme: scheme.New()})
-	return installation.Installer{Client: c, Owner: apply.FieldManager}, err
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	return do(ctx, installation.Installer{Client: c, Owner: apply.FieldManager})
 }

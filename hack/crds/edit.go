@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -39,22 +40,18 @@ func edit(crd *apiextensionsv1.CustomResourceDefinition) error {
 func editGraph(root *apiextensionsv1.JSONSchemaProps) error {
 	// A service written as null is an empty service; without this the API server
 	// would drop it from the graph, or refuse it under server-side apply.
-	err := at(root, func(service *apiextensionsv1.JSONSchemaProps) {
-		service.Nullable = true
-	}, "spec", "services", eachValue)
-	if err != nil {
-		return err
-	}
-	if err := at(root, dropDescriptions, "spec", "envs"); err != nil {
-		return err
-	}
-	return editService(root, "spec", "services", eachValue)
+	nullable := func(service *apiextensionsv1.JSONSchemaProps) { service.Nullable = true }
+	return errors.Join(
+		at(root, nullable, "spec", "services", eachValue),
+		at(root, dropDescriptions, "spec", "envs"),
+		editService(root, "spec", "services", eachValue))
 }
 
 // editService edits the part that a service of a graph and a component share.
 func editService(root *apiextensionsv1.JSONSchemaProps, path ...string) error {
 	below := func(names ...string) []string { return append(slices.Clone(path), names...) }
 
+	var errs []error
 	// The descriptions of Kubernetes' own types are three quarters of the file
 	// and put it beyond what kubectl apply can store; ours stay.
 	for _, coreType := range [][]string{
@@ -67,68 +64,51 @@ func editService(root *apiextensionsv1.JSONSchemaProps, path ...string) error {
 		below("eppConfig", "configMapRef"),
 		below("frontendSidecar", "envs"),
 	} {
-		if err := at(root, dropDescriptions, coreType...); err != nil {
-			return err
-		}
+		errs = append(errs, at(root, dropDescriptions, coreType...))
 	}
-	if err := at(root, relaxPodSpec, below("extraPodSpec")...); err != nil {
-		return err
-	}
-	return at(root, shapeEndpointPickerConfig, below("eppConfig", "config")...)
+	return errors.Join(append(errs, at(root, relaxPodSpec, below("extraPodSpec")...),
+		at(root, shapeEndpointPickerConfig, below("eppConfig", "config")...))...)
 }
 
 func editRequest(root *apiextensionsv1.JSONSchemaProps) error {
-	for _, name := range []string{"resources", "tolerations"} {
-		if err := at(root, dropDescriptions, "spec", "profilingConfig", name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(
+		at(root, dropDescriptions, "spec", "profilingConfig", "resources"), at(root, dropDescriptions, "spec", "profilingConfig", "tolerations"))
 }
 
 func editBetaGraph(root *apiextensionsv1.JSONSchemaProps) error {
-	if err := at(root, dropDescriptions, "spec", "env"); err != nil {
-		return err
-	}
 	// A component that stands alone is named after its object; in a graph the
 	// name is the key.
-	err := at(root, func(component *apiextensionsv1.JSONSchemaProps) {
+	named := func(component *apiextensionsv1.JSONSchemaProps) {
 		component.Required = append(component.Required, "name")
-	}, "spec", "components", eachValue)
-	if err != nil {
-		return err
 	}
-	return editComponent(root, "spec", "components", eachValue)
+	return errors.Join(
+		at(root, dropDescriptions, "spec", "env"),
+		at(root, named, "spec", "components", eachValue),
+		editComponent(root, "spec", "components", eachValue))
 }
 
 // editComponent edits the part that a component of a graph and one that stands
 // alone share.
 func editComponent(root *apiextensionsv1.JSONSchemaProps, path ...string) error {
 	below := func(names ...string) []string { return append(slices.Clone(path), names...) }
-	if err := at(root, editPodTemplate, below("podTemplate")...); err != nil {
-		return err
-	}
-	if err := at(root, dropDescriptions, below("eppConfig", "configMapRef")...); err != nil {
-		return err
-	}
-	return at(root, shapeEndpointPickerConfig, below("eppConfig", "config")...)
+	return errors.Join(
+		at(root, editPodTemplate, below("podTemplate")...),
+		at(root, dropDescriptions, below("eppConfig", "configMapRef")...),
+		at(root, shapeEndpointPickerConfig, below("eppConfig", "config")...))
 }
 
 func editBetaRequest(root *apiextensionsv1.JSONSchemaProps) error {
 	job := []string{"spec", "overrides", "profilingJob"}
+	template := append(slices.Clone(job), "template")
 	// It goes over a job that is complete, so it need not be.
-	err := at(root, func(job *apiextensionsv1.JSONSchemaProps) { job.Required = without(job.Required, "template") }, job...)
-	if err != nil {
-		return err
+	optional := func(name string) func(*apiextensionsv1.JSONSchemaProps) {
+		return func(schema *apiextensionsv1.JSONSchemaProps) { schema.Required = without(schema.Required, name) }
 	}
-	err = at(root, func(spec *apiextensionsv1.JSONSchemaProps) { spec.Required = without(spec.Required, "containers") }, append(job, "template", "spec")...)
-	if err != nil {
-		return err
-	}
-	if err := at(root, keepMetadata, append(job, "template", "metadata")...); err != nil {
-		return err
-	}
-	return at(root, dropDescriptions, job...)
+	return errors.Join(
+		at(root, optional("template"), job...),
+		at(root, optional("containers"), append(slices.Clone(template), "spec")...),
+		at(root, keepMetadata, append(slices.Clone(template), "metadata")...),
+		at(root, dropDescriptions, job...))
 }
 
 // editPodTemplate lets a template keep its metadata, which controller-gen leaves

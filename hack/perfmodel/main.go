@@ -12,6 +12,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/hack/perfmodel/fit"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/file"
 )
 
 func main() {
@@ -29,15 +30,9 @@ func main() {
 }
 
 func run(table, into, extra, list string, checkOnly, folds bool) error {
-	catalog := perfmodel.Default()
-	if extra != "" {
-		data, err := os.ReadFile(extra)
-		if err != nil {
-			return err
-		}
-		if catalog, err = catalog.With(data); err != nil {
-			return err
-		}
+	catalog, err := file.Catalog(extra)
+	if err != nil {
+		return err
 	}
 	source, err := os.Open(table)
 	if err != nil {

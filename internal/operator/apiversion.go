@@ -95,13 +95,11 @@ func watchDefinitions(ctx context.Context, mgr manager.Manager, p *apiversion.Pu
 
 // storedVersions knows whether objects are stored as v1beta1.
 type storedVersions struct {
-	of atomic.Pointer[apiversion.Publisher]
+	atomic.Pointer[apiversion.Publisher]
 }
 
-func (s *storedVersions) Store(p *apiversion.Publisher) { s.of.Store(p) }
-
 func (s *storedVersions) needConversion() bool {
-	p := s.of.Load()
+	p := s.Load()
 	return p != nil && len(p.Stored()) > 0
 }
 

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -20,6 +19,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/namespacescope"
 )
 
@@ -34,10 +34,10 @@ func stores(cfg config.Config) cache.Options {
 		NewInformer:      newInformer,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:             {Field: fields.OneTermEqualSelector("type", string(corev1.SecretTypeDockerConfigJson)), Transform: observe.TrimPullSecret},
-			&corev1.ConfigMap{}:          {Label: ofGraphs(), Transform: apply.TrimConfigMap},
-			&corev1.Pod{}:                podStore(),
-			&corev1.Event{}:              warningStore(),
-			&discoveryv1.EndpointSlice{}: {Label: servesModel()},
+			&corev1.ConfigMap{}:          {Label: controller.Labelled(v1alpha1.LabelGraphName), Transform: apply.TrimConfigMap},
+			&corev1.Pod{}:                {Label: controller.Labelled(v1alpha1.LabelGraphName), Transform: observe.TrimPod},
+			&corev1.Event{}:              {Field: observe.Warnings(), Transform: observe.TrimWarning},
+			&discoveryv1.EndpointSlice{}: {Label: controller.Labelled(v1alpha1.LabelBaseModelHash)},
 			&batchv1.Job{}:               {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}), Transform: apply.TrimJob},
 		},
 	}
@@ -45,7 +45,8 @@ func stores(cfg config.Config) cache.Options {
 		options.ByObject[kind] = cache.ByObject{Transform: apply.TrimForeign}
 	}
 	if cfg.ClusterWide() {
-		options.ByObject[&coordinationv1.Lease{}] = claimStore()
+		// The Leases of tenancy alone: nodes have one each.
+		options.ByObject[&coordinationv1.Lease{}] = cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, namespacescope.LeaseName)}
 	} else {
 		options.DefaultNamespaces = map[string]cache.Config{}
 		for _, namespace := range cfg.Namespaces {
@@ -53,15 +54,6 @@ func stores(cfg config.Config) cache.Options {
 		}
 	}
 	return options
-}
-
-// ofGraphs selects what carries the name of a graph.
-func ofGraphs() labels.Selector {
-	named, err := labels.NewRequirement(v1alpha1.LabelGraphName, selection.Exists, nil)
-	if err != nil {
-		panic(err) // the label's name is a constant
-	}
-	return labels.NewSelector().Add(*named)
 }
 
 // everybodys are the kinds of children that others have objects of, too.
@@ -76,30 +68,6 @@ func everybodys() []client.Object {
 // each.
 func partiallyCached() []client.Object {
 	return []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}}
-}
-
-// claimStore holds the Leases of tenancy alone: nodes have one each.
-func claimStore() cache.ByObject {
-	return cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, namespacescope.LeaseName)}
-}
-
-// podStore and warningStore are what the informers hold of pods and of what is
-// said about them: those of graphs, trimmed to what tells how they are.
-func podStore() cache.ByObject {
-	return cache.ByObject{Label: ofGraphs(), Transform: observe.TrimPod}
-}
-
-func warningStore() cache.ByObject {
-	return cache.ByObject{Field: observe.Warnings(), Transform: observe.TrimWarning}
-}
-
-// servesModel selects what carries the hash of a base model.
-func servesModel() labels.Selector {
-	hashed, err := labels.NewRequirement(v1alpha1.LabelBaseModelHash, selection.Exists, nil)
-	if err != nil {
-		panic(err) // the label's name is a constant
-	}
-	return labels.NewSelector().Add(*hashed)
 }
 
 // cacheLike is another cache like the manager's, with other selectors: one informer

@@ -131,15 +131,10 @@ func PublishConverter(ctx context.Context, o PublishOptions, cluster *rest.Confi
 	}
 	last := errors.New("not tried")
 	err = wait.PollUntilContextCancel(ctx, publisher.Timing.Retry, true, func(ctx context.Context) (bool, error) {
-		if err := keeper.Look(ctx); err != nil {
-			last = err
-			return false, nil
+		if last = keeper.Look(ctx); last == nil {
+			last = publisher.Publish(ctx)
 		}
-		if err := publisher.Publish(ctx); err != nil {
-			last = err
-			return false, nil
-		}
-		return true, nil
+		return last == nil, nil
 	})
 	if err != nil {
 		return fmt.Errorf("publish converter %s: %w", service, last)

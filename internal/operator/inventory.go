@@ -10,7 +10,6 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/apikind"
@@ -21,10 +20,7 @@ import (
 // setupInventory exports how many objects there are in which state, and how long
 // graphs take to become ready.
 func setupInventory(ctx context.Context, d *controller.Deps) error {
-	inventory := &metric.Inventory{Metrics: d.Metrics, List: func() ([]metric.Object, bool) { return inventoryOf(d) }}
-	if err := metrics.Registry.Register(inventory); err != nil {
-		return err
-	}
+	d.Metrics.RegisterInventory(func() ([]metric.Object, bool) { return inventoryOf(d) })
 	informer, err := d.GetCache().GetInformer(ctx, &v1alpha1.DynamoGraphDeployment{})
 	if err != nil {
 		return err

@@ -44,6 +44,13 @@ func withoutContent(kind runtime.Object) (*metav1.PartialObjectMetadata, bool) {
 	return outline, true
 }
 
+func asHeld(kind client.Object) client.Object {
+	if held, ok := withoutContent(kind); ok {
+		return held
+	}
+	return kind
+}
+
 func (m metadataOnly) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 	held, ok := withoutContent(into)
 	if !ok {
@@ -88,10 +95,7 @@ func (m metadataOnly) List(ctx context.Context, into client.ObjectList, options 
 }
 
 func (m metadataOnly) GetInformer(ctx context.Context, kind client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
-	if held, ok := withoutContent(kind); ok {
-		kind = held
-	}
-	return m.Cache.GetInformer(ctx, kind, options...)
+	return m.Cache.GetInformer(ctx, asHeld(kind), options...)
 }
 
 func (m metadataOnly) GetInformerForKind(ctx context.Context, kind schema.GroupVersionKind, options ...cache.InformerGetOption) (cache.Informer, error) {
@@ -106,15 +110,9 @@ func (m metadataOnly) GetInformerForKind(ctx context.Context, kind schema.GroupV
 }
 
 func (m metadataOnly) RemoveInformer(ctx context.Context, kind client.Object) error {
-	if held, ok := withoutContent(kind); ok {
-		kind = held
-	}
-	return m.Cache.RemoveInformer(ctx, kind)
+	return m.Cache.RemoveInformer(ctx, asHeld(kind))
 }
 
 func (m metadataOnly) IndexField(ctx context.Context, kind client.Object, field string, extract client.IndexerFunc) error {
-	if held, ok := withoutContent(kind); ok {
-		kind = held
-	}
-	return m.Cache.IndexField(ctx, kind, field, extract)
+	return m.Cache.IndexField(ctx, asHeld(kind), field, extract)
 }

@@ -36,10 +36,7 @@ import (
 
 // Run is the operator. It returns when ctx ends or something cannot go on.
 func Run(ctx context.Context, cfg config.Config, cluster *rest.Config) error {
-	counted, err := metric.New(metrics.Registry)
-	if err != nil {
-		return err
-	}
+	counted := metric.New(metrics.Registry)
 	tracer, err := newTracer(ctx, cfg.Tracing)
 	if err != nil {
 		return err

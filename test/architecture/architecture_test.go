@@ -6,8 +6,10 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -120,6 +122,67 @@ func sources(t *testing.T, except ...string) map[string]*ast.File {
 		t.Fatalf("only %d files found", len(files))
 	}
 	return files
+}
+
+// A question of the tour has its answer in the file that is named, and its word in so
+// few others that who looks for it finds it.
+func TestQuestionsOfTheTourAreAnsweredByGrep(t *testing.T) {
+	const few = 5
+	page, err := os.ReadFile("../../CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\| ([^|`]+) \\| `([^`]+)` \\| `([^`]+\\.go)` \\|$").FindAllStringSubmatch(string(page), -1)
+	if len(rows) < 10 {
+		t.Fatalf("%d questions found", len(rows))
+	}
+	texts := map[string]string{}
+	for path := range sources(t) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[strings.TrimPrefix(path, "../../")] = string(text)
+	}
+	for _, row := range rows {
+		var found []string
+		for path, text := range texts {
+			if strings.Contains(text, row[2]) {
+				found = append(found, path)
+			}
+		}
+		slices.Sort(found)
+		if !slices.Contains(found, row[3]) || len(found) > few {
+			t.Errorf("where is %s: %q is not in %s, or in too many files: %q", row[1], row[2], row[3], found)
+		}
+	}
+}
+
+// Statuses, and conditions in them, are written in one place.
+func TestStatusesAreWrittenInOnePlace(t *testing.T) {
+	writers := 0
+	for path, file := range sources(t) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			write, ok := n.(*ast.SelectorExpr)
+			if !ok || write.Sel.Name != "Patch" && write.Sel.Name != "Update" {
+				return true
+			}
+			call, ok := write.X.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			if of, ok := call.Fun.(*ast.SelectorExpr); ok && of.Sel.Name == "Status" {
+				writers++
+				if path != "../../internal/cluster/apply/status.go" {
+					t.Errorf("%s writes a status: use apply.PatchStatus", path)
+				}
+			}
+			return true
+		})
+	}
+	if writers == 0 {
+		t.Error("nobody writes a status")
+	}
 }
 
 // What one provider does and another does not is an interface of its builder.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/output"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/crdschema"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
@@ -39,7 +39,7 @@ var versions = []string{conversion.Alpha, conversion.Beta}
 type options struct {
 	files  []string
 	to     string
-	output string
+	output output.Format
 }
 
 // Command is the verb.
@@ -56,14 +56,10 @@ func Command() *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file or folder to read, - for standard input; may be repeated")
+	input.Flag(flags, &o.files)
 	flags.StringVar(&o.to, "to", "", "version to convert to: "+strings.Join(versions, " or "))
-	flags.StringVarP(&o.output, "output", "o", "yaml", "yaml or json")
-	for _, name := range []string{"filename", "to"} {
-		if err := command.MarkFlagRequired(name); err != nil {
-			panic(err) // the flag is defined above
-		}
-	}
+	flags.StringVarP((*string)(&o.output), "output", "o", string(output.YAML), "yaml or json")
+	input.Require(flags, "to")
 	return command
 }
 
@@ -72,8 +68,8 @@ func (o options) run(stdin io.Reader, out, notes io.Writer) error {
 	if o.to != conversion.Alpha && o.to != conversion.Beta {
 		return fmt.Errorf("--to %q: %s", o.to, strings.Join(versions, " or "))
 	}
-	if o.output != "yaml" && o.output != "json" {
-		return fmt.Errorf("output %q: yaml or json", o.output)
+	if err := o.output.Validate(); err != nil {
+		return err
 	}
 	documents, err := input.Read(o.files, stdin)
 	if err != nil {
@@ -92,10 +88,7 @@ func (o options) run(stdin io.Reader, out, notes io.Writer) error {
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
-	if o.output == "json" {
-		return writeJSON(out, objects)
-	}
-	return writeYAML(out, objects)
+	return o.output.Write(out, objects, true)
 }
 
 // convert converts one document and says what became of it.
@@ -142,28 +135,4 @@ func convert(d input.Document, to string, notes io.Writer) (map[string]any, erro
 		fmt.Fprintf(notes, "%s: warning: a payload in its annotations contradicts the object and was ignored: %s\n", d, part)
 	}
 	return converted.Object, nil
-}
-
-func writeYAML(out io.Writer, objects []map[string]any) error {
-	for _, object := range objects {
-		text, err := yaml.Marshal(object)
-		if err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintf(out, "---\n%s", text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// writeJSON writes one object, or a list of several.
-func writeJSON(out io.Writer, objects []map[string]any) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if len(objects) == 1 {
-		return encoder.Encode(objects[0])
-	}
-	return encoder.Encode(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
 }

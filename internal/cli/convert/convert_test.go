@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/output"
 )
 
 const graph = `apiVersion: nvidia.com/v1alpha1
@@ -24,14 +26,14 @@ spec:
 `
 
 // run converts a text and returns what was printed and what was noted.
-func run(t *testing.T, text, to, output string) (printed, noted string, err error) {
+func run(t *testing.T, text, to string, format output.Format) (printed, noted string, err error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "graph.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var out, notes bytes.Buffer
-	err = options{files: []string{file}, to: to, output: output}.run(nil, &out, &notes)
+	err = options{files: []string{file}, to: to, output: format}.run(nil, &out, &notes)
 	return out.String(), notes.String(), err
 }
 

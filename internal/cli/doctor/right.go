@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -139,25 +140,14 @@ func (b bound) names(r right) bool {
 func (p target) held(ctx context.Context, who account) (bound, error) {
 	var b bound
 	var cluster rbacv1.ClusterRoleBindingList
-	if err := p.List(ctx, &cluster); err != nil {
+	var all rbacv1.RoleBindingList
+	if err := errors.Join(p.List(ctx, &cluster), p.List(ctx, &all)); err != nil {
 		return b, err
 	}
-	for _, binding := range cluster.Items {
-		if !who.among(binding.Subjects) {
-			continue
-		}
-		rules, err := p.rules(ctx, "", binding.RoleRef)
-		if err != nil {
-			return b, err
-		}
-		b.rules = append(b.rules, rules...)
-		b.cluster = b.cluster || onGraphs(rules)
+	for _, binding := range cluster.Items { // one without a namespace holds everywhere
+		all.Items = append(all.Items, rbacv1.RoleBinding{Subjects: binding.Subjects, RoleRef: binding.RoleRef})
 	}
-	var local rbacv1.RoleBindingList
-	if err := p.List(ctx, &local); err != nil {
-		return b, err
-	}
-	for _, binding := range local.Items {
+	for _, binding := range all.Items {
 		if !who.among(binding.Subjects) {
 			continue
 		}
@@ -166,7 +156,11 @@ func (p target) held(ctx context.Context, who account) (bound, error) {
 			return b, err
 		}
 		b.rules = append(b.rules, rules...)
-		if onGraphs(rules) {
+		switch {
+		case !onGraphs(rules):
+		case binding.Namespace == "":
+			b.cluster = true
+		default:
 			b.namespaces = append(b.namespaces, binding.Namespace)
 		}
 	}

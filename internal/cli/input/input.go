@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -33,6 +35,19 @@ func (d Document) String() string {
 
 // Stdin is the path that means standard input.
 const Stdin = "-"
+
+// Flag adds -f, which a verb cannot do without.
+func Flag(flags *pflag.FlagSet, files *[]string) {
+	flags.StringArrayVarP(files, "filename", "f", nil, "file or folder to read, - for standard input; may be repeated")
+	Require(flags, "filename")
+}
+
+// Require has a verb refuse to run without a flag.
+func Require(flags *pflag.FlagSet, name string) {
+	if err := cobra.MarkFlagRequired(flags, name); err != nil {
+		panic(err) // a flag that nobody defined: a mistake in the program
+	}
+}
 
 // Read reads the documents of all paths, in order.
 func Read(paths []string, stdin io.Reader) ([]Document, error) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
@@ -74,19 +76,11 @@ func (i Installer) Definitions(ctx context.Context) error {
 }
 
 func (i Installer) established(ctx context.Context, name string) error {
-	definition := &unstructured.Unstructured{}
-	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-	if err := i.Client.Get(ctx, types.NamespacedName{Name: name}, definition); err != nil {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := i.Client.Get(ctx, types.NamespacedName{Name: name}, crd); err != nil {
 		return err
 	}
-	conditions, _, err := unstructured.NestedSlice(definition.Object, "status", "conditions")
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(conditions, func(item any) bool {
-		condition, _ := item.(map[string]any)
-		return condition["type"] == string(apiextensionsv1.Established) && condition["status"] == "True"
-	}) {
+	if !apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
 		return fmt.Errorf("%s is not established", name)
 	}
 	return nil
@@ -109,10 +103,7 @@ func (i Installer) Ready(ctx context.Context) error {
 		if err := i.Client.Get(ctx, i.deployment(), d); err != nil {
 			return err
 		}
-		wanted := int32(1)
-		if d.Spec.Replicas != nil {
-			wanted = *d.Spec.Replicas
-		}
+		wanted := ptr.Deref(d.Spec.Replicas, 1)
 		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas < wanted || s.AvailableReplicas < wanted || s.Replicas > s.UpdatedReplicas {
 			return fmt.Errorf("%d of %d replicas available", d.Status.AvailableReplicas, wanted)
 		}

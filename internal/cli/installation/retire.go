@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -67,12 +68,14 @@ func (i Installer) FreeAll(ctx context.Context, namespaces []string, out io.Writ
 			return err
 		}
 	}
-	mine := func(namespace string) bool {
-		return !slices.Contains(others, namespace)
+	mine := func(namespace string) bool { return !slices.Contains(others, namespace) }
+	where := namespaces
+	if len(where) == 0 {
+		where = []string{metav1.NamespaceAll}
 	}
 	for _, kind := range Kinds() {
 		stay := 0
-		for _, namespace := range orAll(namespaces) {
+		for _, namespace := range where {
 			n, err := i.free(ctx, kind, namespace, mine)
 			if err != nil {
 				return err
@@ -84,13 +87,6 @@ func (i Installer) FreeAll(ctx context.Context, namespaces []string, out io.Writ
 		}
 	}
 	return nil
-}
-
-func orAll(namespaces []string) []string {
-	if len(namespaces) == 0 {
-		return []string{metav1.NamespaceAll}
-	}
-	return namespaces
 }
 
 // others are the namespaces that have an operator of their own, which is alive: seen by
@@ -117,12 +113,7 @@ func (i Installer) others(ctx context.Context) ([]string, error) {
 			}
 		}
 	}
-	var names []string
-	for namespace := range alive {
-		names = append(names, namespace)
-	}
-	slices.Sort(names)
-	return names, nil
+	return slices.Sorted(maps.Keys(alive)), nil
 }
 
 // claims are the versions of the Leases of namespaces that somebody holds, and the

@@ -21,6 +21,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -133,23 +134,11 @@ func (c *Cluster) nodesReady(ctx context.Context) error {
 }
 
 func ready(ctx context.Context, config *rest.Config) error {
-	hc, err := rest.HTTPClientFor(config)
+	apis, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/readyz", http.NoBody)
-	if err != nil {
-		return err
-	}
-	response, err := hc.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("readyz says %s", response.Status)
-	}
-	return nil
+	return apis.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
 // proxied is an HTTP client that sends everything through the cluster's forward
@@ -172,11 +161,6 @@ func (c *Cluster) proxied() (*http.Client, error) {
 	return &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy)}}, nil
 }
 
-// permanent marks an error that trying again does not mend.
-type permanent struct{ error }
-
-func (p permanent) Unwrap() error { return p.error }
-
 // longest is how long a single try may take: one that hangs must not use up all
 // the time that there is.
 const longest = 3 * time.Minute
@@ -191,9 +175,6 @@ func (c *Cluster) Eventually(ctx context.Context, what string, try func(context.
 		cancel()
 		if err == nil {
 			return nil
-		}
-		if p, ok := errors.AsType[permanent](err); ok {
-			return p.error
 		}
 		select {
 		case <-tick.C:

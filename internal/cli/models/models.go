@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -59,15 +60,9 @@ func Write(w io.Writer, models []v1alpha1.DynamoModel, namespaces bool) error {
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	row := func(namespace string, cells ...string) {
 		if namespaces {
-			fmt.Fprintf(table, "%s\t", namespace)
+			cells = append([]string{namespace}, cells...)
 		}
-		for i, cell := range cells {
-			if i > 0 {
-				fmt.Fprint(table, "\t")
-			}
-			fmt.Fprint(table, cell)
-		}
-		fmt.Fprintln(table)
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
 	row("NAMESPACE", "NAME", "TYPE", "MODEL", "BASE", "READY", "POD", "STATE")
 	for i := range models {

@@ -18,11 +18,11 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/bundle"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/file"
 )
 
 const help = `Find a graph that meets a goal, without a cluster and without a GPU.
@@ -106,15 +106,9 @@ func (o *options) run(in io.Reader, out, notes io.Writer) error {
 	if o.misses && base == nil {
 		fmt.Fprintln(notes, "note: the graph of configMapRef is in the cluster; without --base a template is taken")
 	}
-	catalog := perfmodel.Default()
-	if o.catalog != "" {
-		more, err := os.ReadFile(o.catalog)
-		if err != nil {
-			return fmt.Errorf("read catalog: %w", err)
-		}
-		if catalog, err = catalog.With(more); err != nil {
-			return err
-		}
+	catalog, err := file.Catalog(o.catalog)
+	if err != nil {
+		return err
 	}
 	if c.Engine.Config != "" && base == nil {
 		if base, err = os.ReadFile(c.Engine.Config); err != nil {
@@ -127,7 +121,7 @@ func (o *options) run(in io.Reader, out, notes io.Writer) error {
 	}
 	found, made, err := bundle.Search(c, catalog, base, names)
 	if err != nil {
-		return explain(err)
+		return errors.New(bundle.Failure(err).Message) // as a controller would say it
 	}
 	b, err := bundle.Compose(c, made, found)
 	if err != nil {
@@ -142,7 +136,11 @@ func (o *options) run(in io.Reader, out, notes io.Writer) error {
 		fmt.Fprint(out, b.Text)
 	}
 	if o.output != "" {
-		if err := write(o.output, b); err != nil {
+		files, err := b.Files()
+		if err == nil {
+			err = file.Write(o.output, files)
+		}
+		if err != nil {
 			return err
 		}
 		fmt.Fprintf(notes, "wrote %s\n", filepath.Join(o.output, profileoutput.KeyReportHTML))
@@ -152,9 +150,6 @@ func (o *options) run(in io.Reader, out, notes io.Writer) error {
 	}
 	return nil
 }
-
-// explain says what a controller would.
-func explain(err error) error { return errors.New(bundle.Failure(err).Message) }
 
 // read is the configuration with the flags over it, and the user's graph.
 func (o *options) read(in io.Reader) (c *config.Config, base []byte, name string, err error) {
@@ -251,21 +246,4 @@ func put(fields map[string]any, path string, value any) {
 		fields[name] = inner
 	}
 	inner[key] = value
-}
-
-func write(folder string, b *bundle.Bundle) error {
-	files, err := b.Files()
-	if err != nil {
-		return err
-	}
-	for name, body := range files {
-		path := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, body, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
 }

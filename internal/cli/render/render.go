@@ -13,6 +13,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/output"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
@@ -42,7 +43,7 @@ type options struct {
 	namespace    string
 	orchestrator string
 	config       string
-	output       string
+	output       output.Format
 }
 
 // Command is the verb.
@@ -59,22 +60,18 @@ func Command() *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file or folder to read, - for standard input; may be repeated")
+	input.Flag(flags, &o.files)
 	flags.StringVarP(&o.namespace, "namespace", "n", "default", "namespace of documents that name none")
 	flags.StringVar(&o.orchestrator, "orchestrator", auto, "what runs the pods: "+strings.Join(orchestrators, ", "))
 	flags.StringVar(&o.config, "config", "", "the operator's configuration file; its defaults if left out")
-	flags.StringVarP(&o.output, "output", "o", "yaml", "yaml or json")
-	if err := command.MarkFlagRequired("filename"); err != nil {
-		panic(err) // the flag is defined above
-	}
+	flags.StringVarP((*string)(&o.output), "output", "o", string(output.YAML), "yaml or json")
 	return command
 }
 
 // run prints all or nothing: half of a graph helps nobody.
 func (o options) run(stdin io.Reader, out, notes io.Writer) error {
-	write, known := writers[o.output]
-	if !known {
-		return fmt.Errorf("output %q: yaml or json", o.output)
+	if err := o.output.Validate(); err != nil {
+		return err
 	}
 	cfg, err := config.Load(o.config)
 	if err == nil {
@@ -114,7 +111,7 @@ func (o options) run(stdin io.Reader, out, notes io.Writer) error {
 	case rendered == 0:
 		return errors.New("no DynamoGraphDeployment or DynamoComponentDeployment in the input")
 	default:
-		return write(out, p.objects)
+		return o.output.Write(out, p.objects, false)
 	}
 }
 

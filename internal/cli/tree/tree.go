@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
@@ -78,11 +79,7 @@ func service(services map[string]v1alpha1.ServiceReplicaStatus, name string) str
 	if !seen {
 		return "…"
 	}
-	ready := int32(0)
-	if s.ReadyReplicas != nil {
-		ready = *s.ReadyReplicas
-	}
-	line := fmt.Sprintf("%s %s  %d/%d ready", s.ComponentKind, s.ComponentName, ready, s.Replicas)
+	line := fmt.Sprintf("%s %s  %d/%d ready", s.ComponentKind, s.ComponentName, ptr.Deref(s.ReadyReplicas, 0), s.Replicas)
 	if s.Message != "" {
 		line += "  (" + s.Message + ")"
 	}

@@ -47,11 +47,8 @@ func Command() *cobra.Command {
 			return run(documents, cfg.Rules(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	command.Flags().StringArrayVarP(&files, "filename", "f", nil, "file or folder to read, - for standard input; may be repeated")
+	input.Flag(command.Flags(), &files)
 	command.Flags().StringVar(&configuration, "config", "", "the operator's configuration file; its defaults if left out")
-	if err := command.MarkFlagRequired("filename"); err != nil {
-		panic(err) // the flag is defined above
-	}
 	return command
 }
 

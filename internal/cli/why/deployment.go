@@ -3,7 +3,6 @@ package why
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 
@@ -45,7 +44,7 @@ func diagnose(d *appsv1.Deployment, c diagnosis.Cause) Diagnosis {
 	}
 	todo, own := operatorAdvice[c.Reason]
 	if !own {
-		todo = strings.NewReplacer("POD", "-n "+d.Namespace+" "+c.Pod, "CONTAINER", c.Container).Replace(c.Reason.Advice())
+		todo = advice(d.Namespace, c)
 	}
 	return Diagnosis{Cause: fmt.Sprintf("%s: %s: %s", where, c.Reason, c.Message), Todo: todo}
 }

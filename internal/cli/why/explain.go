@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/tree"
@@ -107,17 +108,11 @@ func chain(g *v1alpha1.DynamoGraphDeployment, t trouble) []string {
 	if !t.found {
 		return append(lines, "cause: "+t.status.Message)
 	}
-	return append(lines, fmt.Sprintf("cause: %s: %s", t.cause.Reason, t.cause.Message), "what to do: "+advice(g, t.cause))
+	return append(lines, fmt.Sprintf("cause: %s: %s", t.cause.Reason, t.cause.Message), "what to do: "+advice(g.Namespace, t.cause))
 }
 
 func (t trouble) count() string {
-	ready := int32(0)
-	for _, n := range []*int32{t.status.ReadyReplicas, t.status.AvailableReplicas} {
-		if n != nil {
-			ready = *n
-			break
-		}
-	}
+	ready := ptr.Deref(t.status.ReadyReplicas, ptr.Deref(t.status.AvailableReplicas, 0))
 	return fmt.Sprintf("%d/%d ready", ready, t.status.Replicas)
 }
 
@@ -129,8 +124,8 @@ func place(c diagnosis.Cause) string {
 }
 
 // advice puts names where the advice leaves them open.
-func advice(g *v1alpha1.DynamoGraphDeployment, c diagnosis.Cause) string {
-	return strings.NewReplacer("POD", "-n "+g.Namespace+" "+c.Pod, "CONTAINER", c.Container).Replace(c.Reason.Advice())
+func advice(namespace string, c diagnosis.Cause) string {
+	return strings.NewReplacer("POD", "-n "+namespace+" "+c.Pod, "CONTAINER", c.Container).Replace(c.Reason.Advice())
 }
 
 // remedies are for reasons that are not about pods.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
@@ -212,10 +213,7 @@ func References(pod corev1.Pod) []graph.Ref {
 		if v.ConfigMap != nil {
 			add("ConfigMap", v.ConfigMap.Name, v.ConfigMap.Optional)
 		}
-		if v.Projected == nil {
-			continue
-		}
-		for _, s := range v.Projected.Sources {
+		for _, s := range ptr.Deref(v.Projected, corev1.ProjectedVolumeSource{}).Sources {
 			if s.Secret != nil {
 				add("Secret", s.Secret.Name, s.Secret.Optional)
 			}

@@ -5,7 +5,6 @@
 package joboverride
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
@@ -57,23 +57,29 @@ func Apply(job *batchv1.JobSpec, over *batchv1.JobSpec) error {
 	allowed.Template.Spec.Containers = slices.DeleteFunc(allowed.Template.Spec.Containers, func(c corev1.Container) bool {
 		return !slices.ContainsFunc(job.Template.Spec.Containers, func(has corev1.Container) bool { return has.Name == c.Name })
 	})
-	base, err := json.Marshal(job.Template)
-	if err != nil {
-		return fmt.Errorf("overrides.profilingJob: %w", err)
-	}
-	patch, err := sparse(allowed.Template)
-	if err != nil {
-		return fmt.Errorf("overrides.profilingJob: %w", err)
-	}
-	merged, err := strategicpatch.StrategicMergePatch(base, patch, corev1.PodTemplateSpec{})
-	if err != nil {
-		return fmt.Errorf("overrides.profilingJob: %w", err)
-	}
-	job.Template = corev1.PodTemplateSpec{}
-	if err := json.Unmarshal(merged, &job.Template); err != nil {
+	if err := merge(&job.Template, &allowed.Template); err != nil {
 		return fmt.Errorf("overrides.profilingJob: %w", err)
 	}
 	return nil
+}
+
+// merge puts what a template says over another; what it does not say is left out of
+// the patch, since a null would remove.
+func merge(into, over *corev1.PodTemplateSpec) error {
+	base, err := runtime.DefaultUnstructuredConverter.ToUnstructured(into)
+	if err != nil {
+		return err
+	}
+	patch, err := tree(over)
+	if err != nil {
+		return err
+	}
+	merged, err := strategicpatch.StrategicMergeMapPatch(base, patch, corev1.PodTemplateSpec{})
+	if err != nil {
+		return err
+	}
+	*into = corev1.PodTemplateSpec{}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(merged, into)
 }
 
 // variables moves those of an override into the container of its name.
@@ -94,26 +100,11 @@ func variables(containers []corev1.Container, over *corev1.Container) {
 	over.Env = nil
 }
 
-// sparse is a template as JSON without what it does not say: a null would remove.
-func sparse(t corev1.PodTemplateSpec) ([]byte, error) {
-	fields, err := tree(t)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(fields)
-}
-
-func tree(value any) (map[string]any, error) {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	var fields map[string]any
-	if err := json.Unmarshal(text, &fields); err != nil {
-		return nil, err
-	}
+// tree is what an object says.
+func tree(object any) (map[string]any, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	prune(fields)
-	return fields, nil
+	return fields, err
 }
 
 // prune removes what says nothing.
@@ -201,7 +192,7 @@ func Ignored(over *batchv1.JobSpec) []string {
 	if err != nil {
 		return nil
 	}
-	kept, err := tree(allow(over))
+	kept, err := tree(new(allow(over)))
 	if err != nil {
 		return nil
 	}

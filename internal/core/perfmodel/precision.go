@@ -1,5 +1,7 @@
 package perfmodel
 
+import "cmp"
+
 // Precision is a number format of weights, activations or cache.
 type Precision string
 
@@ -52,20 +54,7 @@ func (q Quantisation) or(published Quantisation) Quantisation {
 			q.Experts = q.Weights
 		}
 	}
-	if q.Weights == "" {
-		q.Weights = published.Weights
-	}
-	if q.Weights == "" {
-		q.Weights = BF16
-	}
-	if q.Experts == "" {
-		q.Experts = q.Weights
-	}
-	if q.Cache == "" {
-		q.Cache = published.Cache
-	}
-	if q.Cache == "" {
-		q.Cache = BF16
-	}
+	q.Weights, q.Cache = cmp.Or(q.Weights, published.Weights, BF16), cmp.Or(q.Cache, published.Cache, BF16)
+	q.Experts = cmp.Or(q.Experts, q.Weights)
 	return q
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	yamlreader "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -269,10 +270,7 @@ func (g *Generated) adapt(r *v1alpha1.DynamoGraphDeploymentRequest, spec v1alpha
 		renamed[extra.Name] = name
 		extra.ObjectMeta = metav1.ObjectMeta{Name: name, Namespace: key.Namespace, Labels: graph.RequestLabels(r)}
 	}
-	o := v1alpha1.DeploymentOverrides{}
-	if spec.DeploymentOverrides != nil {
-		o = *spec.DeploymentOverrides
-	}
+	o := ptr.Deref(spec.DeploymentOverrides, v1alpha1.DeploymentOverrides{})
 	g.Graph.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindDynamoGraphDeployment}
 	g.Graph.ObjectMeta = metav1.ObjectMeta{
 		Name: key.Name, Namespace: key.Namespace,

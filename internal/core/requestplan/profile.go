@@ -6,6 +6,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
@@ -49,6 +50,9 @@ func profile(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy, now ti
 	}
 	return step
 }
+
+// backoffLimit is what the API server takes where a Job says nothing.
+const backoffLimit = 6
 
 // waitingAgain is how often a pod that does not run is looked at.
 const waitingAgain = 15 * time.Second
@@ -103,16 +107,9 @@ func running(s Sight) Finding {
 		f.Message = "the profiler is running"
 	}
 	if failed := s.Job.Status.Failed; failed > 0 {
-		f.Message = fmt.Sprintf("attempt %d of %d (the last one: %s): %s", failed+1, limit(s.Job)+1, diagnose(s).Message, f.Message)
+		f.Message = fmt.Sprintf("attempt %d of %d (the last one: %s): %s", failed+1, ptr.Deref(s.Job.Spec.BackoffLimit, backoffLimit)+1, diagnose(s).Message, f.Message)
 	}
 	return f
-}
-
-func limit(job *batchv1.Job) int32 {
-	if job.Spec.BackoffLimit == nil {
-		return 6 // what the API server takes
-	}
-	return *job.Spec.BackoffLimit
 }
 
 // fail ends the work. What the step wanted is not wanted any more.

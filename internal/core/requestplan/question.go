@@ -52,9 +52,7 @@ func askedIn(r *v1alpha1.DynamoGraphDeploymentRequest) question {
 	q := question{beta.Spec}
 	q.Backend = cmp.Or(q.Backend, "auto")
 	q.SearchStrategy = cmp.Or(q.SearchStrategy, strategyRapid)
-	if q.AutoApply == nil {
-		q.AutoApply = new(true)
-	}
+	q.AutoApply = orElse(q.AutoApply, true)
 	if q.Workload != nil {
 		w := *q.Workload
 		w.ISL, w.OSL = orElse(w.ISL, 4000), orElse(w.OSL, 1000)

@@ -16,9 +16,7 @@ func environment(envs []corev1.EnvVar, at *field.Path) field.ErrorList {
 			errs = append(errs, field.Required(name, ""))
 			continue
 		}
-		for _, problem := range validation.IsRelaxedEnvVarName(v.Name) {
-			errs = append(errs, field.Invalid(name, v.Name, problem))
-		}
+		errs = append(errs, invalid(name, v.Name, "", validation.IsRelaxedEnvVarName(v.Name))...)
 		if v.Value != "" && v.ValueFrom != nil {
 			errs = append(errs, field.Forbidden(at.Index(i).Child("valueFrom"), "a variable has a value or a source, not both"))
 		}

@@ -24,9 +24,7 @@ func metadata(s *v1alpha1.SharedSpec, at *field.Path) field.ErrorList {
 		errs = append(errs, apivalidation.ValidateAnnotations(m.Annotations, at.Child("extraPodMetadata", "annotations"))...)
 	}
 	for name, value := range map[string]string{"componentType": string(s.ComponentType), "subComponentType": s.SubComponentType} {
-		for _, problem := range validation.IsValidLabelValue(value) {
-			errs = append(errs, field.Invalid(at.Child(name), value, "as a label "+problem))
-		}
+		errs = append(errs, invalid(at.Child(name), value, "as a label ", validation.IsValidLabelValue(value))...)
 	}
 	return errs
 }

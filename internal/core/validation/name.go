@@ -22,9 +22,15 @@ func objectName(name string, at *field.Path) field.ErrorList {
 
 // label checks a name that has to be a DNS label.
 func label(name string, at *field.Path, where string) field.ErrorList {
+	return invalid(at, name, where, validation.IsDNS1123Label(name))
+}
+
+// invalid turns what a library finds wrong with a value into violations; where says
+// what it is used as.
+func invalid(at *field.Path, value, where string, problems []string) field.ErrorList {
 	var errs field.ErrorList
-	for _, problem := range validation.IsDNS1123Label(name) {
-		errs = append(errs, field.Invalid(at, name, where+problem))
+	for _, problem := range problems {
+		errs = append(errs, field.Invalid(at, value, where+problem))
 	}
 	return errs
 }
@@ -41,9 +47,7 @@ func serviceNames(dgd *v1alpha1.DynamoGraphDeployment, at *field.Path) field.Err
 			continue
 		}
 		taken[lower] = name
-		for _, problem := range validation.IsDNS1123Label(lower) {
-			errs = append(errs, field.Invalid(at.Key(name), name, "in lower case "+problem))
-		}
+		errs = append(errs, invalid(at.Key(name), name, "in lower case ", validation.IsDNS1123Label(lower))...)
 	}
 	for name := range dgd.Spec.SortedServices() {
 		stem := strings.ToLower(numbered.ReplaceAllString(name, ""))

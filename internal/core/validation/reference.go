@@ -14,11 +14,7 @@ import (
 // reference checks the name of an object of the same namespace. There is no way
 // to name one of another: a slash is not part of a name.
 func reference(name string, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, problem := range validation.IsDNS1123Subdomain(name) {
-		errs = append(errs, field.Invalid(at, name, problem))
-	}
-	return errs
+	return invalid(at, name, "", validation.IsDNS1123Subdomain(name))
 }
 
 // references checks what a service names beside its claims.
@@ -27,9 +23,7 @@ func references(s *v1alpha1.SharedSpec, at *field.Path) field.ErrorList {
 	if s.EnvFromSecret != nil && *s.EnvFromSecret != "" {
 		errs = append(errs, reference(*s.EnvFromSecret, at.Child("envFromSecret"))...)
 	}
-	for _, problem := range validation.IsValidLabelValue(s.ServiceName) {
-		errs = append(errs, field.Invalid(at.Child("serviceName"), s.ServiceName, "as a label "+problem))
-	}
+	errs = append(errs, invalid(at.Child("serviceName"), s.ServiceName, "as a label ", validation.IsValidLabelValue(s.ServiceName))...)
 	if m := s.SharedMemory; m != nil && m.Size != nil && m.Size.Sign() < 0 {
 		errs = append(errs, field.Invalid(at.Child("sharedMemory", "size"), m.Size.String(), "must not be negative"))
 	}
@@ -56,10 +50,7 @@ func ingress(i *v1alpha1.IngressSpec, at *field.Path) field.ErrorList {
 	if i.HostSuffix != nil && *i.HostSuffix != "" {
 		host += "." + *i.HostSuffix
 	}
-	for _, problem := range validation.IsDNS1123Subdomain(strings.TrimPrefix(host, "*.")) {
-		errs = append(errs, field.Invalid(at.Child("host"), host, problem))
-	}
-	return errs
+	return append(errs, invalid(at.Child("host"), host, "", validation.IsDNS1123Subdomain(strings.TrimPrefix(host, "*.")))...)
 }
 
 // resourceName checks the name of a resource of a node; empty means the default.
@@ -67,9 +58,5 @@ func resourceName(name string, at *field.Path) field.ErrorList {
 	if name == "" {
 		return nil
 	}
-	var errs field.ErrorList
-	for _, problem := range validation.IsQualifiedName(name) {
-		errs = append(errs, field.Invalid(at, name, problem))
-	}
-	return errs
+	return invalid(at, name, "", validation.IsQualifiedName(name))
 }

@@ -1,6 +1,8 @@
 package validation
 
 import (
+	"reflect"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -102,19 +104,7 @@ func specChanged(old, object graph.Object) bool {
 		!equality.Semantic.DeepEqual(old.GetAnnotations(), object.GetAnnotations())
 }
 
+// specOf is a field of every kind of ours.
 func specOf(object graph.Object) any {
-	switch o := object.(type) {
-	case *v1alpha1.DynamoGraphDeployment:
-		return o.Spec
-	case *v1alpha1.DynamoComponentDeployment:
-		return o.Spec
-	case *v1alpha1.DynamoModel:
-		return o.Spec
-	case *v1alpha1.DynamoGraphDeploymentRequest:
-		return o.Spec
-	case *v1alpha1.DynamoGraphDeploymentScalingAdapter:
-		return o.Spec
-	default:
-		return nil
-	}
+	return reflect.ValueOf(object).Elem().FieldByName("Spec").Interface()
 }

@@ -17,9 +17,6 @@ func Programs() []string { return []string{Operator, Mocker, Profiler} }
 // brought to them or for a mirror.
 var registry string
 
-// Registry is where the images of this build are; empty if they have no place.
-func Registry() string { return registry }
-
 // Image is the image of a program of this very build.
 func Image(program string) string { return ImageIn(registry, program) }
 

@@ -90,6 +90,16 @@ func metricsPort(p launch.Program, log *slog.Logger) (int, error) {
 // Status answers the probes of a component whose only duty is to be there, on
 // the system port; without one it does nothing.
 func Status(env podenv.Env, log *slog.Logger) (stop func(), err error) {
+	well := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"status":"ready"}`)) }
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+env.String("/health", "DYN_SYSTEM_HEALTH_PATH"), well)
+	mux.HandleFunc("GET "+env.String("/live", "DYN_SYSTEM_LIVE_PATH"), well)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.NewRegistry(), promhttp.HandlerOpts{}))
+	return ServeStatus(env, mux, log)
+}
+
+// ServeStatus answers on the system port; without one it does nothing.
+func ServeStatus(env podenv.Env, handler http.Handler, log *slog.Logger) (stop func(), err error) {
 	port, err := env.Int("DYN_SYSTEM_PORT", -1)
 	if err != nil || port < 0 {
 		return func() {}, err
@@ -98,12 +108,7 @@ func Status(env podenv.Env, log *slog.Logger) (stop func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on system port %d: %w", port, err)
 	}
-	well := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"status":"ready"}`)) }
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+env.String("/health", "DYN_SYSTEM_HEALTH_PATH"), well)
-	mux.HandleFunc("GET "+env.String("/live", "DYN_SYSTEM_LIVE_PATH"), well)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.NewRegistry(), promhttp.HandlerOpts{}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(listener) }() // ends with stop
 	log.Info("system status server", "address", listener.Addr().String())
 	return func() { _ = server.Close() }, nil

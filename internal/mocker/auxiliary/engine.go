@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/launch"
 )
 
@@ -25,15 +24,10 @@ type Description struct {
 // Engine plays an engine's own server: it answers health checks on its HTTP port
 // and describes itself on its gRPC port. It serves no requests.
 func Engine(ctx context.Context, p launch.Program, log *slog.Logger) int {
-	args := commandline.NewLooseArgs(p.Args)
-	web, err := args.Int(0, "--port")
-	if err != nil {
-		log.Error("engine", "error", err)
-		return 2
-	}
-	control, err := args.Int(0, "--grpc-port")
-	if err != nil {
-		log.Error("engine", "error", err)
+	s := p.Settings()
+	web, control := s.Int(0, "--port"), s.Int(0, "--grpc-port")
+	if s.Err != nil {
+		log.Error("engine", "error", s.Err)
 		return 2
 	}
 	if control != 0 {

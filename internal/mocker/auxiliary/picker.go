@@ -20,23 +20,18 @@ const pickerService = "inference-extension"
 // EndpointPicker answers gRPC health checks. Its own port is open but offers
 // no service: no gateway calls it here.
 func EndpointPicker(ctx context.Context, p launch.Program, log *slog.Logger) int {
-	args := commandline.NewArgs(p.Args)
-	var errs [3]error
-	var ports [3]int
-	ports[0], errs[0] = args.Int(9003, "-grpc-health-port", "--grpc-health-port")
-	ports[1], errs[1] = args.Int(9002, "-grpc-port", "--grpc-port")
-	ports[2], errs[2] = args.Int(9090, "-metrics-port", "--metrics-port")
-	for _, err := range errs {
-		if err != nil {
-			log.Error("endpoint picker", "error", err)
-			return 2
-		}
+	s := launch.Settings{Args: commandline.NewArgs(p.Args)}
+	probes := []int{s.Int(9003, "-grpc-health-port", "--grpc-health-port"), s.Int(9002, "-grpc-port", "--grpc-port")}
+	metrics := s.Int(9090, "-metrics-port", "--metrics-port")
+	if s.Err != nil {
+		log.Error("endpoint picker", "error", s.Err)
+		return 2
 	}
 	status := health.NewServer()
 	for _, service := range []string{"", pickerService} {
 		status.SetServingStatus(service, healthpb.HealthCheckResponse_SERVING)
 	}
-	for _, port := range ports[:2] {
+	for _, port := range probes {
 		listener, err := net.Listen("tcp", p.Env.Listen(port))
 		if err != nil {
 			log.Error("endpoint picker cannot listen", "error", err)
@@ -47,5 +42,5 @@ func EndpointPicker(ctx context.Context, p launch.Program, log *slog.Logger) int
 		go func() { _ = server.Serve(listener) }() // ends with Stop, below
 		defer server.Stop()                        //nolint:gocritic // two servers, both for as long as this function runs
 	}
-	return serve(ctx, p.Env.Listen(ports[2]), metricsMux(prometheus.NewRegistry()), log)
+	return serve(ctx, p.Env.Listen(metrics), metricsMux(prometheus.NewRegistry()), log)
 }

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/launch"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/wire"
 )
 
 // Thresholds say when a worker counts as busy. Nil means never.
@@ -16,23 +17,15 @@ type Thresholds struct {
 	PrefillTokens *int     `json:"active_prefill_tokens_threshold,omitempty"`
 }
 
-func thresholds(args commandline.Args) (Thresholds, error) {
+func thresholds(s *launch.Settings) Thresholds {
 	var t Thresholds
-	if args.Has("--active-decode-blocks-threshold") {
-		share, err := args.Float(0, "--active-decode-blocks-threshold")
-		if err != nil {
-			return t, err
-		}
-		t.DecodeBlocks = &share
+	if s.Has("--active-decode-blocks-threshold") {
+		t.DecodeBlocks = new(s.Float(0, "--active-decode-blocks-threshold"))
 	}
-	if args.Has("--active-prefill-tokens-threshold") {
-		tokens, err := args.Int(0, "--active-prefill-tokens-threshold")
-		if err != nil {
-			return t, err
-		}
-		t.PrefillTokens = &tokens
+	if s.Has("--active-prefill-tokens-threshold") {
+		t.PrefillTokens = new(s.Int(0, "--active-prefill-tokens-threshold"))
 	}
-	return t, nil
+	return t
 }
 
 // busyTable holds the thresholds of each model.
@@ -64,7 +57,7 @@ func (b *busyTable) get(w http.ResponseWriter, _ *http.Request) {
 	for _, model := range slices.Sorted(maps.Keys(b.models)) {
 		list = append(list, busyEntry{Model: model, Thresholds: b.models[model]})
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"thresholds": list})
+	wire.WriteJSON(w, http.StatusOK, map[string]any{"thresholds": list})
 }
 
 // post sets what the body names and answers what is in force.
@@ -91,5 +84,5 @@ func (b *busyTable) post(w http.ResponseWriter, r *http.Request) {
 		current.PrefillTokens = entry.PrefillTokens
 	}
 	b.models[entry.Model] = current
-	writeJSON(w, http.StatusOK, busyEntry{Model: entry.Model, Thresholds: current})
+	wire.WriteJSON(w, http.StatusOK, busyEntry{Model: entry.Model, Thresholds: current})
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/launch"
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/route"
 )
@@ -40,8 +39,7 @@ type Paths struct{ Metrics, Models, Health, Live, Chat, Completions, Embeddings,
 
 // NewConfig reads a frontend's command line.
 func NewConfig(p launch.Program) (Config, error) {
-	args := commandline.NewLooseArgs(p.Args)
-	env := p.Env
+	s, env := p.Settings(), p.Env
 	c := Config{
 		Namespace:     env["DYN_NAMESPACE"],
 		MetricsPrefix: env.String("dynamo_frontend", "DYN_METRICS_PREFIX"),
@@ -52,22 +50,12 @@ func NewConfig(p launch.Program) (Config, error) {
 			Embeddings: env.String("/v1/embeddings", "DYN_HTTP_SVC_EMB_PATH"), Responses: env.String("/v1/responses", "DYN_HTTP_SVC_RESPONSES_PATH"),
 		},
 	}
-	var errs []error
-	check := func(err error) {
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
-	var err error
-	c.Port, err = env.Int("DYN_HTTP_PORT", 8000)
-	check(err)
-	c.Port, err = args.Int(c.Port, "--http-port", "--port")
-	check(err)
+	c.Port = s.Int(8000, "DYN_HTTP_PORT", "--http-port", "--port")
 	c.Prefix = env["DYN_NAMESPACE_PREFIX"]
-	if namespace, ok := args.Value("--namespace"); ok && namespace != c.Prefix {
+	if namespace, ok := s.Value("--namespace"); ok && namespace != c.Prefix {
 		c.Namespace, c.Prefix = namespace, ""
 	}
-	if prefix, ok := args.Value("--namespace-prefix"); ok {
+	if prefix, ok := s.Value("--namespace-prefix"); ok {
 		c.Prefix = prefix
 	}
 	for _, name := range []*string{&c.Namespace, &c.Prefix} {
@@ -75,37 +63,22 @@ func NewConfig(p launch.Program) (Config, error) {
 			*name = ""
 		}
 	}
-	c.Routing.Mode = route.Mode(env.String(string(route.RoundRobin), "DYN_ROUTER_MODE"))
-	if mode, ok := args.Value("--router-mode"); ok {
-		c.Routing.Mode = route.Mode(mode)
-	}
-	check(c.Routing.Validate())
+	c.Routing.Mode = route.Mode(s.Text(env.String(string(route.RoundRobin), "DYN_ROUTER_MODE"), "--router-mode"))
+	s.Fail(c.Routing.Validate())
 	if c.Routing.Mode == route.Direct {
-		c.Own, err = env.AdvertiseHost()
-		check(err)
+		host, err := env.AdvertiseHost()
+		s.Fail(err)
+		c.Own = host
 	}
-	c.Routing.OverlapWeight, err = env.Float("DYN_ROUTER_KV_OVERLAP_SCORE_WEIGHT", 1)
-	check(err)
-	c.Routing.OverlapWeight, err = args.Float(c.Routing.OverlapWeight, "--kv-overlap-score-weight", "--router-kv-overlap-score-weight")
-	check(err)
-	c.Routing.Temperature, err = env.Float("DYN_ROUTER_TEMPERATURE", 0)
-	check(err)
-	c.Routing.Temperature, err = args.Float(c.Routing.Temperature, "--router-temperature")
-	check(err)
-	c.EnforceDisaggregation = args.Switch("--enforce-disagg", env.Bool("DYN_ENFORCE_DISAGG", false))
-	c.BlockSize, err = env.Int("DYN_KV_CACHE_BLOCK_SIZE", 0)
-	check(err)
-	c.BlockSize, err = args.Int(c.BlockSize, "--kv-cache-block-size")
-	check(err)
-	limit, err := env.Int("DYN_HTTP_BODY_LIMIT_MB", 45)
-	check(err)
-	c.BodyLimit = int64(limit) << 20
-	c.Grace, err = env.Duration("DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS", 5*time.Second)
-	check(err)
-	c.Busy, err = thresholds(args)
-	check(err)
-	if len(errs) > 0 {
-		return c, fmt.Errorf("dynamo.frontend: %w", errs[0])
+	c.Routing.OverlapWeight = s.Float(1, "DYN_ROUTER_KV_OVERLAP_SCORE_WEIGHT", "--kv-overlap-score-weight", "--router-kv-overlap-score-weight")
+	c.Routing.Temperature = s.Float(0, "DYN_ROUTER_TEMPERATURE", "--router-temperature")
+	c.EnforceDisaggregation = s.Switch("--enforce-disagg", env.Bool("DYN_ENFORCE_DISAGG", false))
+	c.BlockSize = s.Int(0, "DYN_KV_CACHE_BLOCK_SIZE", "--kv-cache-block-size")
+	c.BodyLimit = int64(s.Int(45, "DYN_HTTP_BODY_LIMIT_MB")) << 20
+	c.Grace = s.Duration(5*time.Second, "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS")
+	c.Busy = thresholds(s)
+	if s.Err != nil {
+		return c, fmt.Errorf("dynamo.frontend: %w", s.Err)
 	}
 	return c, nil
 }

@@ -34,7 +34,7 @@ func (f *Frontend) embed(w http.ResponseWriter, r *http.Request) {
 		problem(w, statusOf(err), err.Error())
 		return
 	}
-	writeJSON(w, http.StatusOK, map[string]any{
+	wire.WriteJSON(w, http.StatusOK, map[string]any{
 		"object": "list", "model": m.card.DisplayName, "data": data,
 		"usage": map[string]any{"prompt_tokens": tokens, "total_tokens": tokens},
 	})

@@ -110,10 +110,10 @@ func (f *Frontend) drain(server *http.Server) int {
 
 func (f *Frontend) live(w http.ResponseWriter, _ *http.Request) {
 	if f.leaving.Load() {
-		writeJSON(w, http.StatusServiceUnavailable, map[string]any{"status": "shutting_down", "message": "Service is shutting down"})
+		wire.WriteJSON(w, http.StatusServiceUnavailable, map[string]any{"status": "shutting_down", "message": "Service is shutting down"})
 		return
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"status": "live", "message": "Service is live"})
+	wire.WriteJSON(w, http.StatusOK, map[string]any{"status": "live", "message": "Service is live"})
 }
 
 // health is 200 in any case: a frontend without workers is healthy.
@@ -129,7 +129,7 @@ func (f *Frontend) health(w http.ResponseWriter, _ *http.Request) {
 		}
 		instances = append(instances, instance{e.Address, e.Transport})
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"status": "healthy", "endpoints": uris, "instances": instances})
+	wire.WriteJSON(w, http.StatusOK, map[string]any{"status": "healthy", "endpoints": uris, "instances": instances})
 }
 
 func (f *Frontend) listModels(w http.ResponseWriter, _ *http.Request) {
@@ -137,7 +137,7 @@ func (f *Frontend) listModels(w http.ResponseWriter, _ *http.Request) {
 	for _, m := range f.registry.list() {
 		data = append(data, m.listing())
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": data})
+	wire.WriteJSON(w, http.StatusOK, map[string]any{"object": "list", "data": data})
 }
 
 // oneModel answers for a single model, whose name may hold slashes, and for its
@@ -150,7 +150,7 @@ func (f *Frontend) oneModel(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, m := range f.registry.list() {
 		if m.card.DisplayName == name {
-			writeJSON(w, http.StatusOK, m.listing())
+			wire.WriteJSON(w, http.StatusOK, m.listing())
 			return
 		}
 	}
@@ -178,7 +178,7 @@ func (f *Frontend) ready(w http.ResponseWriter, name string) {
 			status = http.StatusOK
 		}
 	}
-	writeJSON(w, status, map[string]any{"model": name, "ready": status == http.StatusOK, "namespaces": all})
+	wire.WriteJSON(w, status, map[string]any{"model": name, "ready": status == http.StatusOK, "namespaces": all})
 }
 
 // Warnings are flags the mock does not know.

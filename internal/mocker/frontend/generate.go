@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -130,7 +129,7 @@ func (f *Frontend) answer(w http.ResponseWriter, r *http.Request, a api, b *body
 			return refuse(err)
 		}
 	}
-	writeJSON(w, http.StatusOK, shape.whole(out.text.String(), out.reason, out.usage))
+	wire.WriteJSON(w, http.StatusOK, shape.whole(out.text.String(), out.reason, out.usage))
 	return nil
 }
 
@@ -142,7 +141,7 @@ func (f *Frontend) stream(ctx context.Context, w http.ResponseWriter, generation
 		problem(w, statusOf(err), err.Error())
 		return err
 	}
-	events := newEvents(w)
+	events := &events{out: wire.NewWriter(w)}
 	for _, e := range s.opening() {
 		events.send(e)
 	}
@@ -163,7 +162,9 @@ func (f *Frontend) stream(ctx context.Context, w http.ResponseWriter, generation
 	for _, e := range s.closing(out.text.String(), out.reason, out.usage, wantsUsage) {
 		events.send(e)
 	}
-	events.done()
+	if events.err == nil {
+		_, events.err = io.WriteString(w, "data: [DONE]\n\n")
+	}
 	return events.err
 }
 
@@ -207,38 +208,14 @@ func (c *collector) count(chunk wire.Chunk) {
 	c.observation.output(chunk.Tokens, chunk.Cached)
 }
 
-// events writes server-sent events, each at once.
+// events writes an answer's events up to the first that cannot be written.
 type events struct {
-	response http.ResponseWriter
-	flusher  *http.ResponseController
-	err      error
-}
-
-func newEvents(w http.ResponseWriter) *events {
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-cache")
-	return &events{response: w, flusher: http.NewResponseController(w)}
+	out *wire.Writer
+	err error
 }
 
 func (e *events) send(ev event) {
-	if e.err != nil {
-		return
-	}
-	data, err := json.Marshal(ev.data)
-	if err != nil {
-		e.err = err
-		return
-	}
-	if ev.name != "" {
-		fmt.Fprintf(e.response, "event: %s\n", ev.name)
-	}
-	if _, e.err = fmt.Fprintf(e.response, "data: %s\n\n", data); e.err == nil {
-		e.err = e.flusher.Flush()
-	}
-}
-
-func (e *events) done() {
 	if e.err == nil {
-		_, e.err = io.WriteString(e.response, "data: [DONE]\n\n")
+		e.err = e.out.Event(ev.name, ev.data)
 	}
 }

@@ -1,10 +1,11 @@
 package frontend
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/wire"
 )
 
 // failure is an error with an HTTP status.
@@ -34,16 +35,9 @@ func statusOf(err error) int {
 
 // problem answers with the runtime's flat error body.
 func problem(w http.ResponseWriter, status int, message string) {
-	writeJSON(w, status, problemBody(status, message))
+	wire.WriteJSON(w, status, problemBody(status, message))
 }
 
 func problemBody(status int, message string) map[string]any {
 	return map[string]any{"message": message, "type": http.StatusText(status), "code": status}
-}
-
-func writeJSON(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	// The client may be gone; there is nobody left to tell.
-	_ = json.NewEncoder(w).Encode(body)
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/text"
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/wire"
 )
@@ -82,10 +84,7 @@ func (b *body) maxTokens() *int {
 }
 
 func (b *body) ignoresEnd() bool {
-	if b.Extension.IgnoreEOS != nil {
-		return *b.Extension.IgnoreEOS
-	}
-	return b.IgnoreEOS
+	return ptr.Deref(b.Extension.IgnoreEOS, b.IgnoreEOS)
 }
 
 // stops returns the stop strings: one, several or none.
@@ -187,12 +186,7 @@ func (b *body) wireRequest(id string, m *model, tokens []text.Token) (wire.Reque
 	case b.MinTokens > 0:
 		request.MaxTokens = b.MinTokens
 	}
-	if b.Extension.TTFT != nil {
-		request.TTFT = *b.Extension.TTFT
-	}
-	if b.Extension.ITL != nil {
-		request.ITL = *b.Extension.ITL
-	}
+	request.TTFT, request.ITL = ptr.Deref(b.Extension.TTFT, 0), ptr.Deref(b.Extension.ITL, 0)
 	return request, nil
 }
 

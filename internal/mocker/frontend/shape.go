@@ -10,6 +10,17 @@ func (u usage) openAI() map[string]any {
 	}
 }
 
+// after is the last piece of an answer and, if it is wanted, the usage behind it.
+func (u usage) after(piece func(choices []any) map[string]any, last []any, wanted bool) []event {
+	events := []event{{data: piece(last)}}
+	if wanted {
+		sum := piece([]any{})
+		sum["usage"] = u.openAI()
+		events = append(events, event{data: sum})
+	}
+	return events
+}
+
 // shape is how one API words its answers.
 type shape interface {
 	// opening are the events before the first text.
@@ -52,13 +63,8 @@ func (c chat) delta(text string, first bool) event {
 }
 
 func (c chat) closing(_, reason string, u usage, wanted bool) []event {
-	events := []event{{data: c.chunk([]any{map[string]any{"index": 0, "delta": map[string]any{}, "finish_reason": reason, "logprobs": nil}})}}
-	if wanted {
-		last := c.chunk([]any{})
-		last["usage"] = u.openAI()
-		events = append(events, event{data: last})
-	}
-	return events
+	last := []any{map[string]any{"index": 0, "delta": map[string]any{}, "finish_reason": reason, "logprobs": nil}}
+	return u.after(c.chunk, last, wanted)
 }
 
 func (c chat) whole(text, reason string, u usage) any {
@@ -89,13 +95,7 @@ func (c completion) delta(text string, _ bool) event {
 }
 
 func (c completion) closing(_, reason string, u usage, wanted bool) []event {
-	events := []event{{data: c.object(c.choice("", reason))}}
-	if wanted {
-		last := c.object([]any{})
-		last["usage"] = u.openAI()
-		events = append(events, event{data: last})
-	}
-	return events
+	return u.after(c.object, c.choice("", reason), wanted)
 }
 
 func (c completion) whole(text, reason string, u usage) any {

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/discovery"
@@ -72,24 +73,16 @@ func cell(x, low, high float64, n int) int {
 }
 
 func (p *pools) prefill(r wire.Request) (discovery.Address, error) {
-	target := r.TTFT
-	if target == 0 {
-		target = p.ttft
-	}
 	g := p.Prefill
 	row := cell(float64(len(r.Tokens)), g.ISLMin, g.ISLMax, g.ISLResolution)
-	column := cell(target, g.TTFTMin, g.TTFTMax, g.TTFTResolution)
+	column := cell(cmp.Or(r.TTFT, p.ttft), g.TTFTMin, g.TTFTMax, g.TTFTResolution)
 	return localRouter(p.PrefillNamespaces[g.Mapping[row][column]]), nil
 }
 
 func (p *pools) decode(r wire.Request) (discovery.Address, error) {
-	target := r.ITL
-	if target == 0 {
-		target = p.itl
-	}
 	g := p.Decode
 	row := cell(float64(len(r.Tokens)), g.ContextMin, g.ContextMax, g.ContextResolution)
-	column := cell(target, g.ITLMin, g.ITLMax, g.ITLResolution)
+	column := cell(cmp.Or(r.ITL, p.itl), g.ITLMin, g.ITLMax, g.ITLResolution)
 	return localRouter(p.DecodeNamespaces[g.Mapping[row][column]]), nil
 }
 

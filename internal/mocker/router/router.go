@@ -40,14 +40,11 @@ type Router struct {
 
 // New prepares a router.
 func New(p launch.Program, store discovery.Store, instance uint64, client *wire.Client, log *slog.Logger) (*Router, error) {
-	args := commandline.NewLooseArgs(p.Args)
-	weight, err := args.Float(1, "--kv-overlap-score-weight", "--router-kv-overlap-score-weight", "--router-kv-overlap-score-credit")
-	if err != nil {
-		return nil, err
-	}
-	block, err := args.Int(128, "--block-size", "--router-block-size")
-	if err != nil {
-		return nil, err
+	s := p.Settings()
+	weight := s.Float(1, "--kv-overlap-score-weight", "--router-kv-overlap-score-weight", "--router-kv-overlap-score-credit")
+	block := s.Int(128, "--block-size", "--router-block-size")
+	if s.Err != nil {
+		return nil, s.Err
 	}
 	if block < 1 {
 		return nil, fmt.Errorf("argument --block-size: must be at least 1, is %d", block)

@@ -40,9 +40,6 @@ func NewClient(proxy string) (*Client, error) {
 	return &Client{http: &http.Client{Transport: transport}}, nil
 }
 
-// HTTP is the underlying client, for plain calls.
-func (c *Client) HTTP() *http.Client { return c.http }
-
 // Call sends a request. The stream must be closed.
 func (c *Client) Call(ctx context.Context, url string, request Request) (*Stream, error) {
 	begin := time.Now()

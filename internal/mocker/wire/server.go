@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// Writer sends chunks as server-sent events, each at once.
+// Writer sends server-sent events, each at once.
 type Writer struct {
 	response http.ResponseWriter
 	flusher  *http.ResponseController
@@ -21,18 +21,32 @@ func NewWriter(w http.ResponseWriter) *Writer {
 	return &Writer{response: w, flusher: http.NewResponseController(w)}
 }
 
-// Send writes one chunk.
-func (w *Writer) Send(chunk Chunk) error {
-	body, err := json.Marshal(chunk)
+// Send writes one event without a name, such as a chunk.
+func (w *Writer) Send(data any) error { return w.Event("", data) }
+
+// Event writes one event.
+func (w *Writer) Event(name string, data any) error {
+	body, err := json.Marshal(data)
 	if err != nil {
-		return fmt.Errorf("encode chunk: %w", err)
+		return fmt.Errorf("encode event: %w", err)
 	}
-	n, err := fmt.Fprintf(w.response, "data: %s\n\n", body)
+	if name != "" {
+		name = "event: " + name + "\n"
+	}
+	n, err := fmt.Fprintf(w.response, "%sdata: %s\n\n", name, body)
 	w.Bytes += n
 	if err != nil {
 		return err
 	}
 	return w.flusher.Flush()
+}
+
+// WriteJSON answers with a body.
+func WriteJSON(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	// The client may be gone; there is nobody left to tell.
+	_ = json.NewEncoder(w).Encode(body)
 }
 
 // Read decodes a request; on failure it has answered.

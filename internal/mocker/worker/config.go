@@ -69,11 +69,9 @@ type Config struct {
 
 // NewConfig reads a worker's or script's command line.
 func NewConfig(p launch.Program, knobs Knobs) (Config, error) {
-	r := &reader{args: commandline.NewLooseArgs(p.Args)}
+	r := p.Settings()
 	gpus, err := p.Env.GPUs()
-	if err != nil {
-		r.fail(err)
-	}
+	r.Fail(err)
 	c := Config{
 		Address: discovery.Address{Namespace: p.Env.InGeneration(p.Env.String("dynamo", "DYN_NAMESPACE")), Component: "backend", Endpoint: "generate"},
 		Role:    Aggregated, Generational: p.Env.Generational(),
@@ -86,78 +84,76 @@ func NewConfig(p launch.Program, knobs Knobs) (Config, error) {
 		switch c.Backend {
 		case "vllm":
 			c.vllm(r)
-			c.vllmGroup(r, p.Env, gpus)
-			c.sideChannel(r, p.Env)
+			c.vllmGroup(r, gpus)
+			c.sideChannel(r)
 		case "sglang":
 			c.sglang(r)
 			c.sglangGroup(r, gpus)
 		case "trtllm":
 			c.trtllm(r)
-			c.trtllmGroup(r, p.Env)
+			c.trtllmGroup(r)
 		case "mocker":
 			c.mocker(r)
 		}
 	}
 	c.sized(r, knobs)
-	if text, ok := r.args.Value("--endpoint"); ok && c.Backend != "vllm" {
+	if text, ok := r.Value("--endpoint"); ok && c.Backend != "vllm" {
 		address, err := discovery.ParseAddress(text)
-		if err != nil {
-			r.fail(err)
-		}
+		r.Fail(err)
 		if address.Namespace == p.Env["DYN_NAMESPACE"] {
 			address.Namespace = c.Address.Namespace
 		}
 		c.Address = address
 	}
-	c.Migration = r.int(0, "--migration-limit")
+	c.Migration = r.Int(0, "--migration-limit")
 	if c.Follower {
 		c.Model = ""
 	}
-	c.Warnings = append(c.Warnings, unknownFlags(c.Backend, r.args)...)
-	return c, r.err
+	c.Warnings = append(c.Warnings, unknownFlags(c.Backend, r.Args)...)
+	return c, r.Err
 }
 
-func (c *Config) vllm(r *reader) {
-	c.SourcePath = r.string("Qwen/Qwen3-0.6B", "--model")
-	c.Model = r.string(c.SourcePath, "--served-model-name")
-	c.mode(r.string("", "--disaggregation-mode"), "backend")
+func (c *Config) vllm(r *launch.Settings) {
+	c.SourcePath = r.Text("Qwen/Qwen3-0.6B", "--model")
+	c.Model = r.Text(c.SourcePath, "--served-model-name")
+	c.mode(r.Text("", "--disaggregation-mode"), "backend")
 	switch {
-	case r.args.Switch("--is-prefill-worker", false):
+	case r.Switch("--is-prefill-worker", false):
 		c.Role, c.Address.Component = Prefill, "prefill"
-	case r.args.Switch("--is-decode-worker", false):
+	case r.Switch("--is-decode-worker", false):
 		c.Role = Decode
 	}
-	c.Context = r.int(defaultContext, "--max-model-len")
-	c.Adapters = r.args.Switch("--enable-lora", false)
-	c.Embedding = r.string("", "--task") == "embed" || r.string("", "--runner") == "pooling"
-	c.Engine.BlockSize = r.int(16, "--block-size")
-	c.Engine.MaxSequences = r.int(256, "--max-num-seqs")
-	c.Engine.MaxBatchedTokens = r.int(8192, "--max-num-batched-tokens")
-	c.Engine.Sharing = r.args.Switch("--enable-prefix-caching", true)
-	c.Engine.Ranks = r.int(1, "--data-parallel-size", "-dp")
+	c.Context = r.Int(defaultContext, "--max-model-len")
+	c.Adapters = r.Switch("--enable-lora", false)
+	c.Embedding = r.Text("", "--task") == "embed" || r.Text("", "--runner") == "pooling"
+	c.Engine.BlockSize = r.Int(16, "--block-size")
+	c.Engine.MaxSequences = r.Int(256, "--max-num-seqs")
+	c.Engine.MaxBatchedTokens = r.Int(8192, "--max-num-batched-tokens")
+	c.Engine.Sharing = r.Switch("--enable-prefix-caching", true)
+	c.Engine.Ranks = r.Int(1, "--data-parallel-size", "-dp")
 }
 
-func (c *Config) sglang(r *reader) {
+func (c *Config) sglang(r *launch.Settings) {
 	c.configFile(r)
-	c.SourcePath = r.string("Qwen/Qwen3-0.6B", "--model-path", "--model")
-	c.Model = r.string(c.SourcePath, "--served-model-name")
-	c.mode(r.string("", "--disaggregation-mode"), "backend")
-	c.Context = r.int(defaultContext, "--context-length")
-	c.Embedding = r.args.Switch("--embedding-worker", false) || r.args.Switch("--is-embedding", false)
-	c.Bootstrap = r.int(0, "--disaggregation-bootstrap-port")
+	c.SourcePath = r.Text("Qwen/Qwen3-0.6B", "--model-path", "--model")
+	c.Model = r.Text(c.SourcePath, "--served-model-name")
+	c.mode(r.Text("", "--disaggregation-mode"), "backend")
+	c.Context = r.Int(defaultContext, "--context-length")
+	c.Embedding = r.Switch("--embedding-worker", false) || r.Switch("--is-embedding", false)
+	c.Bootstrap = r.Int(0, "--disaggregation-bootstrap-port")
 	// An engine that caches single tokens would have as many blocks; the mock
 	// keeps books in blocks of at least two.
-	c.Engine.BlockSize = max(2, r.int(16, "--page-size"))
-	c.Engine.MaxSequences = r.int(256, "--max-running-requests")
-	c.Engine.MaxBatchedTokens = r.int(8192, "--chunked-prefill-size")
-	c.Engine.Sharing = !r.args.Switch("--disable-radix-cache", false)
-	c.Engine.Ranks = r.int(1, "--dp-size", "--dp", "--data-parallel-size")
+	c.Engine.BlockSize = max(2, r.Int(16, "--page-size"))
+	c.Engine.MaxSequences = r.Int(256, "--max-running-requests")
+	c.Engine.MaxBatchedTokens = r.Int(8192, "--chunked-prefill-size")
+	c.Engine.Sharing = !r.Switch("--disable-radix-cache", false)
+	c.Engine.Ranks = r.Int(1, "--dp-size", "--dp", "--data-parallel-size")
 }
 
 // configFile puts the flags of --config, a YAML file, before those of the command
 // line, which go first. A file that is in an image alone is not known here.
-func (c *Config) configFile(r *reader) {
-	file, ok := r.args.Value("--config")
+func (c *Config) configFile(r *launch.Settings) {
+	file, ok := r.Value("--config")
 	if !ok {
 		return
 	}
@@ -169,59 +165,59 @@ func (c *Config) configFile(r *reader) {
 	}
 	var fields map[string]any
 	if err := yaml.Unmarshal(body, &fields); err != nil {
-		r.fail(fmt.Errorf("argument --config: %s: %w", file, err))
+		r.Fail(fmt.Errorf("argument --config: %s: %w", file, err))
 		return
 	}
 	var words []string
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		words = append(words, fmt.Sprintf("--%s=%v", strings.ReplaceAll(key, "_", "-"), fields[key]))
 	}
-	r.args = commandline.NewLooseArgs(slices.Concat(words, r.args.Words()))
+	r.Args = commandline.NewLooseArgs(slices.Concat(words, r.Words()))
 }
 
-func (c *Config) trtllm(r *reader) {
-	c.SourcePath = r.string("TinyLlama/TinyLlama-1.1B-Chat-v1.0", "--model-path", "--model")
-	c.Model = r.string(c.SourcePath, "--served-model-name")
-	c.mode(r.string("", "--disaggregation-mode"), "tensorrt_llm")
-	c.Context = r.int(defaultContext, "--max-seq-len")
-	c.Engine.BlockSize = r.int(32, "--kv-block-size")
-	c.Engine.MaxSequences = r.int(256, "--max-batch-size")
-	c.Engine.MaxBatchedTokens = r.int(8192, "--max-num-tokens")
+func (c *Config) trtllm(r *launch.Settings) {
+	c.SourcePath = r.Text("TinyLlama/TinyLlama-1.1B-Chat-v1.0", "--model-path", "--model")
+	c.Model = r.Text(c.SourcePath, "--served-model-name")
+	c.mode(r.Text("", "--disaggregation-mode"), "tensorrt_llm")
+	c.Context = r.Int(defaultContext, "--max-seq-len")
+	c.Engine.BlockSize = r.Int(32, "--kv-block-size")
+	c.Engine.MaxSequences = r.Int(256, "--max-batch-size")
+	c.Engine.MaxBatchedTokens = r.Int(8192, "--max-num-tokens")
 	c.Engine.Sharing = true
 	c.Engine.Ranks = 1
 }
 
-func (c *Config) mocker(r *reader) {
-	if file, ok := r.args.Value("--extra-engine-args"); ok {
+func (c *Config) mocker(r *launch.Settings) {
+	if file, ok := r.Value("--extra-engine-args"); ok {
 		words, err := engineFile(file)
 		if err != nil {
-			r.fail(fmt.Errorf("argument --extra-engine-args: %w", err))
+			r.Fail(fmt.Errorf("argument --extra-engine-args: %w", err))
 		}
-		r.args = commandline.NewLooseArgs(append(slices.Clone(r.args.Words()), words...))
+		r.Args = commandline.NewLooseArgs(append(slices.Clone(r.Words()), words...))
 	}
-	c.SourcePath = r.string("", "--model-path")
+	c.SourcePath = r.Text("", "--model-path")
 	if c.SourcePath == "" {
-		r.fail(fmt.Errorf("the following arguments are required: --model-path"))
+		r.Fail(fmt.Errorf("the following arguments are required: --model-path"))
 	}
-	c.Model = r.string(c.SourcePath, "--model-name")
-	c.mode(r.string("", "--disaggregation-mode"), "backend")
-	prefill, decode := r.args.Switch("--is-prefill-worker", false), r.args.Switch("--is-decode-worker", false)
+	c.Model = r.Text(c.SourcePath, "--model-name")
+	c.mode(r.Text("", "--disaggregation-mode"), "backend")
+	prefill, decode := r.Switch("--is-prefill-worker", false), r.Switch("--is-decode-worker", false)
 	switch {
 	case prefill && decode:
-		r.fail(fmt.Errorf("argument --is-decode-worker: not allowed with argument --is-prefill-worker"))
+		r.Fail(fmt.Errorf("argument --is-decode-worker: not allowed with argument --is-prefill-worker"))
 	case prefill:
 		c.Role, c.Address.Component = Prefill, "prefill"
 	case decode:
 		c.Role = Decode
 	}
 	c.Context = defaultContext
-	c.Engine.BlockSize = r.int(64, "--block-size")
-	c.Engine.MaxSequences = r.int(256, "--max-num-seqs")
-	c.Engine.MaxBatchedTokens = r.int(8192, "--max-num-batched-tokens")
-	c.Engine.Sharing = r.args.Switch("--enable-prefix-caching", true)
-	c.Engine.Ranks = r.int(1, "--data-parallel-size")
-	c.Startup = max(c.Startup, time.Duration(r.float(0, "--startup-time")*float64(time.Second)))
-	if r.int(1, "--num-workers") > 1 {
+	c.Engine.BlockSize = r.Int(64, "--block-size")
+	c.Engine.MaxSequences = r.Int(256, "--max-num-seqs")
+	c.Engine.MaxBatchedTokens = r.Int(8192, "--max-num-batched-tokens")
+	c.Engine.Sharing = r.Switch("--enable-prefix-caching", true)
+	c.Engine.Ranks = r.Int(1, "--data-parallel-size")
+	c.Startup = max(c.Startup, time.Duration(r.Float(0, "--startup-time")*float64(time.Second)))
+	if r.Int(1, "--num-workers") > 1 {
 		c.Warnings = append(c.Warnings, "--num-workers: one process is one worker here; use replicas")
 	}
 }
@@ -260,10 +256,10 @@ func engineFile(file string) ([]string, error) {
 
 // script is a Python program of the user's own: a component that answers
 // requests. Only a processor is known to put a model before the public.
-func (c *Config) script(r *reader, p launch.Program) {
+func (c *Config) script(r *launch.Settings, p launch.Program) {
 	c.Backend = "script"
 	c.Address.Component = discovery.Slug(strings.TrimPrefix(strings.TrimSuffix(path.Base(p.Name), ".py"), "dynamo."))
-	c.SourcePath = r.string("", "--model", "--model-path")
+	c.SourcePath = r.Text("", "--model", "--model-path")
 	if p.Name == "processor.py" {
 		c.Model = c.SourcePath
 	}
@@ -291,19 +287,19 @@ const defaultContext = 40960
 const defaultBlocks = 16384
 
 // sized fills in what all engines share.
-func (c *Config) sized(r *reader, knobs Knobs) {
+func (c *Config) sized(r *launch.Settings, knobs Knobs) {
 	e := &c.Engine
 	e.Blocks = defaultBlocks
 	c.estimate(r, knobs)
 	e.BesideDecode = perfmodel.Engine(c.Backend).BesideDecode(e.MaxBatchedTokens)
-	e.Blocks = r.int(e.Blocks, "--num-gpu-blocks-override")
+	e.Blocks = r.Int(e.Blocks, "--num-gpu-blocks-override")
 	if knobs.Blocks > 0 {
 		e.Blocks = knobs.Blocks
 	}
-	e.Watermark = r.float(0.01, "--watermark")
-	e.Chunked = r.args.Switch("--enable-chunked-prefill", true)
-	e.Speed = r.float(1, "--speedup-ratio") * knobs.Speedup / knobs.Slowdown
-	if path, ok := r.args.Value("--planner-profile-data"); ok {
+	e.Watermark = r.Float(0.01, "--watermark")
+	e.Chunked = r.Switch("--enable-chunked-prefill", true)
+	e.Speed = r.Float(1, "--speedup-ratio") * knobs.Speedup / knobs.Slowdown
+	if path, ok := r.Value("--planner-profile-data"); ok {
 		measured, err := timing.Load(path)
 		if err != nil {
 			c.Warnings = append(c.Warnings, "other timing instead of profile data: "+err.Error())
@@ -312,10 +308,10 @@ func (c *Config) sized(r *reader, knobs Knobs) {
 		}
 	}
 	if e.BlockSize < 2 {
-		r.fail(fmt.Errorf("argument --block-size: must be greater than 1, is %d", e.BlockSize))
+		r.Fail(fmt.Errorf("argument --block-size: must be greater than 1, is %d", e.BlockSize))
 	}
 	if e.Speed <= 0 {
-		r.fail(fmt.Errorf("argument --speedup-ratio: must be greater than 0"))
+		r.Fail(fmt.Errorf("argument --speedup-ratio: must be greater than 0"))
 	}
 }
 
@@ -352,39 +348,4 @@ func (r Role) workerType() (discovery.WorkerType, []discovery.WorkerType) {
 		return discovery.DecodeWorker, []discovery.WorkerType{discovery.PrefillWorker}
 	}
 	return discovery.AggregatedWorker, nil
-}
-
-// reader collects the first error, so that flags can be read line by line.
-type reader struct {
-	args commandline.Args
-	err  error
-}
-
-func (r *reader) fail(err error) {
-	if r.err == nil {
-		r.err = err
-	}
-}
-
-func (r *reader) string(byDefault string, names ...string) string {
-	if v, ok := r.args.Value(names...); ok {
-		return v
-	}
-	return byDefault
-}
-
-func (r *reader) int(byDefault int, names ...string) int {
-	n, err := r.args.Int(byDefault, names...)
-	if err != nil {
-		r.fail(err)
-	}
-	return n
-}
-
-func (r *reader) float(byDefault float64, names ...string) float64 {
-	f, err := r.args.Float(byDefault, names...)
-	if err != nil {
-		r.fail(err)
-	}
-	return f
 }

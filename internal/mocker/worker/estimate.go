@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/launch"
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/timing"
 )
 
 // estimate times the engine, and sizes its cache, by the performance model of
 // what its command line asks for. The runtime's own mock engine names neither
 // GPUs nor layout and keeps its own timing.
-func (c *Config) estimate(r *reader, knobs Knobs) {
+func (c *Config) estimate(r *launch.Settings, knobs Knobs) {
 	e := &c.Engine
 	e.Model, c.Timing = timing.Polynomial{}, "simple"
 	if c.Backend != "vllm" && c.Backend != "sglang" && c.Backend != "trtllm" {
@@ -37,7 +38,7 @@ func (c *Config) estimate(r *reader, knobs Knobs) {
 	}
 }
 
-func (c *Config) estimator(r *reader, gpuName string) (*perfmodel.Estimator, error) {
+func (c *Config) estimator(r *launch.Settings, gpuName string) (*perfmodel.Estimator, error) {
 	catalog := perfmodel.Default()
 	model, err := catalog.Model(c.SourcePath)
 	if err != nil {
@@ -54,7 +55,7 @@ func (c *Config) estimator(r *reader, gpuName string) (*perfmodel.Estimator, err
 		Model: model, GPU: gpu, Engine: perfmodel.Engine(c.Backend),
 		Quantisation:     quantisation(r, model),
 		Parallel:         c.parallel(r, model),
-		MemoryFraction:   r.float(0, "--gpu-memory-utilization", "--mem-fraction-static", "--free-gpu-memory-fraction"),
+		MemoryFraction:   r.Float(0, "--gpu-memory-utilization", "--mem-fraction-static", "--free-gpu-memory-fraction"),
 		MaxBatchedTokens: c.Engine.MaxBatchedTokens,
 		MaxSequences:     c.Engine.MaxSequences,
 	}
@@ -62,15 +63,15 @@ func (c *Config) estimator(r *reader, gpuName string) (*perfmodel.Estimator, err
 }
 
 // quantisation reads what differs from the checkpoint.
-func quantisation(r *reader, model perfmodel.Model) perfmodel.Quantisation {
+func quantisation(r *launch.Settings, model perfmodel.Model) perfmodel.Quantisation {
 	var q perfmodel.Quantisation
-	switch text := strings.ToLower(r.string("", "--quantization")); {
+	switch text := strings.ToLower(r.Text("", "--quantization")); {
 	case strings.Contains(text, "fp8"):
 		q.Weights = perfmodel.FP8
 	case strings.Contains(text, "fp4"):
 		q.Weights = perfmodel.FP4
 	}
-	if strings.HasPrefix(r.string("", "--kv-cache-dtype"), "fp8") {
+	if strings.HasPrefix(r.Text("", "--kv-cache-dtype"), "fp8") {
 		q.Cache = perfmodel.FP8
 	}
 	if model.Published.Experts == perfmodel.MXFP4 {
@@ -80,21 +81,21 @@ func quantisation(r *reader, model perfmodel.Model) perfmodel.Quantisation {
 }
 
 // parallel reads the layout of a whole engine as each engine spells it.
-func (c *Config) parallel(r *reader, model perfmodel.Model) perfmodel.Parallel {
+func (c *Config) parallel(r *launch.Settings, model perfmodel.Model) perfmodel.Parallel {
 	p := perfmodel.Parallel{
-		TP: r.int(1, "--tensor-parallel-size", "-tp", "--tp-size", "--tp"),
-		PP: r.int(1, "--pipeline-parallel-size", "-pp", "--pp-size", "--pp"),
-		EP: r.int(1, "--expert-parallel-size", "--ep-size", "--ep"),
+		TP: r.Int(1, "--tensor-parallel-size", "-tp", "--tp-size", "--tp"),
+		PP: r.Int(1, "--pipeline-parallel-size", "-pp", "--pp-size", "--pp"),
+		EP: r.Int(1, "--expert-parallel-size", "--ep-size", "--ep"),
 	}
 	switch c.Backend {
 	case "vllm":
-		p.DP = r.int(1, "--data-parallel-size", "-dp")
-		if r.args.Switch("--enable-expert-parallel", false) {
+		p.DP = r.Int(1, "--data-parallel-size", "-dp")
+		if r.Switch("--enable-expert-parallel", false) {
 			p.EP = p.TP * p.DP
 		}
 	case "sglang":
-		p.DP = r.int(1, "--dp-size", "--dp", "--data-parallel-size")
-		if r.args.Switch("--enable-dp-attention", false) && p.DP > 0 && p.TP%p.DP == 0 {
+		p.DP = r.Int(1, "--dp-size", "--dp", "--data-parallel-size")
+		if r.Switch("--enable-dp-attention", false) && p.DP > 0 && p.TP%p.DP == 0 {
 			p.TP /= p.DP // the tensor-parallel size counts all GPUs
 		}
 	case "trtllm":
@@ -107,8 +108,8 @@ func (c *Config) parallel(r *reader, model perfmodel.Model) perfmodel.Parallel {
 }
 
 // override applies TensorRT-LLM's --override-engine-args, a JSON object.
-func (c *Config) override(r *reader, p *perfmodel.Parallel) {
-	text, ok := r.args.Value("--override-engine-args")
+func (c *Config) override(r *launch.Settings, p *perfmodel.Parallel) {
+	text, ok := r.Value("--override-engine-args")
 	if !ok {
 		return
 	}

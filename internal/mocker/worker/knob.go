@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/launch"
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/podenv"
 )
 
@@ -59,25 +60,16 @@ const defaultGPU = "h200_sxm"
 
 // NewKnobs reads the MOCKER_ variables.
 func NewKnobs(env podenv.Env) (Knobs, error) {
-	var k Knobs
-	var errs [7]error
-	k.StartupDelay, errs[0] = env.Duration("MOCKER_STARTUP_DELAY", 0)
-	k.CrashAfter, errs[1] = env.Duration("MOCKER_CRASH_AFTER", 0)
-	k.ReadinessFlap, errs[2] = env.Duration("MOCKER_READINESS_FLAP", 0)
-	k.Speedup, errs[3] = env.Float("MOCKER_SPEEDUP", 1)
-	k.Slowdown, errs[4] = env.Float("MOCKER_SLOWDOWN", 1)
-	k.Blocks, errs[5] = env.Int("MOCKER_KV_BLOCKS", 0)
-	// Runtimes of 1.x have a variable of their own for it.
-	linger, err := env.Duration("DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS", 1500*time.Millisecond)
-	if err != nil {
-		return k, err
+	r := launch.Settings{Env: env}
+	k := Knobs{
+		StartupDelay: r.Duration(0, "MOCKER_STARTUP_DELAY"), CrashAfter: r.Duration(0, "MOCKER_CRASH_AFTER"), ReadinessFlap: r.Duration(0, "MOCKER_READINESS_FLAP"),
+		Speedup: r.Float(1, "MOCKER_SPEEDUP"), Slowdown: r.Float(1, "MOCKER_SLOWDOWN"), Blocks: r.Int(0, "MOCKER_KV_BLOCKS"),
+		GPU: env.String(defaultGPU, "MOCKER_GPU"),
+		// Runtimes of 1.x have a variable of their own for it.
+		DrainLinger: r.Duration(r.Duration(1500*time.Millisecond, "DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS"), "MOCKER_DRAIN_LINGER"),
 	}
-	k.DrainLinger, errs[6] = env.Duration("MOCKER_DRAIN_LINGER", linger)
-	k.GPU = env.String(defaultGPU, "MOCKER_GPU")
-	for _, err := range errs {
-		if err != nil {
-			return k, err
-		}
+	if r.Err != nil {
+		return k, r.Err
 	}
 	if k.Speedup <= 0 || k.Slowdown <= 0 {
 		return k, fmt.Errorf("MOCKER_SPEEDUP and MOCKER_SLOWDOWN must be greater than 0")

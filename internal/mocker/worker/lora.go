@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/discovery"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/wire"
 )
 
 // loraRoutes adds the LoRA API. Failures inside a handler are HTTP 200 with
@@ -35,13 +36,13 @@ func (w *Worker) loraCall(endpoint string, handle func(*http.Request) map[string
 	return func(response http.ResponseWriter, r *http.Request) {
 		if !w.serving.Load() || !slices.Contains(w.config.adapterEndpoints(), endpoint) {
 			message := fmt.Sprintf("Endpoint '%s' not found in local registry", endpoint)
-			writeJSON(response, http.StatusInternalServerError, failure(message))
+			wire.WriteJSON(response, http.StatusInternalServerError, failure(message))
 			return
 		}
 		if endpoint != "list_loras" {
 			switch w.knobs.AdapterFailure {
 			case AdapterRefused:
-				writeJSON(response, http.StatusInternalServerError, failure("refused by MOCKER_LORA_FAILURE"))
+				wire.WriteJSON(response, http.StatusInternalServerError, failure("refused by MOCKER_LORA_FAILURE"))
 				return
 			case AdapterHangs:
 				// A server notices that its client left only once the body is read.
@@ -49,11 +50,11 @@ func (w *Worker) loraCall(endpoint string, handle func(*http.Request) map[string
 				<-r.Context().Done()
 				return
 			case AdapterError:
-				writeJSON(response, http.StatusOK, failure("download failed, as asked by MOCKER_LORA_FAILURE"))
+				wire.WriteJSON(response, http.StatusOK, failure("download failed, as asked by MOCKER_LORA_FAILURE"))
 				return
 			}
 		}
-		writeJSON(response, http.StatusOK, handle(r))
+		wire.WriteJSON(response, http.StatusOK, handle(r))
 	}
 }
 
@@ -126,11 +127,4 @@ func success(message, name string, id int64) map[string]any {
 
 func failure(message string) map[string]any {
 	return map[string]any{"status": "error", "message": message}
-}
-
-func writeJSON(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	// The client may be gone; there is nobody left to tell.
-	_ = json.NewEncoder(w).Encode(body)
 }

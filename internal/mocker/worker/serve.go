@@ -28,7 +28,7 @@ func (w *Worker) handle(response http.ResponseWriter, r *http.Request) {
 	case w.config.Address.Endpoint:
 		w.generate(response, r)
 	case "clear_kv_blocks":
-		writeJSON(response, http.StatusOK, map[string]any{"status": "success", "message": "KV cache cleared"})
+		wire.WriteJSON(response, http.StatusOK, map[string]any{"status": "success", "message": "KV cache cleared"})
 	default:
 		http.Error(response, "no such endpoint", http.StatusNotFound)
 	}

@@ -8,19 +8,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/wire"
 )
 
-// serveStatus starts the system status server, which is up before the engine.
-func (w *Worker) serveStatus() (func(), error) {
-	listener, err := w.listenSystem()
-	if err != nil || listener == nil {
-		return func() {}, err
-	}
-	server := &http.Server{Handler: w.statusRoutes(), ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = server.Serve(listener) }() // ends with Close, below
-	return func() { _ = server.Close() }, nil
-}
-
+// statusRoutes are those of the system status server, which is up before the engine.
 func (w *Worker) statusRoutes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+w.env.String("/health", "DYN_SYSTEM_HEALTH_PATH"), func(response http.ResponseWriter, _ *http.Request) {
@@ -53,7 +45,7 @@ func (w *Worker) metadata(response http.ResponseWriter, _ *http.Request) {
 		http.Error(response, "Discovery metadata not available", http.StatusNotFound)
 		return
 	}
-	writeJSON(response, http.StatusOK, w.offered())
+	wire.WriteJSON(response, http.StatusOK, w.offered())
 }
 
 // engineCalls per backend: what the engine does when asked.
@@ -70,7 +62,7 @@ var engineCalls = map[string]map[string]func(*Worker) string{
 
 func (w *Worker) engineCall(response http.ResponseWriter, r *http.Request) {
 	problem := func(status int, kind, message string) {
-		writeJSON(response, status, map[string]any{"error": kind, "message": message})
+		wire.WriteJSON(response, status, map[string]any{"error": kind, "message": message})
 	}
 	path := r.PathValue("path")
 	call, ok := engineCalls[w.config.Backend][path]
@@ -89,7 +81,7 @@ func (w *Worker) engineCall(response http.ResponseWriter, r *http.Request) {
 		problem(http.StatusInternalServerError, "Engine not ready", "the engine is still loading")
 		return
 	}
-	writeJSON(response, http.StatusOK, map[string]any{"status": "ok", "message": call(w)})
+	wire.WriteJSON(response, http.StatusOK, map[string]any{"status": "ok", "message": call(w)})
 }
 
 // sleep stops the engine and takes it out of discovery, or the reverse. Health

@@ -12,12 +12,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/auxiliary"
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/discovery"
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/engine"
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/podenv"
@@ -85,7 +85,7 @@ func (w *Worker) Run(ctx context.Context) int {
 	for _, warning := range w.config.Warnings {
 		w.log.Warn(warning)
 	}
-	stopStatus, err := w.serveStatus()
+	stopStatus, err := auxiliary.ServeStatus(w.env, w.statusRoutes(), w.log)
 	if err != nil {
 		w.log.Error("system status server", "error", err)
 		return ExitEngineDied
@@ -359,21 +359,4 @@ func (w *Worker) probe(timeout time.Duration) bool {
 		return false
 	}
 	return true
-}
-
-// listenSystem opens the system status port; nil when it is switched off.
-func (w *Worker) listenSystem() (net.Listener, error) {
-	port, err := w.env.Int("DYN_SYSTEM_PORT", -1)
-	if err != nil {
-		return nil, err
-	}
-	if port < 0 {
-		return nil, nil
-	}
-	listener, err := net.Listen("tcp", w.env.Listen(port))
-	if err != nil {
-		return nil, fmt.Errorf("listen on system port %s: %w", strconv.Itoa(port), err)
-	}
-	w.log.Info("system status server", "address", listener.Addr().String())
-	return listener, nil
 }

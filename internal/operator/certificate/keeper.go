@@ -5,10 +5,12 @@
 package certificate
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -158,7 +160,7 @@ func (k *Keeper) try(ctx context.Context) (*corev1.Secret, error) {
 		return nil, err
 	}
 	data, err := turned.write()
-	if err != nil || same(data, secret.Data) {
+	if err != nil || maps.EqualFunc(data, secret.Data, bytes.Equal) {
 		return secret, err
 	}
 	secret.Data = data

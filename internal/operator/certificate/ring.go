@@ -1,7 +1,6 @@
 package certificate
 
 import (
-	"bytes"
 	"crypto/x509"
 	"errors"
 	"slices"
@@ -105,17 +104,4 @@ func trust(r ring, now time.Time) []*x509.Certificate {
 		}
 	}
 	return list
-}
-
-// same reports whether two forms of a Secret hold the same.
-func same(a, b map[string][]byte) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for key, value := range a {
-		if !bytes.Equal(value, b[key]) {
-			return false
-		}
-	}
-	return true
 }

@@ -11,5 +11,3 @@ type Version struct {
 	// operator for the whole cluster that registers its webhooks.
 	Enabled bool `json:"enabled"`
 }
-
-func defaultAPI() API { return API{V1beta1: Version{Enabled: true}} }

@@ -40,14 +40,6 @@ type Certificate struct {
 	ClusterDomain string `json:"clusterDomain,omitempty"`
 }
 
-func defaultCertificate() Certificate {
-	const day = 24 * time.Hour
-	return Certificate{
-		Mode: CertificateSelf, Secret: "webhook-server-cert", ClusterDomain: "cluster.local",
-		Validity: metav1.Duration{Duration: 90 * day}, AuthorityValidity: metav1.Duration{Duration: 365 * day},
-	}
-}
-
 func (c Certificate) validate(at *field.Path) field.ErrorList {
 	errs := oneOf(at.Child("mode"), c.Mode, CertificateSelf, CertificateManager, CertificateExternal)
 	if c.Secret == "" {

@@ -1,6 +1,6 @@
 // Package config is the operator's configuration: typed, defaulted, validated
 // before anything starts. It comes from one file; flags override single values.
-// Each concern has a file with its type, its defaults and its rules.
+// Each concern has a file with its type and its rules; defaults.go has all defaults.
 package config
 
 import (
@@ -49,33 +49,6 @@ type Config struct {
 	Diagnosis     Diagnosis     `json:"diagnosis,omitzero"`
 	Log           Log           `json:"log,omitzero"`
 	Tracing       Tracing       `json:"tracing,omitzero"`
-}
-
-// Default is the configuration of an operator that was told nothing.
-func Default() Config {
-	return Config{
-		APIVersion:  APIVersion,
-		Kind:        Kind,
-		API:         defaultAPI(),
-		Discovery:   defaultDiscovery(),
-		Grove:       defaultGrove(),
-		Rollout:     defaultRollout(),
-		Runtime:     defaultRuntime(),
-		MPI:         defaultMPI(),
-		Profiler:    defaultProfiler(),
-		Network:     defaultNetwork(),
-		LoRA:        defaultLoRA(),
-		Controller:  defaultController(),
-		Server:      defaultServer(),
-		Leader:      defaultLeader(),
-		Shutdown:    defaultShutdown(),
-		Webhook:     defaultWebhook(),
-		Certificate: defaultCertificate(),
-		Tenancy:     defaultTenancy(),
-		Diagnosis:   defaultDiagnosis(),
-		Log:         defaultLog(),
-		Tracing:     defaultTracing(),
-	}
 }
 
 // Load reads a file over the defaults. A key that is not known is an error.

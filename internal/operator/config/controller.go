@@ -76,40 +76,17 @@ type Queue struct {
 	RetryBurst int     `json:"retryBurst,omitempty"`
 }
 
-func defaultController() Controller {
-	return Controller{
-		Workers: 8, QPS: 1000, Burst: 2000,
-		Timeout:     metav1.Duration{Duration: time.Minute},
-		BatchPeriod: metav1.Duration{Duration: 100 * time.Millisecond},
-		Resync:      metav1.Duration{Duration: 10 * time.Hour},
-		Queue:       Queue{BaseDelay: metav1.Duration{Duration: 50 * time.Millisecond}, MaxDelay: metav1.Duration{Duration: 5 * time.Minute}, RetryRate: 10, RetryBurst: 100},
-		Watchdog: Watchdog{
-			Stuck: metav1.Duration{Duration: 2 * time.Minute}, Idle: metav1.Duration{Duration: 10 * time.Minute},
-		},
-		Fairness: Fairness{
-			LowerPriorityEvery: 4,
-			Window:             metav1.Duration{Duration: 10 * time.Second},
-			ObjectBudget:       10, DegradedBudget: 10,
-		},
-	}
-}
-
 // WorkersOf is the number of objects of a kind that are worked on at once.
 func (c Controller) WorkersOf(kind string) int {
 	return cmp.Or(c.WorkersPerKind[kind], c.Workers)
 }
 
 func (c Controller) validate(at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if c.Workers < 1 {
-		errs = append(errs, field.Invalid(at.Child("workers"), c.Workers, "must be at least 1"))
-	}
+	errs := atLeastN(at.Child("workers"), c.Workers, 1)
 	for _, kind := range slices.Sorted(maps.Keys(c.WorkersPerKind)) {
 		perKind := at.Child("workersPerKind")
 		errs = append(errs, oneOf(perKind, kind, apikind.Names()...)...)
-		if n := c.WorkersPerKind[kind]; n < 1 {
-			errs = append(errs, field.Invalid(perKind.Key(kind), n, "must be at least 1"))
-		}
+		errs = append(errs, atLeastN(perKind.Key(kind), c.WorkersPerKind[kind], 1)...)
 	}
 	if c.QPS <= 0 || c.Burst < 1 {
 		errs = append(errs, field.Invalid(at.Child("qps"), c.QPS, "qps and burst must be positive"))
@@ -124,16 +101,9 @@ func (c Controller) validate(at *field.Path) field.ErrorList {
 }
 
 func (f Fairness) validate(at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if f.LowerPriorityEvery < 2 {
-		errs = append(errs, field.Invalid(at.Child("lowerPriorityEvery"), f.LowerPriorityEvery, "must be at least 2"))
-	}
-	if f.ObjectBudget < 1 {
-		errs = append(errs, field.Invalid(at.Child("objectBudget"), f.ObjectBudget, "must be at least 1"))
-	}
-	if f.DegradedBudget < 1 {
-		errs = append(errs, field.Invalid(at.Child("degradedBudget"), f.DegradedBudget, "must be at least 1"))
-	}
+	errs := atLeastN(at.Child("lowerPriorityEvery"), f.LowerPriorityEvery, 2)
+	errs = append(errs, atLeastN(at.Child("objectBudget"), f.ObjectBudget, 1)...)
+	errs = append(errs, atLeastN(at.Child("degradedBudget"), f.DegradedBudget, 1)...)
 	return append(errs, atLeast(at.Child("window"), f.Window, time.Second)...)
 }
 

@@ -7,5 +7,3 @@ type Diagnosis struct {
 	// container told its node.
 	ReadLogs bool `json:"readLogs"`
 }
-
-func defaultDiagnosis() Diagnosis { return Diagnosis{ReadLogs: true} }

@@ -27,17 +27,6 @@ type Leader struct {
 	ReleaseOnStop bool `json:"releaseOnStop"`
 }
 
-func defaultLeader() Leader {
-	return Leader{
-		ID:            "dynamo.nvidia.com",
-		Namespace:     OwnNamespace(),
-		LeaseDuration: metav1.Duration{Duration: 15 * time.Second},
-		RenewDeadline: metav1.Duration{Duration: 10 * time.Second},
-		RetryPeriod:   metav1.Duration{Duration: time.Second},
-		ReleaseOnStop: true,
-	}
-}
-
 func (l Leader) validate(at *field.Path) field.ErrorList {
 	if !l.Enabled {
 		return nil
@@ -73,10 +62,6 @@ const (
 	// FlushTimeout is for the last traces.
 	FlushTimeout = 2 * time.Second
 )
-
-func defaultShutdown() Shutdown {
-	return Shutdown{Drain: metav1.Duration{Duration: 5 * time.Second}, Grace: metav1.Duration{Duration: 10 * time.Second}}
-}
 
 // Stop is how long the manager waits for all that it runs: reconciles end when their
 // grace does, and a moment later they are gone.

@@ -19,8 +19,6 @@ type Log struct {
 	Format string `json:"format,omitempty"`
 }
 
-func defaultLog() Log { return Log{Level: "info", Format: "json"} }
-
 func (l Log) validate(at *field.Path) field.ErrorList {
 	return append(oneOf(at.Child("level"), l.Level, "debug", "info", "warn", "error"),
 		oneOf(at.Child("format"), l.Format, "text", "json")...)

@@ -29,27 +29,8 @@ type LoRA struct {
 	UnloadDeadline metav1.Duration `json:"unloadDeadline,omitzero"`
 }
 
-func defaultLoRA() LoRA {
-	return LoRA{
-		Parallel: 10, SlowParallel: 200,
-		Timeout:        metav1.Duration{Duration: 15 * time.Second},
-		RetryMin:       metav1.Duration{Duration: time.Second},
-		RetryMax:       metav1.Duration{Duration: time.Minute},
-		Recheck:        metav1.Duration{Duration: 10 * time.Minute},
-		UnloadDeadline: metav1.Duration{Duration: 30 * time.Second},
-	}
-}
-
 func (l LoRA) validate(at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, number := range []struct {
-		name  string
-		value int
-	}{{"parallel", l.Parallel}, {"slowParallel", l.SlowParallel}} {
-		if number.value < 1 {
-			errs = append(errs, field.Invalid(at.Child(number.name), number.value, "must be at least 1"))
-		}
-	}
+	errs := append(atLeastN(at.Child("parallel"), l.Parallel, 1), atLeastN(at.Child("slowParallel"), l.SlowParallel, 1)...)
 	for _, wait := range []struct {
 		name  string
 		value metav1.Duration

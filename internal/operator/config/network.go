@@ -2,7 +2,6 @@ package config
 
 import (
 	"net/url"
-	"os"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -13,12 +12,6 @@ type Network struct {
 	// operator outside the cluster's network. Proxies that the environment
 	// names are never used for this.
 	ForwardProxy string `json:"forwardProxy,omitempty"`
-}
-
-// defaultNetwork goes straight, except on a local cluster: its pods have
-// addresses that nothing but its proxy can reach, and are told of it.
-func defaultNetwork() Network {
-	return Network{ForwardProxy: os.Getenv("DYNAMO_FORWARD_PROXY")}
 }
 
 func (n Network) validate(at *field.Path) field.ErrorList {

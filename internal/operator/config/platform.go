@@ -24,10 +24,6 @@ type Discovery struct {
 	CleanupDeadline metav1.Duration `json:"cleanupDeadline,omitzero"`
 }
 
-func defaultDiscovery() Discovery {
-	return Discovery{Backend: graph.DiscoveryKubernetes, CleanupDeadline: metav1.Duration{Duration: time.Minute}}
-}
-
 func (d Discovery) validate(at *field.Path) field.ErrorList {
 	known := []graph.Discovery{graph.DiscoveryKubernetes, graph.DiscoveryEtcd}
 	return append(oneOf(at.Child("backend"), d.Backend, known...), atLeast(at.Child("cleanupDeadline"), d.CleanupDeadline, 0)...)
@@ -114,19 +110,11 @@ type Grove struct {
 	TerminationDelay metav1.Duration `json:"terminationDelay,omitzero"`
 }
 
-func defaultGrove() Grove {
-	return Grove{TerminationDelay: metav1.Duration{Duration: 15 * time.Minute}}
-}
-
 // Rollout tunes how changes reach pods.
 type Rollout struct {
 	// ProgressDeadline is how long a workload may make no progress before it is
 	// said to be stuck.
 	ProgressDeadline metav1.Duration `json:"progressDeadline,omitzero"`
-}
-
-func defaultRollout() Rollout {
-	return Rollout{ProgressDeadline: metav1.Duration{Duration: 10 * time.Minute}}
 }
 
 func (r Rollout) validate(at *field.Path) field.ErrorList {
@@ -138,8 +126,6 @@ type MPI struct {
 	// SSHSecret names the Secret with the key, one in each namespace.
 	SSHSecret string `json:"sshSecret,omitempty"`
 }
-
-func defaultMPI() MPI { return MPI{SSHSecret: "mpi-run-ssh-secret"} }
 
 // Platform is what the configuration says to rendering. Facts of a cluster and
 // a namespace are added where they are known.

@@ -9,7 +9,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render/pod"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/requestplan"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
 )
 
 // Profiler is how requests for graphs are answered.
@@ -25,10 +24,6 @@ type Profiler struct {
 	Role string `json:"role,omitempty"`
 	// Deadline is how long profiling may take unless a request says otherwise.
 	Deadline metav1.Duration `json:"deadline,omitzero"`
-}
-
-func defaultProfiler() Profiler {
-	return Profiler{Image: version.Image(version.Profiler), Deadline: metav1.Duration{Duration: 4 * time.Hour}}
 }
 
 func (p Profiler) validate(at *field.Path) field.ErrorList {

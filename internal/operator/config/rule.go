@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -14,6 +15,14 @@ func oneOf[T ~string](at *field.Path, value T, known ...T) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.NotSupported(at, value, known)}
+}
+
+// atLeastN is the rule of a number that must not be too small.
+func atLeastN(at *field.Path, value, least int) field.ErrorList {
+	if value >= least {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, value, fmt.Sprintf("must be at least %d", least))}
 }
 
 // atLeast is the rule of a time that must not be too short.

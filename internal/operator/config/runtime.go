@@ -19,10 +19,6 @@ type Runtime struct {
 // contractAuto goes by the graph.
 const contractAuto graph.Contract = "auto"
 
-func defaultRuntime() Runtime {
-	return Runtime{Contract: contractAuto, UnknownTags: graph.ContractSeed}
-}
-
 func (r Runtime) validate(at *field.Path) field.ErrorList {
 	return append(oneOf(at.Child("contract"), r.Contract, contractAuto, graph.ContractSeed, graph.ContractV1),
 		oneOf(at.Child("unknownTags"), r.UnknownTags, graph.ContractSeed, graph.ContractV1)...)

@@ -1,7 +1,5 @@
 package config
 
-import "os"
-
 // Server says where the operator listens. An empty address turns a server off.
 type Server struct {
 	MetricsAddress string `json:"metricsAddress,omitempty"`
@@ -24,13 +22,3 @@ type Server struct {
 
 // Secures reports whether metrics are served over TLS.
 func (s Server) Secures() bool { return s.SecureMetrics && s.MetricsAddress != "" }
-
-func defaultServer() Server {
-	return Server{MetricsService: "dynamo-operator", MetricsAddress: listen("8080"), HealthAddress: listen("8081")}
-}
-
-// listen is a port on every address or, where several operators share one
-// network, on the address that the environment names.
-func listen(port string) string {
-	return os.Getenv("DYNAMO_LISTEN_HOST") + ":" + port
-}

@@ -53,17 +53,6 @@ var Policies = []Policy{
 // PolicyName is the name of a policy and of its binding.
 func (t Tenancy) PolicyName(p Policy) string { return t.PolicyPrefix + "-" + string(p) }
 
-func defaultTenancy() Tenancy {
-	return Tenancy{
-		Claim:            true,
-		Duration:         metav1.Duration{Duration: 30 * time.Second},
-		Renew:            metav1.Duration{Duration: 10 * time.Second},
-		ClusterNamespace: metav1.NamespaceSystem,
-		Discovery:        metav1.Duration{Duration: 30 * time.Second},
-		PolicyPrefix:     "dynamo-operator",
-	}
-}
-
 func (t Tenancy) validate(clusterWide bool, at *field.Path) field.ErrorList {
 	errs := atLeast(at.Child("renew"), t.Renew, time.Second)
 	if t.AssumePolicies && clusterWide {

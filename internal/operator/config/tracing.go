@@ -15,8 +15,6 @@ type Tracing struct {
 	Ratio float64 `json:"ratio,omitempty"`
 }
 
-func defaultTracing() Tracing { return Tracing{Ratio: 1} }
-
 func (t Tracing) validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if u, err := url.Parse(t.Endpoint); t.Endpoint != "" && (err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "") {

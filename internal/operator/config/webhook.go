@@ -2,7 +2,6 @@ package config
 
 import (
 	"os"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -38,16 +37,6 @@ type Webhook struct {
 	Drain metav1.Duration `json:"drain,omitzero"`
 	// Pod is this replica's name among those behind the Service.
 	Pod string `json:"-"`
-}
-
-func defaultWebhook() Webhook {
-	return Webhook{
-		Address: listen("9443"), Register: true,
-		Configuration: "dynamo-operator-validating",
-		Service:       "dynamo-operator-webhook-service", Namespace: OwnNamespace(),
-		FailurePolicy: "Ignore", TimeoutSeconds: 10,
-		Drain: metav1.Duration{Duration: 5 * time.Second}, Pod: os.Getenv("POD_NAME"),
-	}
 }
 
 // SystemNamespace is where the operator is installed unless somebody chooses

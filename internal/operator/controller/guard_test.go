@@ -32,10 +32,7 @@ func newGuard(t *testing.T, limit int, do reconcile.Func) (*Guard, *events.FakeR
 		t.Fatal(err)
 	}
 	graph := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "g", Generation: 3}}
-	counted, err := metric.New(prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
+	graph.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "AllServicesReady"}}
 	recorder := events.NewFakeRecorder(10)
 	return &Guard{
 		Kind: v1alpha1.KindDynamoGraphDeployment, Do: do,
@@ -43,7 +40,7 @@ func newGuard(t *testing.T, limit int, do reconcile.Func) (*Guard, *events.FakeR
 		While: func(ctx context.Context, _ string) (context.Context, context.CancelFunc) {
 			return context.WithCancel(ctx)
 		},
-		Metrics: counted, Tracer: tracing.Off(),
+		Metrics: metric.New(prometheus.NewRegistry()), Tracer: tracing.Off(),
 		Retries: &Retries{
 			Max: limit, Object: &v1alpha1.DynamoGraphDeployment{}, Condition: v1alpha1.ConditionReady,
 			Client: fake.NewClientBuilder().WithScheme(kinds).WithObjects(graph).WithStatusSubresource(graph).Build(), Events: recorder,
@@ -174,10 +171,10 @@ func TestReport(t *testing.T) {
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
 			graph := &v1alpha1.DynamoGraphDeployment{}
-			result, err := PatchStatus(t.Context(), nil, graph, &graph.Status, graph.Status, c.err)
+			result, err := Finish(t.Context(), nil, graph, &graph.Status, graph.Status, false, c.err)
 			terminal := errors.Is(err, reconcile.TerminalError(nil))
 			if result.RequeueAfter != c.after || terminal != c.terminal || (err != nil && !terminal) != c.retry {
-				t.Errorf("Report = %v, %v", result, err)
+				t.Errorf("Finish = %v, %v", result, err)
 			}
 		})
 	}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -18,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/grove"
@@ -74,23 +77,19 @@ func (g *optionalAPIs) Reconcile(ctx context.Context, request reconcile.Request)
 // startWatch starts to watch the kinds of an API.
 func (g *optionalAPIs) startWatch(ctx context.Context, api snapshot.API) error {
 	for _, w := range g.watched {
-		for _, c := range w.children {
-			if c.API == api {
-				if err := g.watch(ctx, w, c, EnqueueOwner(g, w.kind)); err != nil {
-					return err
+		for _, kinds := range []struct {
+			of   []observe.Child
+			wake handler.EventHandler
+		}{
+			{w.children, EnqueueOwner(g, w.kind)},
+			{w.Beneath, handler.EnqueueRequestsFromMapFunc(graphOfClique(g.GetClient()))},
+			{w.Around, w.SameNamespace(g.GetClient())},
+		} {
+			for _, c := range kinds.of {
+				if c.API != api {
+					continue
 				}
-			}
-		}
-		for _, c := range w.Beneath {
-			if c.API == api {
-				if err := g.watch(ctx, w, c, handler.EnqueueRequestsFromMapFunc(graphOfClique)); err != nil {
-					return err
-				}
-			}
-		}
-		for _, c := range w.Around {
-			if c.API == api {
-				if err := g.watch(ctx, w, c, w.SameNamespace(g.GetClient())); err != nil {
+				if err := g.watch(ctx, w, c, kinds.wake); err != nil {
 					return err
 				}
 			}
@@ -99,13 +98,21 @@ func (g *optionalAPIs) startWatch(ctx context.Context, api snapshot.API) error {
 	return nil
 }
 
-// graphOfClique leads from what Grove makes to the graph: its PodCliqueSet has
-// the graph's name.
-func graphOfClique(_ context.Context, object client.Object) []reconcile.Request {
-	if set := grove.SetOf(object); set != "" {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: set}}}
+// graphOfClique leads from what Grove makes to the graph that has its PodCliqueSet. The
+// two may have different names: Grove limits that of a set.
+func graphOfClique(cached client.Reader) handler.MapFunc {
+	return func(ctx context.Context, made client.Object) []reconcile.Request {
+		set := &grovev1alpha1.PodCliqueSet{}
+		name := grove.SetOf(made)
+		if name == "" || cached.Get(ctx, types.NamespacedName{Namespace: made.GetNamespace(), Name: name}, set) != nil {
+			return nil // of somebody else, or gone: the graph hears of that by the set itself
+		}
+		owner := metav1.GetControllerOf(set)
+		if owner == nil || owner.Kind != v1alpha1.KindDynamoGraphDeployment {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: made.GetNamespace(), Name: owner.Name}}}
 	}
-	return nil
 }
 
 func (g *optionalAPIs) watch(ctx context.Context, w *Watched, c observe.Child, to handler.EventHandler) error {
@@ -131,7 +138,7 @@ func (g *optionalAPIs) watch(ctx context.Context, w *Watched, c observe.Child, t
 
 // wakeAll has every object of a kind looked at again.
 func (g *optionalAPIs) wakeAll(ctx context.Context, w *Watched) error {
-	objects, err := w.list(ctx, g.GetClient())
+	objects, err := objectsOf(ctx, g.GetClient(), w.kindList)
 	if err != nil {
 		return err
 	}

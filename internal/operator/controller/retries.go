@@ -2,21 +2,21 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
 )
 
@@ -75,7 +75,7 @@ func (r *Retries) GiveUp(ctx context.Context, request reconcile.Request, why err
 }
 
 func (r *Retries) say(ctx context.Context, object Object, message string) error {
-	conditions := object.GetConditions()
+	conditions := slices.Clone(object.GetConditions())
 	changed := meta.SetStatusCondition(&conditions, metav1.Condition{
 		Type: r.Condition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRetriesExhausted,
 		Message: sanitise.Text(message), ObservedGeneration: object.GetGeneration(),
@@ -83,9 +83,5 @@ func (r *Retries) say(ctx context.Context, object Object, message string) error 
 	if !changed {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": conditions}})
-	if err != nil {
-		return err
-	}
-	return r.Client.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
+	return apply.PatchStatus(ctx, r.Client, object, func() { object.SetConditions(conditions) }, false)
 }

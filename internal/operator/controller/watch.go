@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -88,21 +91,16 @@ func (w *Watched) SameNamespace(reader client.Reader) handler.EventHandler {
 // sameNamespace wakes every object of a kind in the namespace of what changed.
 func sameNamespace(reader client.Reader, kind client.ObjectList) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, changed client.Object) []reconcile.Request {
-		var requests []reconcile.Request
 		list, err := objectsOf(ctx, reader, kind, client.InNamespace(changed.GetNamespace()))
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "cannot enqueue the objects that a change concerns", "changed", client.ObjectKeyFromObject(changed))
 		}
+		var requests []reconcile.Request
 		for _, object := range list {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
 		}
 		return requests
 	})
-}
-
-// list reads the objects of the controller's kind.
-func (w *Watched) list(ctx context.Context, reader client.Reader, options ...client.ListOption) ([]client.Object, error) {
-	return objectsOf(ctx, reader, w.kindList, options...)
 }
 
 // objectsOf reads the objects of a kind.
@@ -121,18 +119,21 @@ func objectsOf(ctx context.Context, reader client.Reader, kind client.ObjectList
 
 // Required are the kinds that every cluster serves.
 func Required(children []observe.Child) []observe.Child {
-	var always []observe.Child
-	for _, c := range children {
-		if c.API == "" {
-			always = append(always, c)
-		}
-	}
-	return always
+	return slices.DeleteFunc(slices.Clone(children), func(c observe.Child) bool { return c.API != "" })
 }
 
 // EnqueueOwner wakes every owner of a kind, the only one or one of several.
 func EnqueueOwner(mgr manager.Manager, kind client.Object) handler.EventHandler {
 	return handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), kind)
+}
+
+// Labelled selects objects that carry a label, whatever it says.
+func Labelled(key string) labels.Selector {
+	carries, err := labels.NewRequirement(key, selection.Exists, nil)
+	if err != nil {
+		panic(err) // keys are constants
+	}
+	return labels.NewSelector().Add(*carries)
 }
 
 // IntentChanged lets through what a user can change: spec, labels, annotations and

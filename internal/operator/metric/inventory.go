@@ -21,12 +21,11 @@ type Object struct {
 	Ready bool
 }
 
-// Inventory counts the objects of our kinds when it is asked, so that it is
-// never behind and nothing of what is gone stays. List may refuse: a replica
-// that does not lead says nothing.
-type Inventory struct {
-	Metrics *Metrics
-	List    func() (objects []Object, ok bool)
+// inventory counts the objects of our kinds when it is asked, so that it is
+// never behind and nothing of what is gone stays.
+type inventory struct {
+	metrics *Metrics
+	list    func() (objects []Object, ok bool)
 }
 
 type place struct{ kind, namespace string }
@@ -39,14 +38,14 @@ var (
 )
 
 // Describe tells Prometheus what to expect.
-func (i *Inventory) Describe(to chan<- *prometheus.Desc) {
+func (i *inventory) Describe(to chan<- *prometheus.Desc) {
 	to <- resources
 	to <- graphReady
 }
 
 // Collect counts.
-func (i *Inventory) Collect(to chan<- prometheus.Metric) {
-	objects, ok := i.List()
+func (i *inventory) Collect(to chan<- prometheus.Metric) {
+	objects, ok := i.list()
 	if !ok {
 		return
 	}
@@ -65,7 +64,7 @@ func (i *Inventory) Collect(to chan<- prometheus.Metric) {
 	for _, g := range slices.SortedFunc(maps.Keys(counts), order) {
 		to <- prometheus.MustNewConstMetric(resources, prometheus.GaugeValue, float64(counts[g]), g.kind, g.namespace, g.status)
 	}
-	i.Metrics.keep(places)
+	i.metrics.keep(places)
 }
 
 func truth(b bool) float64 {

@@ -9,8 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-const prefix = "dynamo_operator_"
-
 // Metrics are all that the operator exports beside those of its libraries.
 type Metrics struct {
 	duration *prometheus.HistogramVec
@@ -24,69 +22,15 @@ type Metrics struct {
 	// certificate is of every replica, whether or not it leads.
 	certificate *prometheus.GaugeVec
 
+	registry prometheus.Registerer
 	// counted are the places that have series.
 	mu      sync.Mutex
 	counted map[place]bool
 }
 
-// New makes the metrics and registers them.
-func New(registry prometheus.Registerer) (*Metrics, error) {
-	m := &Metrics{
-		counted: map[place]bool{},
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    prefix + "reconcile_duration_seconds",
-			Help:    "Time that a pass over one object took.",
-			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
-		}, []string{"resource_type", "namespace", "result"}),
-		passes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: prefix + "reconcile_total",
-			Help: "Passes over objects, by how they ended.",
-		}, []string{"resource_type", "namespace", "result"}),
-		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: prefix + "reconcile_errors_total",
-			Help: "Passes that ended with an error, by its type.",
-		}, []string{"resource_type", "namespace", "error_type"}),
-		gaveUp: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: prefix + "reconcile_retries_exhausted_total",
-			Help: "Objects that are left alone until they change, after too many failures in a row.",
-		}, []string{"resource_type", "namespace"}),
-		demoted: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: prefix + "queue_demotions_total",
-			Help: "Objects queued at the priority of child events because their own budget, or their namespace's of alarms, was spent.",
-		}, []string{"resource_type", "namespace"}),
-		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: prefix + "writes_total",
-			Help: "Mutating requests to the API server, by resource and verb; leases are not counted.",
-		}, []string{"resource", "verb", "code"}),
-		ready: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    prefix + "graph_time_to_ready_seconds",
-			Help:    "Time from a graph's creation, or from when it stopped being ready, to all its services being ready.",
-			Buckets: []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600},
-		}, []string{"namespace"}),
-		policies: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: prefix + "policy_enforced",
-			Help: "1 if a ValidatingAdmissionPolicy of the installation is there and bound, 0 if it is not.",
-		}, []string{"policy"}),
-		certificate: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: prefix + "certificate_refresh_failed",
-			Help: "1 while the certificate's Secret cannot be read or written, or its authority cannot be published.",
-		}, nil),
-	}
-	for _, c := range []prometheus.Collector{m.duration, m.passes, m.errors, m.gaveUp, m.demoted, m.writes, m.ready, m.policies, m.certificate} {
-		if err := registry.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
-}
-
 // CertificateFailed tells whether the last refresh of the certificate failed.
 func (m *Metrics) CertificateFailed(failed bool) {
-	value := 0.0
-	if failed {
-		value = 1
-	}
-	m.certificate.WithLabelValues().Set(value)
+	m.certificate.WithLabelValues().Set(truth(failed))
 }
 
 // Result is how a reconcile ended.
@@ -110,11 +54,7 @@ func (m *Metrics) Pass(kind, namespace string, result Result, took time.Duration
 
 // Policy records whether a ValidatingAdmissionPolicy is enforced.
 func (m *Metrics) Policy(name string, enforced bool) {
-	value := 0.0
-	if enforced {
-		value = 1
-	}
-	m.policies.WithLabelValues(name).Set(value)
+	m.policies.WithLabelValues(name).Set(truth(enforced))
 }
 
 // GaveUp counts an object that is left alone until it changes.
@@ -159,10 +99,9 @@ func (m *Metrics) keep(now map[place]bool) {
 func (m *Metrics) forget(kind, namespace string) {
 	gone := prometheus.Labels{"resource_type": kind, "namespace": namespace}
 	m.duration.DeletePartialMatch(gone)
-	m.passes.DeletePartialMatch(gone)
-	m.errors.DeletePartialMatch(gone)
-	m.gaveUp.DeletePartialMatch(gone)
-	m.demoted.DeletePartialMatch(gone)
+	for _, counter := range []*prometheus.CounterVec{m.passes, m.errors, m.gaveUp, m.demoted} {
+		counter.DeletePartialMatch(gone)
+	}
 	if kind == kindOfGraphs {
 		m.ready.DeletePartialMatch(prometheus.Labels{"namespace": namespace})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 )
 
 // Object is an object of one of our kinds.
@@ -111,8 +113,7 @@ func (g *Gate) note(ctx context.Context, key types.NamespacedName, say *metav1.C
 	if err := g.Client.Get(ctx, key, object); err != nil || object.GetDeletionTimestamp() != nil {
 		return client.IgnoreNotFound(err)
 	}
-	before := object.DeepCopyObject().(client.Object)
-	conditions, changed := object.GetConditions(), false
+	conditions, changed := slices.Clone(object.GetConditions()), false
 	if say == nil {
 		changed = meta.RemoveStatusCondition(&conditions, v1alpha1.ConditionManaged)
 	} else {
@@ -123,11 +124,10 @@ func (g *Gate) note(ctx context.Context, key types.NamespacedName, say *metav1.C
 	if !changed {
 		return nil
 	}
-	object.SetConditions(conditions)
 	// The other operator may write the same status: never over what was not seen.
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := g.Client.Status().Patch(ctx, object, patch, client.FieldOwner(noter)); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("say whose %s is: %w", key, err))
+	err := apply.PatchStatus(ctx, g.Client, object, func() { object.SetConditions(conditions) }, true, client.FieldOwner(noter))
+	if err != nil {
+		return fmt.Errorf("say whose %s is: %w", key, err)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -232,7 +233,7 @@ func (h *Holder) fill(lease *coordinationv1.Lease, now time.Time) *coordinationv
 	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity != h.Identity.Holder {
 		lease.Spec.AcquireTime = &at
 		if lease.ResourceVersion != "" {
-			lease.Spec.LeaseTransitions = new(transitions(lease) + 1)
+			lease.Spec.LeaseTransitions = new(ptr.Deref(lease.Spec.LeaseTransitions, 0) + 1)
 		}
 	}
 	lease.Namespace, lease.Name = h.Lease.Namespace, h.Lease.Name
@@ -245,13 +246,6 @@ func (h *Holder) fill(lease *coordinationv1.Lease, now time.Time) *coordinationv
 	lease.Spec.HolderIdentity, lease.Spec.RenewTime = &h.Identity.Holder, &at
 	lease.Spec.LeaseDurationSeconds = new(int32(h.Times.Duration / time.Second))
 	return lease
-}
-
-func transitions(lease *coordinationv1.Lease) int32 {
-	if n := lease.Spec.LeaseTransitions; n != nil {
-		return *n
-	}
-	return 0
 }
 
 // tell logs what changed, once.

@@ -151,13 +151,7 @@ func fit(s *v1alpha1.SharedSpec, o Options, w search.Worker, role Role) error {
 	if nodes := w.Layout.Nodes(o.PerNode); nodes > 1 {
 		s.Multinode = &v1alpha1.Multinode{NodeCount: int32(nodes)}
 	}
-	if s.ExtraPodSpec == nil {
-		s.ExtraPodSpec = &v1alpha1.ExtraPodSpec{}
-	}
-	if s.ExtraPodSpec.MainContainer == nil {
-		s.ExtraPodSpec.MainContainer = &corev1.Container{}
-	}
-	l := openLine(s.ExtraPodSpec.MainContainer)
+	l := openLine(mainContainer(s))
 	if err := launch(l, o, w, role); err != nil {
 		return err
 	}

@@ -53,10 +53,7 @@ func Problem(c *config.Config, catalog perfmodel.Catalog, base []byte, names Nam
 	if err != nil {
 		return none(config.Invalid{err.Error()})
 	}
-	name := c.Deployment.Model
-	if c.Sweep.ModelID != "" {
-		name = c.Sweep.ModelID
-	}
+	name := cmp.Or(c.Sweep.ModelID, c.Deployment.Model)
 	if name == "" {
 		return none(config.Invalid{"deployment.model: needed"})
 	}
@@ -266,21 +263,15 @@ func profile(c *config.Config, p search.Problem, best search.Candidate) (interpo
 	if err != nil {
 		return interpolation.Data{}, err
 	}
-	factor := func(f float64) float64 {
-		if f > 0 {
-			return f
-		}
-		return 1
-	}
 	context := p.Model.Context
 	if p.MaxContext > 0 {
 		context = min(context, p.MaxContext)
 	}
 	ranks := best.Decode.Layout.Ranks()
 	return interpolation.Tabulate(interpolation.Timer{
-		Prefill: func(n int) float64 { return factor(best.FirstFactor) * milliseconds(prefill.FirstToken(n, 0).Value) },
+		Prefill: func(n int) float64 { return cmp.Or(best.FirstFactor, 1) * milliseconds(prefill.FirstToken(n, 0).Value) },
 		Decode: func(sequences, context int) float64 {
-			return factor(best.StepFactor) * milliseconds(decode.Decode(max(1, sequences/ranks), float64(context)).Value)
+			return cmp.Or(best.StepFactor, 1) * milliseconds(decode.Decode(max(1, sequences/ranks), float64(context)).Value)
 		},
 		PrefillGPUs: first.Layout.GPUs(), PrefillRanks: first.Layout.Ranks(),
 		DecodeGPUs: best.Decode.Layout.GPUs(), DecodeRanks: ranks,

@@ -5,6 +5,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -260,12 +261,7 @@ func (c *Config) check() []string {
 // Defaulted fills in the numbers of GPUs that are still unknown. When the
 // hardware was looked up, the search starts from one GPU and memory decides.
 func (h Hardware) Defaulted() Hardware {
-	if h.MinGPUsPerEngine == 0 {
-		h.MinGPUsPerEngine = 1
-	}
-	if h.GPUsPerNode == 0 {
-		h.GPUsPerNode = 8
-	}
+	h.MinGPUsPerEngine, h.GPUsPerNode = cmp.Or(h.MinGPUsPerEngine, 1), cmp.Or(h.GPUsPerNode, 8)
 	if h.MaxGPUsPerEngine == 0 {
 		h.MaxGPUsPerEngine = max(4, h.MinGPUsPerEngine)
 		if h.Discover {

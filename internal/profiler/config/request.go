@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
@@ -91,33 +92,14 @@ func ofRequest(spec v1beta1.DynamoGraphDeploymentRequestSpec) (map[string]any, *
 // number of requests at a time comes at the rate at which they are answered in
 // time.
 func goal(spec v1beta1.DynamoGraphDeploymentRequestSpec) (sla map[string]any, rate float64) {
-	isl, osl := int32(requestISL), int32(requestOSL)
-	var workload v1beta1.Workload
-	if spec.Workload != nil {
-		workload = *spec.Workload
-	}
-	if workload.ISL != nil {
-		isl = *workload.ISL
-	}
-	if workload.OSL != nil {
-		osl = *workload.OSL
-	}
-	var want v1beta1.SLA
-	if spec.SLA != nil {
-		want = *spec.SLA
-	}
+	workload, want := ptr.Deref(spec.Workload, v1beta1.Workload{}), ptr.Deref(spec.SLA, v1beta1.SLA{})
+	isl, osl := ptr.Deref(workload.ISL, requestISL), ptr.Deref(workload.OSL, requestOSL)
 	byDefault := goals[want.OptimizationType]
 	if want.E2ELatency != nil {
 		byDefault.ttft = *want.E2ELatency * firstShare
 		byDefault.itl = *want.E2ELatency * (1 - firstShare) / float64(max(1, osl-1))
 	}
-	ttft, itl := byDefault.ttft, byDefault.itl
-	if want.TTFT != nil {
-		ttft = *want.TTFT
-	}
-	if want.ITL != nil {
-		itl = *want.ITL
-	}
+	ttft, itl := ptr.Deref(want.TTFT, byDefault.ttft), ptr.Deref(want.ITL, byDefault.itl)
 	switch whole := (ttft + itl*float64(max(0, osl-1))) / 1000; {
 	case workload.RequestRate != nil:
 		rate = *workload.RequestRate

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -18,10 +19,10 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/bundle"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/file"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/online"
 )
 
@@ -60,16 +61,21 @@ func Command() *cobra.Command {
 	command.Flags().StringVar(&f.result, "result", "", "`ConfigMap` to write to; it must be there")
 	command.Flags().StringVar(&f.base, "base", "", "`file` with a graph to start from; the configuration's engine.config without it")
 	command.Flags().StringVar(&f.catalog, "catalog", "", "`file` with more models, GPUs or constants")
-	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "`file` that says how to reach the cluster; empty in a pod")
-	command.Flags().StringVar(&f.proxy, "forward-proxy", os.Getenv("DYNAMO_FORWARD_PROXY"), "`URL` of a proxy through which Services are reached")
 	command.Flags().StringVar(&f.output, "output", "", "`folder` for files as well; the configuration's outputDir if it exists")
-	command.Flags().StringVar(&f.lastWords, "termination-log", lastWords, "`file` for the digests of what was found, or the last words of a run that failed")
+	f.around(command.Flags(), "`file` for the digests of what was found, or the last words of a run that failed")
 	for _, name := range []string{"config", "request", "namespace", "result"} {
 		if err := command.MarkFlagRequired(name); err != nil {
 			panic(err) // the flag is defined above
 		}
 	}
 	return command
+}
+
+// around adds the flags by which a run finds what is around it.
+func (f *flags) around(set *pflag.FlagSet, ofLastWords string) {
+	set.StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "`file` that says how to reach the cluster; empty in a pod")
+	set.StringVar(&f.proxy, "forward-proxy", os.Getenv("DYNAMO_FORWARD_PROXY"), "`URL` of a proxy through which Services are reached")
+	set.StringVar(&f.lastWords, "termination-log", lastWords, ofLastWords)
 }
 
 func (f *flags) run(ctx context.Context) error {
@@ -88,7 +94,7 @@ func (f *flags) run(ctx context.Context) error {
 	if f.digest != "" && profileoutput.Sum(string(text)) != f.digest {
 		return f.told(nil, profileoutput.Result{}, fmt.Errorf("configuration %s is not the one that was accepted; somebody changed it", f.config))
 	}
-	catalog, err := Catalog(f.catalog)
+	catalog, err := file.Catalog(f.catalog)
 	if err != nil {
 		return err
 	}
@@ -181,17 +187,4 @@ func (f *flags) runner(c *config.Config, client *rest.Config, owner []metav1.Own
 	resource := schema.GroupVersionResource{Group: v1alpha1.GroupName, Version: v1alpha1.SchemeGroupVersion.Version, Resource: "dynamographdeployments"}
 	r.Graphs = graphs.Resource(resource).Namespace(r.Namespace)
 	return r, nil
-}
-
-// Catalog is what is known, with a user's file added to it.
-func Catalog(path string) (perfmodel.Catalog, error) {
-	c := perfmodel.Default()
-	if path == "" {
-		return c, nil
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return c, fmt.Errorf("read catalog: %w", err)
-	}
-	return c.With(text)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/bundle"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/online"
@@ -33,9 +34,7 @@ func DropIn() *cobra.Command {
 	}
 	command.Flags().StringVar(&text, "profile-config", "", "the configuration, as YAML, JSON or what Python prints")
 	command.Flags().Bool("enable-gpu-discovery", false, "has no effect: the configuration names the hardware")
-	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "`file` that says how to reach the cluster; empty in a pod")
-	command.Flags().StringVar(&f.proxy, "forward-proxy", os.Getenv("DYNAMO_FORWARD_PROXY"), "`URL` of a proxy through which Services are reached")
-	command.Flags().StringVar(&f.lastWords, "termination-log", lastWords, "`file` for the last words of a run that failed")
+	f.around(command.Flags(), "`file` for the last words of a run that failed")
 	if err := command.MarkFlagRequired("profile-config"); err != nil {
 		panic(err) // the flag is defined above
 	}
@@ -63,9 +62,7 @@ func DropInOfOne() *cobra.Command {
 	}
 	command.Flags().StringVar(&text, "config", "", "spec of a request of v1beta1, as JSON or YAML, or a `file` with it")
 	command.Flags().StringVar(&f.output, "output-dir", "profiling_results", "`folder` for the files")
-	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "`file` that says how to reach the cluster; empty in a pod")
-	command.Flags().StringVar(&f.proxy, "forward-proxy", os.Getenv("DYNAMO_FORWARD_PROXY"), "`URL` of a proxy through which Services are reached")
-	command.Flags().StringVar(&f.lastWords, "termination-log", lastWords, "`file` for the last words of a run that failed")
+	f.around(command.Flags(), "`file` for the last words of a run that failed")
 	if err := command.MarkFlagRequired("config"); err != nil {
 		panic(err) // the flag is defined above
 	}
@@ -74,21 +71,13 @@ func DropInOfOne() *cobra.Command {
 }
 
 func (f *flags) dropIn(ctx context.Context, text string) error {
-	catalog, err := Catalog("")
-	if err != nil {
-		return err
-	}
 	c, err := config.Parse(text)
 	if err != nil {
 		return f.told(nil, bundle.Failure(err), nil)
 	}
-	name := f.request
-	if name == "" {
-		name = "profile"
-	}
 	end, err := Run{
-		Config: text, Catalog: catalog, Sink: Both{Notes{os.Stderr}, Folder{cmp.Or(f.output, c.OutputDir)}},
-		Names: bundle.Names{Graph: graph.RequestedGraph(name), ProfileData: "planner-profile-data"},
+		Config: text, Catalog: perfmodel.Default(), Sink: Both{Notes{os.Stderr}, Folder{cmp.Or(f.output, c.OutputDir)}},
+		Names: bundle.Names{Graph: graph.RequestedGraph(cmp.Or(f.request, "profile")), ProfileData: "planner-profile-data"},
 		Runner: func(c *config.Config) (*online.Runner, error) {
 			client, err := clientcmd.BuildConfigFromFlags("", f.kubeconfig)
 			if err != nil {

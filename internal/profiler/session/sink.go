@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +15,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/bundle"
+	"github.com/dynamo-operator/dynamo-operator/internal/profiler/file"
 )
 
 // Notes tells a person, line by line.
@@ -50,16 +48,7 @@ func (f Folder) Finish(_ context.Context, r profileoutput.Result, b *bundle.Bund
 			return err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		path := filepath.Join(f.Path, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("write %s: %w", name, err)
-		}
-		if err := os.WriteFile(path, files[name], 0o644); err != nil {
-			return fmt.Errorf("write %s: %w", name, err)
-		}
-	}
-	return nil
+	return file.Write(f.Path, files)
 }
 
 // ConfigMap writes into the ConfigMap of a request.

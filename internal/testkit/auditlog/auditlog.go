@@ -34,6 +34,7 @@ type Entry struct {
 	Verb      string `json:"verb"`
 	Ref       struct {
 		Namespace   string `json:"namespace"`
+		Group       string `json:"apiGroup"`
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
 		Name        string `json:"name"`
@@ -44,7 +45,8 @@ type Entry struct {
 	} `json:"responseStatus"`
 	Received time.Time `json:"requestReceivedTimestamp"`
 	// Answered is when the response was complete.
-	Answered time.Time `json:"stageTimestamp"`
+	Answered    time.Time         `json:"stageTimestamp"`
+	Annotations map[string]string `json:"annotations"`
 }
 
 // Writes reports whether the request would change something.
@@ -96,30 +98,42 @@ func (l Log) Since(place int64, each func(Entry)) error {
 	if _, err := file.Seek(max(0, place-1), io.SeekStart); err != nil {
 		return err
 	}
-	for lines, first := bufio.NewReaderSize(file, 1<<20), place > 0; ; first = false {
+	lines := bufio.NewReaderSize(file, 1<<20)
+	if place > 0 {
+		if _, err := lines.ReadBytes('\n'); err != nil { // the end of what stands before the place
+			return ignoreEOF(err)
+		}
+	}
+	return Read(lines, each)
+}
+
+// Read hands on all requests of a log but a last one that is still being written.
+func Read(log io.Reader, each func(Entry)) error {
+	for lines := bufio.NewReaderSize(log, 1<<20); ; {
 		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
 		if err != nil {
-			return err
-		}
-		if first {
-			continue // the end of what stands before the place
+			return ignoreEOF(err)
 		}
 		var e Entry
-		if err := json.Unmarshal(Whole(line), &e); err != nil {
+		if err := json.Unmarshal(lastEvent(line), &e); err != nil {
 			return fmt.Errorf("read audit log: %w", err)
 		}
 		each(e)
 	}
 }
 
+func ignoreEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
 // event is how each line begins.
 var event = []byte(`{"kind":"Event","apiVersion":"audit.k8s.io/`)
 
-// Whole is a line of the log without what stands before it of another: a server
+// lastEvent is a line of the log without what stands before it of another: a server
 // that was killed may have left a line without an end.
-func Whole(line []byte) []byte {
+func lastEvent(line []byte) []byte {
 	return line[max(0, bytes.LastIndex(line, event)):]
 }

@@ -46,12 +46,12 @@ func TestALineIsWholeAlthoughTheOneBeforeWasNotFinished(t *testing.T) {
 		"a line after two that ended": `{"kind":"Event","apiVersion":"audit.k8s.io/v1"{"kind":"Event","apiVersion":"audit.k8s.io/v1"` + whole,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := string(Whole([]byte(line))); got != whole {
+			if got := string(lastEvent([]byte(line))); got != whole {
 				t.Errorf("got %s", got)
 			}
 		})
 	}
-	if got := string(Whole([]byte(`{"verb":"list"}`))); got != `{"verb":"list"}` {
+	if got := string(lastEvent([]byte(`{"verb":"list"}`))); got != `{"verb":"list"}` {
 		t.Errorf("another line became %s", got)
 	}
 }

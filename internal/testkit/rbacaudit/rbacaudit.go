@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/auditlog"
 )
 
 // Right is one verb on one resource, by one role. The resource carries its
@@ -45,7 +47,7 @@ func (r Role) Rights() []Right {
 
 // allows reports whether the role allows a request, and how narrowly: a right
 // on one object in one namespace is narrower than one on all of them.
-func (r Role) allows(verb string, e entry) (narrow int, allowed bool) {
+func (r Role) allows(verb string, e auditlog.Entry) (narrow int, allowed bool) {
 	if r.Namespace != "" && r.Namespace != e.Ref.Namespace {
 		return 0, false
 	}

@@ -1,11 +1,8 @@
 package rbacaudit
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -29,61 +26,26 @@ func NewUsage() Usage {
 	return Usage{Used: map[Right]bool{}, denied: map[Right]string{}, granted: map[Right]bool{}}
 }
 
-// entry is the part of an audit event that counts.
-type entry struct {
-	User struct {
-		Username string `json:"username"`
-	} `json:"user"`
-	Verb       string `json:"verb"`
-	RequestURI string `json:"requestURI"`
-	Ref        *struct {
-		Namespace   string `json:"namespace"`
-		Name        string `json:"name"`
-		Group       string `json:"apiGroup"`
-		Resource    string `json:"resource"`
-		Subresource string `json:"subresource"`
-	} `json:"objectRef"`
-	Status struct {
-		Code int `json:"code"`
-	} `json:"responseStatus"`
-	Annotations map[string]string `json:"annotations"`
-}
-
-// Read adds what an audit log tells. A last line that is still being written is
-// left out.
+// Read adds what an audit log tells.
 func (u Usage) Read(log io.Reader, holders []Holder) error {
-	for lines := bufio.NewReader(log); ; {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		var e entry
-		if err := json.Unmarshal(auditlog.Whole(line), &e); err != nil {
-			return fmt.Errorf("read audit log: %w", err)
-		}
-		if e.Ref == nil {
-			continue
-		}
+	return auditlog.Read(log, func(e auditlog.Entry) {
 		for _, h := range holders {
-			if h.is(e.User.Username) {
+			if e.Ref.Resource != "" && h.is(e.User.Username) {
 				u.add(e, h.Roles)
 			}
 		}
-	}
+	})
 }
 
-func (u Usage) add(e entry, roles []Role) {
+func (u Usage) add(e auditlog.Entry, roles []Role) {
 	what := Right{Verb: e.Verb, Resource: name(e.Ref.Group, join(e.Ref.Resource, e.Ref.Subresource))}
 	if e.Annotations["authorization.k8s.io/decision"] == "forbid" {
-		u.denied[what] = e.User.Username + " " + e.RequestURI
+		u.denied[what] = e.User.Username + " " + e.URI
 		return
 	}
 	u.granted[what] = true
 	verbs := []string{e.Verb}
-	if e.Verb == "watch" && strings.Contains(e.RequestURI, "sendInitialEvents=true") {
+	if e.Verb == "watch" && strings.Contains(e.URI, "sendInitialEvents=true") {
 		verbs = append(verbs, "list") // older servers are asked for a list first
 	}
 	if e.Verb == "patch" && e.Status.Code == 201 {
@@ -96,7 +58,7 @@ func (u Usage) add(e entry, roles []Role) {
 
 // attribute finds the role that a request needs: of several that allow it, the
 // one that allows the least.
-func (u Usage) attribute(verb string, e entry, roles []Role) {
+func (u Usage) attribute(verb string, e auditlog.Entry, roles []Role) {
 	best, most := "", 0
 	for _, role := range roles {
 		if narrow, allowed := role.allows(verb, e); allowed && narrow > most {

@@ -79,21 +79,19 @@ func mounts(c graph.Component) []corev1.VolumeMount {
 
 // addVolumes appends ours to the user's; a name that the user has taken is his.
 func addVolumes(users, ours []corev1.Volume) []corev1.Volume {
-	users = slices.Clip(users)
-	for _, v := range ours {
-		if !slices.ContainsFunc(users, func(u corev1.Volume) bool { return u.Name == v.Name }) {
-			users = append(users, v)
-		}
-	}
-	return users
+	return addMissing(users, ours, func(v corev1.Volume) string { return v.Name })
 }
 
 // addMounts does the same for mounts, by path.
 func addMounts(users, ours []corev1.VolumeMount) []corev1.VolumeMount {
+	return addMissing(users, ours, func(m corev1.VolumeMount) string { return m.MountPath })
+}
+
+func addMissing[T any](users, ours []T, key func(T) string) []T {
 	users = slices.Clip(users)
-	for _, m := range ours {
-		if !slices.ContainsFunc(users, func(u corev1.VolumeMount) bool { return u.MountPath == m.MountPath }) {
-			users = append(users, m)
+	for _, own := range ours {
+		if !slices.ContainsFunc(users, func(u T) bool { return key(u) == key(own) }) {
+			users = append(users, own)
 		}
 	}
 	return users

@@ -60,12 +60,16 @@ func Follower(labels map[string]string) bool {
 }
 
 // SetOf is the name of the PodCliqueSet that an object was made from; empty for an
-// object of somebody else.
+// object of somebody else. Cliques of a scaling group are owned by that, and carry
+// the set's name as all that Grove makes does.
 func SetOf(object metav1.Object) string {
 	for _, ref := range object.GetOwnerReferences() {
 		if ref.Kind == "PodCliqueSet" && ref.APIVersion == grovev1alpha1.SchemeGroupVersion.String() {
 			return ref.Name
 		}
+	}
+	if labels := object.GetLabels(); labels[common.LabelManagedByKey] == common.LabelManagedByValue {
+		return labels[common.LabelPartOfKey]
 	}
 	return ""
 }

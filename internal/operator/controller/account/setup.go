@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -30,12 +31,7 @@ func Setup(_ context.Context, d *controller.Deps) error {
 		return nil // the installation's own
 	}
 	ours := func(object client.Object) bool {
-		for _, s := range shared {
-			if s.Made(object) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(shared, func(s render.SharedAccount) bool { return s.Made(object) })
 	}
 	namespace := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace()}}}

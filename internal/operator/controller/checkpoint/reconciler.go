@@ -29,5 +29,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, c *v1alpha1.DynamoCheckpoint
 	if c.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
-	return controller.PatchStatus(ctx, r.Client, c, &c.Status, status.Checkpoint(c, metav1.NewTime(r.Clock.Now())), nil)
+	return controller.Finish(ctx, r.Client, c, &c.Status, status.Checkpoint(c, metav1.NewTime(r.Clock.Now())), false, nil)
 }

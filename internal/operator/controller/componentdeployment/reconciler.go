@@ -200,7 +200,7 @@ func (r *Reconciler) report(ctx context.Context, dcd *v1alpha1.DynamoComponentDe
 	if dcd.Status.ObservedGeneration != dcd.Generation {
 		event.Warned(r.Events, dcd, validation.ComponentDeploymentWarnings(dcd, r.Routes.Rules))
 	}
-	result, err := controller.PatchStatus(ctx, r.Client, dcd, &dcd.Status, now, err)
+	result, err := controller.Finish(ctx, r.Client, dcd, &dcd.Status, now, false, err)
 	if err == nil && result.IsZero() && !progress.Due.IsZero() {
 		result.RequeueAfter = max(time.Second, progress.Due.Sub(r.Clock.Now()))
 	}

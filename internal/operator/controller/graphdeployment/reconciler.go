@@ -133,7 +133,7 @@ func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploy
 	if d.graph != nil && dgd.Status.ObservedGeneration != dgd.Generation {
 		event.Warned(r.Events, dgd, seen.warnings(dgd, r.Routes.Rules))
 	}
-	result, err := controller.PatchStatus(ctx, r.Client, dgd, &dgd.Status, now, err)
+	result, err := controller.Finish(ctx, r.Client, dgd, &dgd.Status, now, false, err)
 	if due := status.Due(d.graph, seen.builder, seen.Snapshot); err == nil && result.IsZero() && !due.IsZero() {
 		result.RequeueAfter = max(time.Second, due.Sub(r.Clock.Now()))
 	}

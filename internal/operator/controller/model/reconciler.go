@@ -156,7 +156,7 @@ func (r *Reconciler) report(ctx context.Context, dm *v1alpha1.DynamoModel, o out
 	}
 	d, now := o.Decided, r.Clock.Now()
 	was, is := *dm.Status.DeepCopy(), status.Model(dm, d.world, d.plan, d.problem, metav1.NewTime(now))
-	result, err := controller.PatchStatus(ctx, r.Client, dm, &dm.Status, is, d.problem)
+	result, err := controller.Finish(ctx, r.Client, dm, &dm.Status, is, false, d.problem)
 	if err != nil {
 		return result, err
 	}

@@ -112,21 +112,14 @@ func (r *Reconciler) report(ctx context.Context, dgdr *v1alpha1.DynamoGraphDeplo
 	step, err := requestplan.After(dgdr, o.Decided.step, permanent(o.Err))
 	before := dgdr.Status.DeepCopy()
 	after := status.Request(dgdr, step, metav1.NewTime(o.Seen.taken))
-	done, err := controller.PatchStatus(ctx, r.Client, dgdr, &dgdr.Status, after, err, lock(step)...)
+	// What begins is accepted as it is written now, or not at all: what was accepted in
+	// the meantime, from another spec, stays.
+	done, err := controller.Finish(ctx, r.Client, dgdr, &dgdr.Status, after, step.Begins, err)
 	if err == nil {
 		event.Turned(r.Events, dgdr, before.Conditions, after.Conditions)
 		done.RequeueAfter = max(done.RequeueAfter, step.After)
 	}
 	return done, err
-}
-
-// lock has a request accepted as it is written now, or not at all: what was
-// accepted in the meantime, from another spec, stays.
-func lock(step requestplan.Step) []client.MergeFromOption {
-	if !step.Begins {
-		return nil
-	}
-	return []client.MergeFromOption{client.MergeFromWithOptimisticLock{}}
 }
 
 // permanent marks what the API server will never take. Everything else is

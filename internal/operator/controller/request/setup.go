@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -64,12 +62,8 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 // when a reconcile needs it. Those of graphs are selected
 // by another label, and one informer knows one selector.
 func keptByRequests(d *controller.Deps) (cache.Cache, error) {
-	named, err := labels.NewRequirement(v1alpha1.LabelRequestName, selection.Exists, nil)
-	if err != nil {
-		return nil, err
-	}
 	kept, err := d.NewCache(map[client.Object]cache.ByObject{
-		&corev1.ConfigMap{}: {Label: labels.NewSelector().Add(*named), Transform: apply.TrimConfigMap},
+		&corev1.ConfigMap{}: {Label: controller.Labelled(v1alpha1.LabelRequestName), Transform: apply.TrimConfigMap},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("hold the ConfigMaps of requests: %w", err)

@@ -53,5 +53,5 @@ func (r *Reconciler) status(a *v1alpha1.DynamoGraphDeploymentScalingAdapter, dgd
 }
 
 func (r *Reconciler) report(ctx context.Context, a *v1alpha1.DynamoGraphDeploymentScalingAdapter, o outcome) (reconcile.Result, error) {
-	return controller.PatchStatus(ctx, r.Client, a, &a.Status, o.Decided, nil)
+	return controller.Finish(ctx, r.Client, a, &a.Status, o.Decided, false, nil)
 }
