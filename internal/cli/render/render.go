@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 )
@@ -61,7 +61,7 @@ func Command() *cobra.Command {
 	flags := command.Flags()
 	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file or folder to read, - for standard input; may be repeated")
 	flags.StringVarP(&o.namespace, "namespace", "n", "default", "namespace of documents that name none")
-	flags.StringVar(&o.orchestrator, "orchestrator", auto, "what runs the pods: "+strings.Join(orchestrators, ", "))
+	flags.StringVar(&o.orchestrator, "orchestrator", auto, "what runs the pods: "+Orchestrators())
 	flags.StringVar(&o.config, "config", "", "the operator's configuration file; its defaults if left out")
 	flags.StringVarP(&o.output, "output", "o", "yaml", "yaml or json")
 	if err := command.MarkFlagRequired("filename"); err != nil {
@@ -76,19 +76,15 @@ func (o options) run(stdin io.Reader, out, notes io.Writer) error {
 	if !known {
 		return fmt.Errorf("output %q: yaml or json", o.output)
 	}
-	cfg, err := config.Load(o.config)
-	if err == nil {
-		// Only the operator's pod is told where it runs; here it is where it is installed.
-		cfg.Webhook.Namespace = cmp.Or(cfg.Webhook.Namespace, config.SystemNamespace)
-		err = cfg.Validate()
-	}
+	cfg, err := LoadConfig(o.config)
 	if err != nil {
 		return err
 	}
-	p, err := newPlanner(o.orchestrator, cfg)
+	renderer, err := NewRenderer(o.orchestrator, cfg)
 	if err != nil {
 		return err
 	}
+	p := &planner{Renderer: renderer, kinds: scheme.New()}
 	documents, err := input.Read(o.files, stdin)
 	if err != nil {
 		return err
@@ -116,6 +112,17 @@ func (o options) run(stdin io.Reader, out, notes io.Writer) error {
 	default:
 		return write(out, p.objects)
 	}
+}
+
+// LoadConfig reads the operator's configuration as it is where that is installed.
+func LoadConfig(path string) (config.Config, error) {
+	cfg, err := config.Load(path)
+	if err != nil {
+		return cfg, err
+	}
+	// Only the operator's pod is told where it runs; here it is where it is installed.
+	cfg.Webhook.Namespace = cmp.Or(cfg.Webhook.Namespace, config.SystemNamespace)
+	return cfg, cfg.Validate()
 }
 
 func renderable(d input.Document) bool {
