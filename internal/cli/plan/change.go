@@ -131,6 +131,29 @@ func with(value any, at place, to any) any {
 	return changed
 }
 
+// describe is what a field was and is, in a line each. Of lists that differ in a few
+// elements, such as arguments, those are shown.
+func (c change) describe() (was, is string) {
+	old, wasList := c.old.([]any)
+	desired, isList := c.new.([]any)
+	if !wasList || !isList {
+		return describe(c.old), describe(c.new)
+	}
+	for len(old) > 0 && len(desired) > 0 && reflect.DeepEqual(old[0], desired[0]) {
+		old, desired = old[1:], desired[1:]
+	}
+	for len(old) > 0 && len(desired) > 0 && reflect.DeepEqual(old[len(old)-1], desired[len(desired)-1]) {
+		old, desired = old[:len(old)-1], desired[:len(desired)-1]
+	}
+	elements := func(list []any) string {
+		if len(list) == 0 {
+			return "(none)"
+		}
+		return describe(list)
+	}
+	return elements(old), elements(desired)
+}
+
 // describe is a value in a line.
 func describe(value any) string {
 	switch v := value.(type) {

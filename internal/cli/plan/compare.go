@@ -22,6 +22,8 @@ type comparison struct {
 	version string
 	seen    sight
 	desired *v1alpha1.DynamoGraphDeployment
+	// records are the operator's on the graph that runs, in the version of the manifest.
+	records map[string]string
 }
 
 // recorded are the annotations in which the operator keeps what it chose for a graph.
@@ -48,7 +50,7 @@ func inherit(desired, live *v1alpha1.DynamoGraphDeployment) {
 
 // settled is a graph that runs with the records that the operator has made by now; a
 // manifest that was never applied has none.
-func (c comparison) settled() error {
+func (c *comparison) settled() error {
 	live := c.seen.graph
 	g, err := graph.FromGraphDeployment(live, c.renderer.Platform.Defaults)
 	if err != nil {
@@ -65,11 +67,12 @@ func (c comparison) settled() error {
 		}
 	}
 	inherit(c.desired, live)
+	c.records = live.Annotations
 	return nil
 }
 
 // plan puts together what the change does.
-func (c comparison) plan() (Plan, error) {
+func (c *comparison) plan() (Plan, error) {
 	p := Plan{Namespace: c.desired.Namespace, Name: c.desired.Name}
 	if c.seen.graph == nil {
 		after, g, err := services(c.renderer, c.desired, nil)
@@ -116,7 +119,7 @@ func adapted(g *graph.Graph) map[string]int32 {
 
 // fields lists what differs and what comes of each field by itself: the graph that
 // runs is rendered with that one changed.
-func (c comparison) fields(before map[string]service, scale map[string]int32) ([]Field, error) {
+func (c *comparison) fields(before map[string]service, scale map[string]int32) ([]Field, error) {
 	old, err := c.tree(c.seen.graph)
 	if err != nil {
 		return nil, err
@@ -130,15 +133,20 @@ func (c comparison) fields(before map[string]service, scale map[string]int32) ([
 	if err != nil {
 		return nil, fmt.Errorf("the graph that runs, as %s: %w", c.version, err)
 	}
-	base, _, err := services(c.renderer, unchanged, scale)
+	base, g, err := services(c.renderer, unchanged, scale)
 	if err != nil {
 		return nil, fmt.Errorf("the graph that runs, as %s: %w", c.version, err)
 	}
 	if rolled := differing(before, base); len(rolled) > 0 {
-		all = append(all, Field{Path: "apiVersion", Old: v1alpha1.GroupName, New: c.version, Replaces: rolled})
+		// The other version may mean another contract with the runtime. From here on that
+		// is what a field is compared with.
+		all = append(all, Field{Path: "apiVersion", Old: v1alpha1.SchemeGroupVersion.String(), New: c.version, Replaces: rolled})
+		c.records = maps.Clone(c.records)
+		maps.Copy(c.records, graph.RecordGraph(unchanged, g, graph.Running{}))
 	}
 	for _, change := range changes(nil, old, desired) {
-		f := Field{Path: strings.TrimPrefix(change.at.String(), "spec."), Old: describe(change.old), New: describe(change.new)}
+		f := Field{Path: strings.TrimPrefix(change.at.String(), "spec.")}
+		f.Old, f.New = change.describe()
 		dgd, err := c.alone(with(old, change.at, change.new))
 		if err == nil {
 			var after map[string]service
@@ -154,7 +162,7 @@ func (c comparison) fields(before map[string]service, scale map[string]int32) ([
 
 // tree is a graph in the version of the new manifest: what the user says, without
 // what the operator and kubectl note beside it.
-func (c comparison) tree(dgd *v1alpha1.DynamoGraphDeployment) (map[string]any, error) {
+func (c *comparison) tree(dgd *v1alpha1.DynamoGraphDeployment) (map[string]any, error) {
 	stored := dgd.DeepCopy()
 	stored.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeployment))
 	text, err := json.Marshal(stored)
@@ -185,12 +193,12 @@ func (c comparison) tree(dgd *v1alpha1.DynamoGraphDeployment) (map[string]any, e
 }
 
 // alone is the graph that runs with another tree of fields.
-func (c comparison) alone(tree any) (*v1alpha1.DynamoGraphDeployment, error) {
+func (c *comparison) alone(tree any) (*v1alpha1.DynamoGraphDeployment, error) {
 	fields, _ := tree.(map[string]any)
 	annotations, _ := fields["annotations"].(map[string]any)
 	annotations = maps.Clone(annotations)
 	for _, key := range recorded {
-		if value, there := c.seen.graph.Annotations[key]; there {
+		if value, there := c.records[key]; there {
 			annotations[key] = value
 		}
 	}

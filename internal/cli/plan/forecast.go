@@ -81,11 +81,14 @@ type Service struct {
 
 // Step is what happens until everything that was started serves.
 type Step struct {
-	Start  int `json:"start"`
-	Stop   int `json:"stop"`
-	Old    int `json:"old"`
-	New    int `json:"new"`
-	Lowest int `json:"lowest"`
+	Start int `json:"start"`
+	// StartOld are pods from before the change: a Deployment that is to have more of them
+	// is scaled first, and replaced then.
+	StartOld int `json:"startOld,omitempty"`
+	Stop     int `json:"stop"`
+	Old      int `json:"old"`
+	New      int `json:"new"`
+	Lowest   int `json:"lowest"`
 }
 
 // GPUs are those that a graph holds.
@@ -102,6 +105,8 @@ type Capacity struct {
 	Cell string `json:"cell"`
 	// Effective are the effective replicas, by service: none if one service has none.
 	Effective map[string]int `json:"effective"`
+	// Split says that pods from before and after the change do not find each other.
+	Split bool `json:"split,omitempty"`
 }
 
 // Changes reports whether anything happens.
@@ -109,9 +114,10 @@ func (p Plan) Changes() bool {
 	return len(p.Fields) > 0 || slices.ContainsFunc(p.Services, func(s Service) bool { return s.Action != Unchanged })
 }
 
-// Interrupted reports whether a service that runs has no replica for a while.
+// Interrupted reports whether a service that runs has no replica for a while, or none
+// that finds those it works with.
 func (p Plan) Interrupted() bool {
-	return slices.ContainsFunc(p.Services, Service.interrupted)
+	return slices.ContainsFunc(p.Services, Service.interrupted) || slices.ContainsFunc(p.Capacity, func(c Capacity) bool { return c.Split })
 }
 
 func (s Service) interrupted() bool {
@@ -157,7 +163,7 @@ func (p *Plan) forecast(before, after map[string]service, seen sight, cells []ge
 		peaks[0], peaks[1] = peaks[0]+held[0], peaks[1]+held[1]
 	}
 	p.GPUs.Peak, p.GPUs.PeakLeaving = peaks[0], peaks[1]
-	p.capacity(cells)
+	p.capacity(cells, before, after)
 	p.time(slices.ContainsFunc(slices.Collect(maps.Values(after)), func(s service) bool { return s.kind == "PodCliqueSet" }))
 }
 
@@ -198,7 +204,7 @@ func (p *Plan) service(name string, was service, ran bool, is service, runs bool
 	}
 	waves := strategy.Roll(was.replicas(), is.replicas())
 	for _, w := range waves {
-		s.Steps = append(s.Steps, Step{w.Start, w.Stop, w.Old, w.New, w.Lowest})
+		s.Steps = append(s.Steps, Step{w.Start, w.StartOld, w.Stop, w.Old, w.New, w.Lowest})
 		s.Lowest = min(s.Lowest, w.Lowest)
 		if w.Start > 0 {
 			s.Starts++
@@ -208,37 +214,58 @@ func (p *Plan) service(name string, was service, ran bool, is service, runs bool
 }
 
 // capacity is what is left of each cell if all of its services are at their lowest at
-// once, which nothing keeps them from: each is replaced by itself. Old and new pods
-// are one generation here, since they share a Dynamo namespace.
-func (p *Plan) capacity(cells []generation.Cell) {
+// once, which nothing keeps them from: each is replaced by itself.
+func (p *Plan) capacity(cells []generation.Cell, before, after map[string]service) {
 	for _, cell := range cells {
-		var w generation.World
-		only := generation.Generation{}
-		rolls := []string{}
+		var rolls []string
 		for _, s := range p.Services {
-			if !slices.Contains(cell.Services, s.Name) {
-				continue
-			}
-			if s.Action == InPlace || s.Action == Recreated {
+			if slices.Contains(cell.Services, s.Name) && (s.Action == InPlace || s.Action == Recreated) {
 				rolls = append(rolls, s.Name)
 			}
-			w.Roles = append(w.Roles, generation.Role{Name: s.Name, Entry: slices.Contains(cell.Entries, s.Name), Desired: s.Replicas[1]})
-			only.Roles = append(only.Roles, generation.Replicas{Want: s.Lowest, Routable: s.Lowest})
 		}
 		if len(rolls) == 0 {
 			continue
 		}
-		w.Generations = []generation.Generation{only}
-		_, effective := generation.Capacity(w)
-		c := Capacity{Cell: cell.String(), Effective: map[string]int{}}
-		for i, role := range w.Roles {
-			c.Effective[role.Name] = effective[i]
+		was, is := before[rolls[0]].namespace(), after[rolls[0]].namespace()
+		c := Capacity{Cell: cell.String(), Effective: p.lowest(cell), Split: was != is}
+		switch {
+		case c.Split:
+			for name := range c.Effective {
+				c.Effective[name] = 0
+			}
+			p.Notes = append(p.Notes, fmt.Sprintf("the Dynamo namespace of %s changes from %s to %s: pods from before and after the change, frontends too, do not all find each other, and each service is replaced by itself; for a while there may be none that serve together",
+				cell, was, is))
+		case len(cell.Services) > 1:
+			p.Notes = append(p.Notes, fmt.Sprintf("generations are not isolated: pods of %s from before and after the change share a Dynamo namespace, and exchange requests in %s",
+				strings.Join(rolls, " and "), cell))
 		}
 		p.Capacity = append(p.Capacity, c)
-		if len(cell.Services) > 1 {
-			p.Notes = append(p.Notes, fmt.Sprintf("old and new pods of %s serve requests together until the last old one is gone: generations are not isolated", strings.Join(cell.Services, " and ")))
+	}
+	p.warn()
+}
+
+// lowest are the effective replicas of a cell whose services are all at their lowest.
+// Old and new pods are one generation, since they share a Dynamo namespace.
+func (p *Plan) lowest(cell generation.Cell) map[string]int {
+	var w generation.World
+	var only generation.Generation
+	for _, s := range p.Services {
+		if slices.Contains(cell.Services, s.Name) {
+			w.Roles = append(w.Roles, generation.Role{Name: s.Name, Entry: slices.Contains(cell.Entries, s.Name), Desired: s.Replicas[1]})
+			only.Roles = append(only.Roles, generation.Replicas{Want: s.Lowest, Routable: s.Lowest})
 		}
 	}
+	w.Generations = []generation.Generation{only}
+	_, effective := generation.Capacity(w)
+	by := map[string]int{}
+	for i, role := range w.Roles {
+		by[role.Name] = effective[i]
+	}
+	return by
+}
+
+// warn says what somebody has to know before they go on.
+func (p *Plan) warn() {
 	for _, s := range p.Services {
 		if s.interrupted() {
 			p.Notes = append(p.Notes, fmt.Sprintf("no replica of %s serves for a while", s.Name))

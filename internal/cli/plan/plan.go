@@ -177,7 +177,8 @@ func (o options) plan(ctx context.Context, d input.Document, from source, r rend
 	for _, w := range verdict.Warnings {
 		fmt.Fprintf(notes, "%s: warning: %s\n", d, w)
 	}
-	return comparison{renderer: r, version: d.GetAPIVersion(), seen: seen, desired: desired}.plan()
+	c := comparison{renderer: r, version: d.GetAPIVersion(), seen: seen, desired: desired}
+	return c.plan()
 }
 
 // conclude is the code of all plans together.

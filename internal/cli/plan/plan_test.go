@@ -132,10 +132,10 @@ func TestPlans(t *testing.T) {
 		"service-added":    {disaggregated, replace(disaggregated, "status:", "    encode: {componentType: worker, subComponentType: encode, replicas: 2, resources: {limits: {gpu: \"1\"}}}\nstatus:"), nil, 2},
 		"not-there":        {"", disaggregated, nil, 2},
 		"beta":             {beta, replace(beta, "--model, m]", "--model, other]"), nil, 2},
-		"other-version":    {disaggregated, beta, nil, 2},
+		"other-version":    {disaggregated, beta, nil, 3},
 		"groups-of-nodes":  {multinode, replace(multinode, "runtime:0.8.0", "runtime:0.8.1"), nil, 3},
 		"grove":            {disaggregated, decodeImage, []string{"--orchestrator", "grove"}, 2},
-		"runtime-contract": {disaggregated, replace(disaggregated, "runtime:0.8.0", "runtime:1.4.1"), nil, 2},
+		"runtime-contract": {disaggregated, replace(disaggregated, "runtime:0.8.0", "runtime:1.4.1"), nil, 3},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -183,20 +183,21 @@ func TestChanges(t *testing.T) {
 		desired any
 		want    []string
 	}{
-		"nothing":                     {old, nil},
-		"a value":                     {object{"a": 2, "list": old["list"], "args": old["args"]}, []string{"a: 1 -> 2"}},
-		"one that goes":               {object{"list": old["list"], "args": old["args"]}, []string{"a: 1 -> (none)"}},
-		"an element of a list":        {object{"a": 1, "list": []any{object{"name": "x", "v": 2}, object{"name": "y"}}, "args": old["args"]}, []string{"list[x].v: 1 -> 2"}},
-		"one more, and one less":      {object{"a": 1, "list": []any{object{"name": "x", "v": 1}, object{"name": "z"}}, "args": old["args"]}, []string{`list[y]: {"name":"y"} -> (none)`, `list[z]: (none) -> {"name":"z"}`}},
-		"another order":               {object{"a": 1, "list": []any{object{"name": "y"}, object{"name": "x", "v": 1}}, "args": old["args"]}, []string{`list: [{"name":"x","v":1},{"name":"y"}] -> [{"name":"y"},{"name":"x","v":1}]`}},
-		"a list without names, whole": {object{"a": 1, "list": old["list"], "args": []any{"1"}}, []string{`args: ["1","2"] -> ["1"]`}},
+		"nothing":                               {old, nil},
+		"a value":                               {object{"a": 2, "list": old["list"], "args": old["args"]}, []string{"a: 1 -> 2"}},
+		"one that goes":                         {object{"list": old["list"], "args": old["args"]}, []string{"a: 1 -> (none)"}},
+		"an element of a list":                  {object{"a": 1, "list": []any{object{"name": "x", "v": 2}, object{"name": "y"}}, "args": old["args"]}, []string{"list[x].v: 1 -> 2"}},
+		"one more, and one less":                {object{"a": 1, "list": []any{object{"name": "x", "v": 1}, object{"name": "z"}}, "args": old["args"]}, []string{`list[y]: {"name":"y"} -> (none)`, `list[z]: (none) -> {"name":"z"}`}},
+		"another order":                         {object{"a": 1, "list": []any{object{"name": "y"}, object{"name": "x", "v": 1}}, "args": old["args"]}, []string{`list: [{"name":"x","v":1},{"name":"y"}] -> [{"name":"y"},{"name":"x","v":1}]`}},
+		"of a list without names, what differs": {object{"a": 1, "list": old["list"], "args": []any{"1"}}, []string{`args: ["2"] -> (none)`}},
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
 			var got []string
 			value := any(old)
 			for _, change := range changes(nil, any(old), c.desired) {
-				got = append(got, fmt.Sprintf("%s: %s -> %s", change.at, describe(change.old), describe(change.new)))
+				was, is := change.describe()
+				got = append(got, fmt.Sprintf("%s: %s -> %s", change.at, was, is))
 				value = with(value, change.at, change.new)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -34,6 +35,11 @@ type service struct {
 }
 
 func (s service) gpus() int { return s.component.Resources.GPUs * int(max(1, s.component.Nodes)) }
+
+// namespace is the Dynamo namespace in which its pods register.
+func (s service) namespace() string {
+	return cmp.Or(s.component.RuntimeNamespace, s.component.DynamoNamespace)
+}
 
 func (s service) replicas() int { return int(s.component.Replicas) }
 

@@ -96,16 +96,17 @@ func (p Plan) steps(out io.Writer) error {
 }
 
 func (s Step) does() string {
-	switch {
-	case s.Start > 0 && s.Stop > 0:
-		return fmt.Sprintf("start %d, stop %d", s.Start, s.Stop)
-	case s.Start > 0:
-		return fmt.Sprintf("start %d", s.Start)
-	case s.Stop > 0:
-		return fmt.Sprintf("stop %d", s.Stop)
-	default:
-		return "nothing"
+	var parts []string
+	if s.StartOld > 0 {
+		parts = append(parts, fmt.Sprintf("start %d more of the old", s.StartOld))
 	}
+	if s.Start > 0 {
+		parts = append(parts, fmt.Sprintf("start %d", s.Start))
+	}
+	if s.Stop > 0 {
+		parts = append(parts, fmt.Sprintf("stop %d", s.Stop))
+	}
+	return cmp.Or(strings.Join(parts, ", "), "nothing")
 }
 
 func (p Plan) headline() string {
@@ -118,9 +119,18 @@ func (p Plan) headline() string {
 		return "nothing changes"
 	case len(p.Fields) == 0:
 		return fmt.Sprintf("is not there yet and would be created with %s", count(len(p.Services), "service"))
+	case replaced == 0:
+		return differ(len(p.Fields)) + ", no pod is replaced"
 	default:
-		return fmt.Sprintf("%s, pods of %d of %s replaced", count(len(p.Fields), "field"), replaced, count(len(p.Services), "service"))
+		return fmt.Sprintf("%s, pods of %d of %s are replaced", differ(len(p.Fields)), replaced, count(len(p.Services), "service"))
 	}
+}
+
+func differ(fields int) string {
+	if fields == 1 {
+		return "1 field differs"
+	}
+	return fmt.Sprintf("%d fields differ", fields)
 }
 
 func (g GPUs) leaving() string {
@@ -144,8 +154,11 @@ func (s Service) summary() string {
 	case Scaled:
 		return fmt.Sprintf("scaled from %d to %d, no pod replaced%s", s.Replicas[0], s.Replicas[1], starts)
 	case InPlace:
-		return fmt.Sprintf("rolling update by its %s (surge %d, unavailable %d), %s one after the other%s",
-			s.Workload, s.Surge, s.Unavailable, count(s.Starts, "start"), starts)
+		inTurn := count(s.Starts, "start")
+		if s.Starts > 1 {
+			inTurn += " one after the other"
+		}
+		return fmt.Sprintf("rolling update by its %s (surge %d, unavailable %d), %s%s", s.Workload, s.Surge, s.Unavailable, inTurn, starts)
 	case Recreated:
 		return fmt.Sprintf("every pod stops before the first new one starts%s", starts)
 	case OnDelete:

@@ -129,7 +129,7 @@ func TestEachRuleIsNeeded(t *testing.T) {
 		"balance":     {ruleBalance, FloorInvariant, shapes(2, 3, 1), 0},
 		"gone":        {ruleGone, FloorInvariant, shapes(1, 2, 1), 0},
 		"held":        {ruleHeld, BudgetInvariant, shapes(1, 2, 1), 0},
-		"reach":       {ruleReach, FloorInvariant, shapes(2, 3, 1), 0},
+		"reach":       {ruleReach, EndsInvariant, []shape{{[]int{1, 2}, []int{1, 1}, []int{0, 0}}}, 2},
 		"stable last": {ruleStableLast, WayBackInvariant, shapes(1, 2, 1), 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -62,6 +62,9 @@ func (Progress) started(desired int, p Progress) Progress {
 type Wave struct {
 	// Start and Stop are pods that are told to.
 	Start, Stop int
+	// StartOld are pods from before the change that are started all the same, because
+	// the workload is scaled first.
+	StartOld int
 	// Old and New are those that there are at its end, starting ones among them.
 	Old, New int
 	// Lowest is how many serve before the first that is starting does.
@@ -86,6 +89,12 @@ func (s Strategy) Roll(live, desired int) []Wave {
 		wave, next := s.wave(desired, p)
 		if live > desired && len(waves) == 0 {
 			wave.Stop += live - desired
+			if !s.Exchange {
+				wave.Leaving += live - desired
+			}
+		}
+		if live < desired && len(waves) == 0 {
+			wave.StartOld = desired - live
 		}
 		waves = append(waves, wave)
 		if wave.Start == 0 && wave.Stop == 0 && next == p {

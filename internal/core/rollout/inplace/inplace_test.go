@@ -28,9 +28,14 @@ func TestRoll(t *testing.T) {
 			{Start: 1, Stop: 1, Old: 1, New: 1, Lowest: 1, HeldOld: 1, HeldNew: 1},
 			{Start: 1, Stop: 1, New: 2, Lowest: 1, HeldNew: 2},
 		}},
-		"a recreation leaves nothing":                 {Strategy{Recreate: true}, 3, 3, []Wave{{Start: 3, Stop: 3, New: 3, HeldNew: 3}}},
-		"nothing is replaced where nothing is":        {Strategy{Surge: 1}, 0, 0, nil},
-		"what has to shrink shrinks first":            {Strategy{Surge: 1}, 2, 1, []Wave{{Start: 1, Stop: 1, Old: 1, New: 1, Lowest: 1, HeldOld: 1, HeldNew: 1}, {Stop: 1, New: 1, Lowest: 1, HeldNew: 1, Leaving: 1}}},
+		"a recreation leaves nothing":          {Strategy{Recreate: true}, 3, 3, []Wave{{Start: 3, Stop: 3, New: 3, HeldNew: 3}}},
+		"nothing is replaced where nothing is": {Strategy{Surge: 1}, 0, 0, nil},
+		"what has to shrink shrinks first":     {Strategy{Surge: 1}, 2, 1, []Wave{{Start: 1, Stop: 1, Old: 1, New: 1, Lowest: 1, HeldOld: 1, HeldNew: 1, Leaving: 1}, {Stop: 1, New: 1, Lowest: 1, HeldNew: 1, Leaving: 1}}},
+		"what has to grow grows first, with old pods": {Strategy{Surge: 1}, 1, 2, []Wave{
+			{Start: 1, StartOld: 1, Old: 2, New: 1, Lowest: 1, HeldOld: 2, HeldNew: 1},
+			{Start: 1, Stop: 1, Old: 1, New: 2, Lowest: 2, HeldOld: 1, HeldNew: 2, Leaving: 1},
+			{Stop: 1, New: 2, Lowest: 2, HeldNew: 2, Leaving: 1},
+		}},
 		"a strategy that allows nothing goes nowhere": {Strategy{}, 1, 1, []Wave{{Old: 1, Lowest: 1, HeldOld: 1}}},
 	} {
 		t.Run(rule, func(t *testing.T) {
