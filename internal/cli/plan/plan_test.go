@@ -8,9 +8,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/golden"
 )
 
@@ -145,6 +152,48 @@ func TestPlans(t *testing.T) {
 			}
 			golden.Text(t, filepath.Join("testdata", name+".txt"), out)
 		})
+	}
+}
+
+func TestAGraphThatIsAppliedAgainChangesNothing(t *testing.T) {
+	files, err := filepath.Glob("../../../examples/*.yaml")
+	beta, betaErr := filepath.Glob("../../../examples/v1beta1/*.yaml")
+	if files = append(files, beta...); err != nil || betaErr != nil || len(files) < 10 {
+		t.Fatalf("%d examples, %v, %v", len(files), err, betaErr)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out, code, err := execute(t, string(text), string(text)); code != 0 {
+				t.Errorf("code %d, %v\n%s", code, err, out)
+			}
+		})
+	}
+}
+
+func TestWhatRunsIsReadFromACluster(t *testing.T) {
+	documents, err := input.Parse("live", []byte(disaggregated+pod("decode", 0, 4, 0)+strings.ReplaceAll(pod("decode", 1, 9, 0), "deployment-name: chat", "deployment-name: other")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var objects []client.Object
+	for _, d := range documents {
+		objects = append(objects, d.Unstructured)
+	}
+	server := fake.NewClientBuilder().WithScheme(scheme.New()).WithObjects(objects...).Build()
+	from := cluster{&connect.Cluster{WithWatch: server, Namespace: "llm"}}
+	seen, err := from.live(t.Context(), "llm", "chat", validation.Scope{})
+	if err != nil || seen.graph == nil || len(seen.graph.Spec.Services) != 3 {
+		t.Fatalf("%+v, %v", seen.graph, err)
+	}
+	if median, pods := seen.starts("decode"); pods != 1 || median != 4*time.Minute+5*time.Second {
+		t.Errorf("a start takes %v, %d pods", median, pods)
+	}
+	if seen, err = from.live(t.Context(), "llm", "none", validation.Scope{}); err != nil || seen.graph != nil {
+		t.Errorf("%+v, %v", seen.graph, err)
 	}
 }
 

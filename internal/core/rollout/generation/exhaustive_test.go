@@ -4,10 +4,14 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
-var deep = flag.Bool("deep", false, "explore cells of up to three replicas a role too (minutes)")
+var deep = flag.Bool("deep", false, "explore cells of up to three replicas a role with faults too (minutes)")
 
 // explorer walks every world that can come of one, whatever happens in whatever
 // order, with at most so many faults on the way.
@@ -92,28 +96,37 @@ func (x *explorer) follow(what string, w World, faultsLeft int, sound bool) erro
 }
 
 func TestEveryWayOfASmallRolloutKeepsTheInvariants(t *testing.T) {
-	worlds := 0
-	for _, c := range []struct {
-		shapes []shape
+	type task struct {
+		shape  shape
 		faults int
-	}{
-		{shapes(1, 2, 1), 2},
-		{shapes(2, 1, 1), 2},
-		{shapes(2, 2, 1), 2},
-		{shapes(2, 3, 1), 0},
-	} {
-		for _, s := range c.shapes {
-			if *deep {
-				c.faults = 2
-			}
-			n, err := explore(s, c.faults, everyRule)
-			worlds += n
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
 	}
-	t.Logf("%d worlds", worlds)
+	tasks := make(chan task)
+	var worlds atomic.Int64
+	var group sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			for task := range tasks {
+				n, err := explore(task.shape, task.faults, everyRule)
+				worlds.Add(int64(n))
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	larger := 0
+	if *deep {
+		larger = 2
+	}
+	for _, s := range slices.Concat(shapes(1, 2, 1), shapes(2, 2, 1)) {
+		tasks <- task{s, 2}
+	}
+	for _, s := range shapes(2, 3, 1) {
+		tasks <- task{s, larger}
+	}
+	close(tasks)
+	group.Wait()
+	t.Logf("%d worlds", worlds.Load())
 }
 
 // TestEachRuleIsNeeded leaves out one rule at a time and looks for what comes of it.
