@@ -158,6 +158,11 @@ memory: build ## Fill a namespace with 700 Secrets and 700 ConfigMaps of 1 MiB, 
 resilience: build ## Rollouts under traffic, rollouts that cannot progress, and a control plane, nodes and engines killed
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 40m ./test/resilience -measure
 
+.PHONY: rollouts
+rollouts: ## 100,000 random rollouts against the planner's invariants, every way of small ones with two faults, and its time
+	go test -count=1 -v -timeout 60m -run 'TestRandom|TestEveryWay|TestEachRule' ./internal/core/rollout/generation -seeds 100000 -deep
+	go test -run '^$$' -bench Next ./internal/core/rollout/generation
+
 FUZZTIME ?= 60s
 
 .PHONY: fuzz

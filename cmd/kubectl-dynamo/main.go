@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/doctor"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/install"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/models"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/plan"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/profile"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/status"
@@ -34,9 +36,20 @@ func main() {
 	stderr := sanitise.NewWriter(os.Stderr)
 	root.SetOut(sanitise.NewWriter(os.Stdout))
 	root.SetErr(stderr)
-	root.AddCommand(convert.Command(), demo.Command(), doctor.Command(), install.Command(), install.Uninstall(), models.Command(), profile.Command(), render.Command(), status.Command(), validate.Command(), why.Command())
+	root.AddCommand(convert.Command(), demo.Command(), doctor.Command(), install.Command(), install.Uninstall(), models.Command(), plan.Command(), profile.Command(), render.Command(), status.Command(), validate.Command(), why.Command())
 	if err := root.Execute(); err != nil {
-		fmt.Fprintln(stderr, "kubectl-dynamo:", err)
-		os.Exit(1)
+		if err.Error() != "" {
+			fmt.Fprintln(stderr, "kubectl-dynamo:", err)
+		}
+		os.Exit(code(err))
 	}
+}
+
+// code is 1, unless the verb has a meaning of its own for how it ended.
+func code(err error) int {
+	var end plan.Outcome
+	if errors.As(err, &end) {
+		return end.Code
+	}
+	return 1
 }

@@ -32,6 +32,9 @@ func (f *Flags) AddCluster(flags *pflag.FlagSet) {
 	flags.StringVar(&f.context, "context", "", "context of that file")
 }
 
+// Given is the namespace that the user named; empty if that is left to the context.
+func (f *Flags) Given() string { return f.namespace }
+
 // Cluster is a cluster to ask.
 type Cluster struct {
 	client.WithWatch

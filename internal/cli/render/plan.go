@@ -15,7 +15,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
-	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/manifest"
@@ -36,34 +35,98 @@ const (
 
 var orchestrators = []string{auto, byDeployment, byLWS, byGrove}
 
-// planner does what the reconcilers do, in their order, and keeps what they
-// would send.
-type planner struct {
+// Renderer renders graphs as the reconcilers of an operator do, with what that one's
+// configuration and orchestrator come to.
+type Renderer struct {
+	Platform render.Platform
+	Rules    validation.Scope
+
 	orchestrator string
-	platform     render.Platform
-	rules        validation.Scope
-	kinds        *runtime.Scheme
-	objects      []map[string]any
-	// version is that of the document in hand, in which our own kinds are printed.
-	version string
 }
 
-func newPlanner(orchestrator string, cfg config.Config) (*planner, error) {
+// Visit is told what one owner wants, and the graph that it was made from.
+type Visit func(owner graph.Object, g *graph.Graph, wanted []graph.Desired) error
+
+// Orchestrators are the words for what may run the pods.
+func Orchestrators() string { return strings.Join(orchestrators, ", ") }
+
+// NewRenderer is for an orchestrator and the operator's configuration.
+func NewRenderer(orchestrator string, cfg config.Config) (Renderer, error) {
 	if !slices.Contains(orchestrators, orchestrator) {
-		return nil, fmt.Errorf("orchestrator %q: one of %s", orchestrator, strings.Join(orchestrators, ", "))
+		return Renderer{}, fmt.Errorf("orchestrator %q: one of %s", orchestrator, Orchestrators())
 	}
-	p := &planner{orchestrator: orchestrator, platform: cfg.Platform(), rules: cfg.Rules(), kinds: scheme.New()}
+	r := Renderer{orchestrator: orchestrator, Platform: cfg.Platform(), Rules: cfg.Rules()}
 	spans := orchestrator != byDeployment
-	p.platform.Capabilities = snapshot.Capabilities{
+	r.Platform.Capabilities = snapshot.Capabilities{
 		snapshot.APILeaderWorkerSet: spans, snapshot.APIVolcano: spans,
 		snapshot.APIGrove: orchestrator == byGrove,
 		snapshot.APIIstio: true, snapshot.APIInference: true,
 	}
-	return p, nil
+	return r, nil
+}
+
+// Graph visits a graph's children and then those of its components.
+func (r Renderer) Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, visit Visit) error {
+	wanted, err := render.Graph(dgd, g, r.Provider(dgd), r.Platform)
+	if err != nil {
+		return err
+	}
+	if err := visit(dgd, g, wanted); err != nil {
+		return err
+	}
+	for _, w := range wanted {
+		child, ok := w.Object.(*v1alpha1.DynamoComponentDeployment)
+		if !ok {
+			continue
+		}
+		stored := child.DeepCopy()
+		stored.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(dgd, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeployment))}
+		if err := r.Component(stored, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Component visits the children of a component.
+func (r Renderer) Component(dcd *v1alpha1.DynamoComponentDeployment, visit Visit) error {
+	g, err := graph.FromComponentDeployment(dcd, r.Platform.Defaults)
+	if err != nil {
+		return err
+	}
+	if c := g.Components[0]; c.Multinode() && r.orchestrator == byDeployment {
+		return fmt.Errorf("service %s spans %d nodes, which no Deployment can: render it with --orchestrator lws or grove", c.Name, c.Nodes)
+	}
+	wanted, err := render.Component(g, r.Platform)
+	if err != nil {
+		return err
+	}
+	return visit(dcd, g, wanted)
+}
+
+// Provider is what runs a graph.
+func (r Renderer) Provider(dgd *v1alpha1.DynamoGraphDeployment) workload.Provider {
+	switch r.orchestrator {
+	case auto:
+		return workload.Choose(dgd.Annotations, r.Platform.Capabilities, "")
+	case byGrove:
+		return workload.ProviderGrove
+	default:
+		return workload.ProviderComponent
+	}
+}
+
+// planner keeps what the reconcilers would send, in their order.
+type planner struct {
+	Renderer
+	kinds   *runtime.Scheme
+	objects []map[string]any
+	// version is that of the document in hand, in which our own kinds are printed.
+	version string
 }
 
 func (p *planner) document(d input.Document, notes io.Writer) error {
-	v, err := validate.Judge(d, p.rules)
+	v, err := validate.Judge(d, p.Rules)
 	if err != nil {
 		return err
 	}
@@ -78,74 +141,36 @@ func (p *planner) document(d input.Document, notes io.Writer) error {
 	case *v1alpha1.DynamoGraphDeployment:
 		return p.graph(object, notes)
 	case *v1alpha1.DynamoComponentDeployment:
-		return p.component(object, notes)
+		return p.Component(object, p.visit(notes))
 	default:
 		return nil
 	}
 }
 
-// graph renders a graph's children and then those of its components.
 func (p *planner) graph(dgd *v1alpha1.DynamoGraphDeployment, notes io.Writer) error {
-	g, err := graph.FromGraphDeployment(dgd, p.platform.Defaults)
-	if err != nil {
-		return err
-	}
-	wanted, err := render.Graph(dgd, g, p.provider(dgd), p.platform)
+	g, err := graph.FromGraphDeployment(dgd, p.Platform.Defaults)
 	if err != nil {
 		return err
 	}
 	p.noteKey(g, notes)
-	if err := p.keep(dgd, wanted); err != nil {
-		return err
-	}
-	for _, w := range wanted {
-		child, ok := w.Object.(*v1alpha1.DynamoComponentDeployment)
-		if !ok {
-			continue
-		}
-		stored := child.DeepCopy()
-		stored.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(dgd, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeployment))}
-		if err := p.component(stored, notes); err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.Graph(dgd, g, p.visit(notes))
 }
 
-func (p *planner) provider(dgd *v1alpha1.DynamoGraphDeployment) workload.Provider {
-	switch p.orchestrator {
-	case auto:
-		return workload.Choose(dgd.Annotations, p.platform.Capabilities, "")
-	case byGrove:
-		return workload.ProviderGrove
-	default:
-		return workload.ProviderComponent
+// visit keeps what an owner wants.
+func (p *planner) visit(notes io.Writer) Visit {
+	return func(owner graph.Object, g *graph.Graph, wanted []graph.Desired) error {
+		if g.Standalone {
+			p.noteKey(g, notes)
+		}
+		return p.keep(owner, wanted)
 	}
 }
 
 // noteKey tells of what is random and so not printed.
 func (p *planner) noteKey(g *graph.Graph, notes io.Writer) {
 	if g.NeedsSSH() {
-		fmt.Fprintf(notes, "Secret %s/%s: not printed; the operator makes this key if the namespace has none\n", g.Namespace, p.platform.Pod.SSHSecret)
+		fmt.Fprintf(notes, "Secret %s/%s: not printed; the operator makes this key if the namespace has none\n", g.Namespace, p.Platform.Pod.SSHSecret)
 	}
-}
-
-func (p *planner) component(dcd *v1alpha1.DynamoComponentDeployment, notes io.Writer) error {
-	g, err := graph.FromComponentDeployment(dcd, p.platform.Defaults)
-	if err != nil {
-		return err
-	}
-	if c := g.Components[0]; c.Multinode() && p.orchestrator == byDeployment {
-		return fmt.Errorf("service %s spans %d nodes, which no Deployment can: render it with --orchestrator lws or grove", c.Name, c.Nodes)
-	}
-	wanted, err := render.Component(g, p.platform)
-	if err != nil {
-		return err
-	}
-	if g.Standalone {
-		p.noteKey(g, notes)
-	}
-	return p.keep(dcd, wanted)
 }
 
 // keep adds what one owner wants, by kind and name.

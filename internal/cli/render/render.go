@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/output"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 )
@@ -62,7 +62,7 @@ func Command() *cobra.Command {
 	flags := command.Flags()
 	input.Flag(flags, &o.files)
 	flags.StringVarP(&o.namespace, "namespace", "n", "default", "namespace of documents that name none")
-	flags.StringVar(&o.orchestrator, "orchestrator", auto, "what runs the pods: "+strings.Join(orchestrators, ", "))
+	flags.StringVar(&o.orchestrator, "orchestrator", auto, "what runs the pods: "+Orchestrators())
 	flags.StringVar(&o.config, "config", "", "the operator's configuration file; its defaults if left out")
 	flags.StringVarP((*string)(&o.output), "output", "o", string(output.YAML), "yaml or json")
 	return command
@@ -73,19 +73,15 @@ func (o options) run(stdin io.Reader, out, notes io.Writer) error {
 	if err := o.output.Validate(); err != nil {
 		return err
 	}
-	cfg, err := config.Load(o.config)
-	if err == nil {
-		// Only the operator's pod is told where it runs; here it is where it is installed.
-		cfg.Webhook.Namespace = cmp.Or(cfg.Webhook.Namespace, config.SystemNamespace)
-		err = cfg.Validate()
-	}
+	cfg, err := LoadConfig(o.config)
 	if err != nil {
 		return err
 	}
-	p, err := newPlanner(o.orchestrator, cfg)
+	renderer, err := NewRenderer(o.orchestrator, cfg)
 	if err != nil {
 		return err
 	}
+	p := &planner{Renderer: renderer, kinds: scheme.New()}
 	documents, err := input.Read(o.files, stdin)
 	if err != nil {
 		return err
@@ -113,6 +109,17 @@ func (o options) run(stdin io.Reader, out, notes io.Writer) error {
 	default:
 		return o.output.Write(out, p.objects, false)
 	}
+}
+
+// LoadConfig reads the operator's configuration as it is where that is installed.
+func LoadConfig(path string) (config.Config, error) {
+	cfg, err := config.Load(path)
+	if err != nil {
+		return cfg, err
+	}
+	// Only the operator's pod is told where it runs; here it is where it is installed.
+	cfg.Webhook.Namespace = cmp.Or(cfg.Webhook.Namespace, config.SystemNamespace)
+	return cfg, cfg.Validate()
 }
 
 func renderable(d input.Document) bool {

@@ -1,0 +1,114 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
+)
+
+// sight is what runs of a graph.
+type sight struct {
+	// graph is nil if there is none.
+	graph *v1alpha1.DynamoGraphDeployment
+	pods  []corev1.Pod
+}
+
+// source is where what runs is read.
+type source interface {
+	namespace() string
+	live(ctx context.Context, namespace, name string, rules validation.Scope) (sight, error)
+}
+
+// cluster asks a cluster, with the rights of whoever asks.
+type cluster struct{ *connect.Cluster }
+
+func (c cluster) namespace() string { return c.Namespace }
+
+func (c cluster) live(ctx context.Context, namespace, name string, _ validation.Scope) (sight, error) {
+	var dgd v1alpha1.DynamoGraphDeployment
+	if err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &dgd); err != nil {
+		return sight{}, client.IgnoreNotFound(err)
+	}
+	var pods corev1.PodList
+	err := c.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelGraphName: name})
+	if apierrors.IsForbidden(err) {
+		err = nil // without them the time is unknown, and nothing else
+	}
+	return sight{&dgd, pods.Items}, err
+}
+
+// files reads what was printed before.
+type files struct {
+	documents []input.Document
+	where     string
+}
+
+func (f files) namespace() string { return f.where }
+
+func (f files) live(_ context.Context, namespace, name string, rules validation.Scope) (sight, error) {
+	var s sight
+	for _, d := range f.documents {
+		if d.GetNamespace() == "" {
+			d.SetNamespace(f.where)
+		}
+		switch {
+		case d.GetNamespace() != namespace:
+		case validate.Ours(d) && d.GetKind() == v1alpha1.KindDynamoGraphDeployment && d.GetName() == name:
+			// What runs was admitted, by whatever rules; what matters is that it can be read.
+			verdict, err := validate.Judge(d, rules)
+			if err != nil {
+				return s, fmt.Errorf("%s: %w", d, err)
+			}
+			dgd, ok := verdict.Object.(*v1alpha1.DynamoGraphDeployment)
+			if !ok {
+				return s, fmt.Errorf("%s: %w", d, verdict.Problems.ToAggregate())
+			}
+			s.graph = dgd
+		case d.GetKind() == "Pod" && d.GetLabels()[v1alpha1.LabelGraphName] == name:
+			var pod corev1.Pod
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.Object, &pod); err != nil {
+				return s, fmt.Errorf("%s: %w", d, err)
+			}
+			s.pods = append(s.pods, pod)
+		}
+	}
+	return s, nil
+}
+
+// starts is how long pods of a service took from their creation until they were
+// ready, and how many tell: those whose containers never started again.
+func (s sight) starts(service string) (median time.Duration, pods int) {
+	var all []time.Duration
+	for _, pod := range s.pods {
+		if pod.Labels[v1alpha1.LabelComponent] != service || restarted(pod) {
+			continue
+		}
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+				all = append(all, c.LastTransitionTime.Sub(pod.CreationTimestamp.Time))
+			}
+		}
+	}
+	if len(all) == 0 {
+		return 0, 0
+	}
+	slices.Sort(all)
+	return all[len(all)/2], len(all)
+}
+
+func restarted(pod corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.RestartCount > 0 })
+}

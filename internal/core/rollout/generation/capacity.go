@@ -1,0 +1,166 @@
+package generation
+
+// counts are replicas by generation and role.
+type counts [][]int
+
+// serving are those that serve in a world.
+func (w World) serving() counts {
+	return w.each(Replicas.serving)
+}
+
+func (w World) wanted() counts {
+	return w.each(func(r Replicas) int { return r.Want })
+}
+
+func (w World) each(of func(Replicas) int) counts {
+	all := make(counts, len(w.Generations))
+	for i, g := range w.Generations {
+		all[i] = make([]int, len(g.Roles))
+		for j, r := range g.Roles {
+			all[i][j] = of(r)
+		}
+	}
+	return all
+}
+
+// ratio is a number of replicas that need not be whole.
+type ratio struct{ num, den int }
+
+func whole(n int) ratio { return ratio{n, 1} }
+
+func (a ratio) less(b ratio) bool { return a.num*b.den < b.num*a.den }
+
+// capacity is what complete generations have.
+type capacity struct {
+	// replicas are the plain sums, by role.
+	replicas []int
+	// effective are the effective replicas, by role: of an entry the sum, of support
+	// what the generation with the least of it for its share of the traffic would come
+	// to, were all generations like it.
+	effective []ratio
+}
+
+// Capacity is what serves in a world: replicas in complete generations, and
+// effective replicas rounded down, by role.
+func Capacity(w World) (replicas, effective []int) {
+	c := capacityOf(w.Roles, w.serving())
+	for _, e := range c.effective {
+		effective = append(effective, e.num/e.den)
+	}
+	return c.replicas, effective
+}
+
+func capacityOf(roles []Role, all counts) capacity {
+	c := capacity{make([]int, len(roles)), make([]ratio, len(roles))}
+	entries := 0
+	for _, g := range all {
+		if complete(g) {
+			entries += entriesOf(roles, g)
+			for r, n := range g {
+				c.replicas[r] += n
+			}
+		}
+	}
+	for r, role := range roles {
+		c.effective[r] = whole(c.replicas[r])
+		if role.Entry {
+			continue
+		}
+		first := true
+		for _, g := range all {
+			if !complete(g) {
+				continue
+			}
+			if e := (ratio{g[r] * entries, max(1, entriesOf(roles, g))}); first || e.less(c.effective[r]) {
+				c.effective[r], first = e, false
+			}
+		}
+	}
+	return c
+}
+
+// complete reports whether a generation has a replica of every role: what does not
+// is sent no requests.
+func complete(g []int) bool {
+	for _, n := range g {
+		if n < 1 {
+			return false
+		}
+	}
+	return true
+}
+
+func entriesOf(roles []Role, g []int) int {
+	n := 0
+	for r, role := range roles {
+		if role.Entry {
+			n += g[r]
+		}
+	}
+	return n
+}
+
+// Floor is the least that must serve, by role. If one role may be missing entirely,
+// no pair is promised, and nothing is.
+func Floor(roles []Role) []int {
+	floor := make([]int, len(roles))
+	for i, r := range roles {
+		floor[i] = r.Desired - r.Unavailable
+		if floor[i] <= 0 {
+			return make([]int, len(roles))
+		}
+	}
+	return floor
+}
+
+// bounds are what a step may not go below.
+type bounds struct {
+	replicas  []int
+	effective []ratio
+}
+
+// boundsAt is the floor, support less by slack; or what is there, where a fault has
+// broken the floor already: nothing may make that worse.
+func boundsAt(roles []Role, floor []int, slack int, at counts) bounds {
+	now := capacityOf(roles, at)
+	b := bounds{make([]int, len(roles)), make([]ratio, len(roles))}
+	for r, role := range roles {
+		b.replicas[r] = min(floor[r], now.replicas[r])
+		b.effective[r] = whole(0)
+		if !role.Entry && floor[r] > slack {
+			b.effective[r] = whole(floor[r] - slack)
+			if now.effective[r].less(b.effective[r]) {
+				b.effective[r] = now.effective[r]
+			}
+		}
+	}
+	return b
+}
+
+// keeps reports whether what serves is within the bounds. It is asked for every
+// point of a search and makes nothing.
+func (b bounds) keeps(roles []Role, all counts) bool {
+	entries := 0
+	for _, g := range all {
+		if complete(g) {
+			entries += entriesOf(roles, g)
+		}
+	}
+	for r, role := range roles {
+		sum := 0
+		for _, g := range all {
+			if !complete(g) {
+				continue
+			}
+			sum += g[r]
+			least := b.effective[r]
+			if !role.Entry && g[r]*entries*least.den < least.num*entriesOf(roles, g) {
+				return false
+			}
+		}
+		if sum < b.replicas[r] || sum == 0 && b.effective[r].num > 0 {
+			return false
+		}
+	}
+	return true
+}

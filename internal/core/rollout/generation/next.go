@@ -1,0 +1,442 @@
+package generation
+
+import (
+	"cmp"
+	"slices"
+)
+
+// rules are those that a step is chosen by. Each keeps an invariant: tests leave out
+// one at a time, and must notice.
+type rules uint
+
+const (
+	// ruleArrival expects what is starting in any order.
+	ruleArrival rules = 1 << iota
+	// ruleProof takes nothing away until a first complete unit of the target serves.
+	ruleProof
+	// ruleDrainOrder keeps support while an entry that leaves may still need it.
+	ruleDrainOrder
+	// ruleBalance looks after the support for each generation's share of the traffic.
+	ruleBalance
+	// ruleGone counts what was told to go as gone.
+	ruleGone
+	// ruleHeld counts what is leaving against the budget.
+	ruleHeld
+	// ruleReach takes only steps from which the goal is reached at less cost.
+	ruleReach
+	// ruleStableLast drains every other source before the stable one.
+	ruleStableLast
+
+	everyRule rules = 1<<iota - 1
+)
+
+func (r rules) has(one rules) bool { return r&one != 0 }
+
+// Next is the next step of a world.
+func Next(w World) Step { return next(w, everyRule) }
+
+func next(w World, r rules) Step {
+	p := newPlanner(w.ordered(), r)
+	step := p.step()
+	step.Phase = p.phase(step)
+	return step
+}
+
+// planner chooses a step: a search tells what is possible, and of that the largest
+// step is taken that is safe whatever happens next.
+type planner struct {
+	World
+	rules
+	target, stable int
+	goal           counts
+	want, serving  counts
+	floor          []int
+	// budget is how many replicas of a role may be held.
+	budget []int
+	// now are the bounds of what serves now.
+	now bounds
+	// ways is what the search goes by; its bounds are those of what is wanted.
+	ways  lattice
+	slack int
+}
+
+func newPlanner(w World, r rules) *planner {
+	p := &planner{World: w, rules: r, target: w.index(w.Target()), stable: w.index(w.Stable), want: w.wanted(), floor: Floor(w.Roles)}
+	p.goal = p.goals()
+	p.serving = w.serving()
+	if !r.has(ruleGone) {
+		p.serving = w.each(func(r Replicas) int { return r.Routable })
+	}
+	for i, role := range w.Roles {
+		p.budget = append(p.budget, role.Desired+role.Surge)
+		if p.starved() {
+			p.budget[i] = role.Desired
+		}
+	}
+	return p
+}
+
+// starved reports whether a replica waits for a node: then there is no room for a
+// surge, whatever is allowed.
+func (p *planner) starved() bool {
+	return slices.ContainsFunc(p.Generations, func(g Generation) bool {
+		return slices.ContainsFunc(g.Roles, func(r Replicas) bool { return r.Unschedulable > 0 })
+	})
+}
+
+// goals is where the rollout is to arrive: at the target alone or, up to a level, at
+// a share of it with support of its own beside the stable generation's rest.
+func (p *planner) goals() counts {
+	goal := make(counts, len(p.Generations))
+	for g := range goal {
+		goal[g] = make([]int, len(p.Roles))
+	}
+	entries := 0
+	for _, role := range p.Roles {
+		if role.Entry {
+			entries += role.Desired
+		}
+	}
+	partly := p.Level > 0 && p.Level < entries && p.stable >= 0 && p.stable != p.target
+	for r, role := range p.Roles {
+		goal[p.target][r] = role.Desired
+		if partly {
+			goal[p.target][r] = portion(role.Desired, p.Level, entries)
+			goal[p.stable][r] = min(portion(role.Desired, entries-p.Level, entries), role.Desired+role.Surge-goal[p.target][r])
+			if role.Entry {
+				goal[p.stable][r] = role.Desired - goal[p.target][r]
+			}
+		}
+	}
+	return goal
+}
+
+// portion of replicas, rounded up; at least one, or the generation serves nothing.
+func portion(replicas, of, all int) int {
+	return max(min(1, replicas), (replicas*of+all-1)/all)
+}
+
+func (p *planner) step() Step {
+	switch {
+	case p.Paused:
+		return Step{Action: Wait, Reason: ReasonPaused}
+	case p.arrived():
+		return p.tidy()
+	}
+	left, found := p.findSlack()
+	if !found {
+		return p.idle(ReasonNoPath)
+	}
+	for _, try := range []func(int) (Step, bool){p.grow, p.drain, p.shrink, p.detour} {
+		if step, ok := try(left); ok {
+			return step
+		}
+	}
+	return p.idle(ReasonNoPath)
+}
+
+// findSlack takes the least slack for which a way exists.
+func (p *planner) findSlack() (left int, found bool) {
+	most := 0
+	for _, f := range p.floor {
+		most = max(most, f)
+	}
+	for p.slack = 0; p.slack <= most; p.slack++ {
+		p.now = p.bounds(p.serving)
+		p.ways = lattice{roles: p.Roles, target: p.target, stable: p.stable, goal: p.goal, low: p.bounds(p.want), found: map[string]int{}}
+		if left = p.ways.cost(p.want); left != noWay {
+			return left, true
+		}
+	}
+	return 0, false
+}
+
+func (p *planner) bounds(at counts) bounds {
+	b := boundsAt(p.Roles, p.floor, p.slack, at)
+	if !p.has(ruleBalance) {
+		for r := range b.effective {
+			b.effective[r] = whole(0)
+		}
+	}
+	return b
+}
+
+// grow starts as many replicas of one role as it may, support before the entries that
+// will need it.
+func (p *planner) grow(left int) (Step, bool) {
+	for _, g := range p.byGoal() {
+		for _, r := range p.order(false) {
+			want := p.want[g][r]
+			for n := min(p.goal[g][r], want+p.room(r)); n > want; n-- {
+				if p.safe(g, r, n, left) {
+					return p.scale(g, r, n), true
+				}
+			}
+		}
+	}
+	return Step{}, false
+}
+
+// drain takes away as much of a source as it may, entries before the support that
+// they may still need.
+func (p *planner) drain(left int) (Step, bool) {
+	if p.has(ruleProof) && p.unproven() {
+		return Step{}, false
+	}
+	for _, g := range p.sources() {
+		if step, ok := p.less(g, left); ok {
+			return step, true
+		}
+	}
+	return Step{}, false
+}
+
+// shrink brings a target down that has more than is desired.
+func (p *planner) shrink(left int) (Step, bool) { return p.less(p.target, left) }
+
+func (p *planner) less(g, left int) (Step, bool) {
+	for _, r := range p.order(true) {
+		if p.has(ruleDrainOrder) && !p.Roles[r].Entry && p.needed(g) {
+			continue
+		}
+		for n := p.goal[g][r]; n < p.want[g][r]; n++ {
+			if n == 0 && p.has(ruleDrainOrder) && !p.Roles[r].Entry && entriesOf(p.Roles, p.want[g]) > 0 {
+				continue
+			}
+			if p.safe(g, r, n, left) {
+				return p.scale(g, r, n), true
+			}
+		}
+	}
+	return Step{}, false
+}
+
+// detour takes one move of a way that goes back at first, once there is nothing else
+// to do or to wait for.
+func (p *planner) detour(left int) (Step, bool) {
+	if p.underWay() {
+		return Step{}, false
+	}
+	_, m := p.ways.search(p.want)
+	if m == nil || m.by > 0 && p.room(m.role) < 1 {
+		return Step{}, false
+	}
+	n := p.want[m.generation][m.role] + m.by
+	if p.has(ruleDrainOrder) && m.by < 0 && !p.Roles[m.role].Entry && p.needed(m.generation) || !p.safe(m.generation, m.role, n, left) {
+		return Step{}, false
+	}
+	return p.scale(m.generation, m.role, n), true
+}
+
+// safe reports whether a step keeps what has to serve, in whatever order those come
+// up that are starting, and leads on to the goal.
+func (p *planner) safe(g, r, n, left int) bool {
+	want := slices.Clone(p.want)
+	want[g] = slices.Clone(want[g])
+	want[g][r] = n
+	serving := slices.Clone(p.serving)
+	if p.has(ruleGone) {
+		serving[g] = slices.Clone(serving[g])
+		serving[g][r] = min(serving[g][r], n)
+	}
+	if !p.keepsAnyArrival(serving, want) {
+		return false
+	}
+	after := p.ways.cost(want)
+	return !p.has(ruleReach) || after != noWay && after < left
+}
+
+// keepsAnyArrival tries what can be worst for each generation: nothing of it comes
+// up, or every entry does and of support only what serves now, or one.
+func (p *planner) keepsAnyArrival(serving, want counts) bool {
+	if !p.has(ruleArrival) {
+		return p.now.keeps(p.Roles, serving)
+	}
+	worst := make(counts, len(serving))
+	var try func(g int) bool
+	try = func(g int) bool {
+		if g == len(serving) {
+			return p.now.keeps(p.Roles, worst)
+		}
+		worst[g] = serving[g]
+		if !try(g + 1) {
+			return false
+		}
+		crowded := make([]int, len(p.Roles))
+		for r, role := range p.Roles {
+			crowded[r] = max(serving[g][r], min(1, want[g][r]))
+			if role.Entry {
+				crowded[r] = max(serving[g][r], want[g][r])
+			}
+		}
+		if slices.Equal(crowded, serving[g]) {
+			return true
+		}
+		worst[g] = crowded
+		return try(g + 1)
+	}
+	return try(0)
+}
+
+// unproven reports whether a first complete unit of the target is on its way. While
+// it is, nothing is known of the target but that it was asked for.
+func (p *planner) unproven() bool {
+	if p.starved() || complete(p.serving[p.target]) {
+		return false
+	}
+	return slices.ContainsFunc(p.Generations[p.target].Roles, Replicas.starting)
+}
+
+// needed reports whether entries of a generation are leaving: they may still fetch
+// from its support.
+func (p *planner) needed(g int) bool {
+	for r, role := range p.Roles {
+		if role.Entry && p.Generations[g].Roles[r].leaving() {
+			return true
+		}
+	}
+	return false
+}
+
+// room is how many more of a role may be started.
+func (p *planner) room(r int) int {
+	held := 0
+	for _, g := range p.Generations {
+		if p.has(ruleHeld) {
+			held += g.Roles[r].held()
+		} else {
+			held += g.Roles[r].Want
+		}
+	}
+	return p.budget[r] - held
+}
+
+// order lists the roles: support before entries, or after them.
+func (p *planner) order(entriesFirst bool) []int {
+	all := make([]int, len(p.Roles))
+	for r := range all {
+		all[r] = r
+	}
+	slices.SortStableFunc(all, func(a, b int) int {
+		x, y := rank(p.Roles[a].Entry), rank(p.Roles[b].Entry)
+		if entriesFirst {
+			x, y = y, x
+		}
+		return cmp.Compare(x, y)
+	})
+	return all
+}
+
+func rank(last bool) int {
+	if last {
+		return 1
+	}
+	return 0
+}
+
+// sources are the generations to leave, the stable one last: it is the way back.
+func (p *planner) sources() []int {
+	var all []int
+	for g := range p.Generations {
+		if g != p.target {
+			all = append(all, g)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b int) int {
+		x, y := rank(a == p.stable), rank(b == p.stable)
+		if !p.has(ruleStableLast) {
+			x, y = y, x
+		}
+		return cmp.Compare(x, y)
+	})
+	return all
+}
+
+// byGoal are the generations that may have to grow: the target, and a stable one
+// that keeps a share.
+func (p *planner) byGoal() []int {
+	all := []int{p.target}
+	if p.stable >= 0 && p.stable != p.target {
+		all = append(all, p.stable)
+	}
+	return all
+}
+
+// arrived reports whether all that is wanted is the goal, and all of it has come.
+func (p *planner) arrived() bool {
+	for g, generation := range p.Generations {
+		for r, seen := range generation.Roles {
+			if seen.Want != p.goal[g][r] || seen.Routable < seen.Want || seen.leaving() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// tidy removes generations of which nothing is left.
+func (p *planner) tidy() Step {
+	for _, g := range p.sources() {
+		if slices.Max(p.goal[g]) == 0 {
+			return Step{Action: Delete, Generation: p.Generations[g].ID}
+		}
+	}
+	if !slices.Equal(p.goal[p.target], p.desired()) {
+		return Step{Action: Wait, Reason: ReasonLevel}
+	}
+	return Step{Action: Wait}
+}
+
+func (p *planner) desired() []int {
+	all := make([]int, len(p.Roles))
+	for r, role := range p.Roles {
+		all[r] = role.Desired
+	}
+	return all
+}
+
+// idle waits for what is under way; if nothing is, the rollout is blocked.
+func (p *planner) idle(reason Reason) Step {
+	switch {
+	case p.underWay():
+		return Step{Action: Wait, Slack: p.slack}
+	case p.starved():
+		return Step{Action: Wait, Reason: ReasonNoSpareGPU, Slack: p.slack}
+	default:
+		return Step{Action: Wait, Reason: reason, Slack: p.slack}
+	}
+}
+
+func (p *planner) underWay() bool {
+	return slices.ContainsFunc(p.Generations, func(g Generation) bool {
+		return slices.ContainsFunc(g.Roles, func(r Replicas) bool { return r.starting() || r.leaving() })
+	})
+}
+
+func (p *planner) scale(g, r, n int) Step {
+	return Step{Action: Scale, Generation: p.Generations[g].ID, Role: p.Roles[r].Name, Replicas: n, Slack: p.slack}
+}
+
+// phase is how far the rollout is with the step that was chosen.
+func (p *planner) phase(s Step) Phase {
+	aborting := p.Target() != p.Spec
+	done := p.arrived() && s.Action == Wait
+	switch {
+	case s.Reason == ReasonNoPath || s.Reason == ReasonNoSpareGPU:
+		return PhaseBlocked
+	case s.Reason == ReasonPaused || s.Reason == ReasonLevel:
+		return PhaseHeld
+	case aborting && done:
+		return PhaseAborted
+	case aborting:
+		return PhaseAborting
+	case done:
+		return PhaseCompleted
+	case slices.Equal(p.serving[p.target], p.desired()):
+		return PhaseDraining
+	case complete(p.serving[p.target]):
+		return PhaseShifting
+	default:
+		return PhaseStarting
+	}
+}

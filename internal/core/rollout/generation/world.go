@@ -1,0 +1,181 @@
+// Package generation decides the next step by which one generation of a cell
+// replaces another, so that at every moment enough of it serves.
+//
+// A cell is a set of services that need each other, such as prefill and decode. A
+// generation is one version of a cell; generations do not talk to each other, so
+// only a complete one serves: one that has a replica of every role. That is why
+// replicas are counted over complete generations here, and never role by role.
+//
+// The package is pure: what was seen goes in, one step comes out, and the same
+// world gives the same step. It reads no clock and remembers nothing.
+package generation
+
+import (
+	"cmp"
+	"slices"
+)
+
+// ID names a generation. It is opaque: it may come from another operator. The empty
+// one is that of objects with plain names.
+type ID string
+
+// Role is a service of a cell and how it is to be replaced.
+type Role struct {
+	Name string
+	// Entry says that traffic divides over generations by the number of replicas of
+	// this role; the others support it.
+	Entry bool
+	// Desired replicas, how many more may exist, and how many may be missing.
+	Desired, Surge, Unavailable int
+	// GPUs is how many one replica holds, on all of its nodes.
+	GPUs int
+}
+
+// Replicas is what was seen of a role in a generation.
+type Replicas struct {
+	// Want is what its workload was last told.
+	Want int
+	// Exist counts those that are starting and those that are leaving too: they hold
+	// GPUs.
+	Exist int
+	// Routable ones are ready, and the frontends send them requests.
+	Routable int
+	// Unschedulable ones wait for a node, and have for so long that none is expected.
+	Unschedulable int
+}
+
+// serving are the replicas that serve once everything that was told to go is gone.
+func (r Replicas) serving() int { return min(r.Routable, r.Want) }
+
+// held are the replicas that hold a GPU, or will.
+func (r Replicas) held() int { return max(r.Exist, r.Want) }
+
+// starting reports whether a replica is expected to come up.
+func (r Replicas) starting() bool { return r.Want > r.Routable+r.Unschedulable }
+
+// leaving reports whether a replica is still shutting down.
+func (r Replicas) leaving() bool { return r.Exist > r.Want }
+
+// Generation is one version of a cell.
+type Generation struct {
+	ID ID
+	// Roles are in the order of the world's roles.
+	Roles []Replicas
+}
+
+// World is everything that a step depends on.
+type World struct {
+	Roles       []Role
+	Generations []Generation
+	// Spec is the generation that the user asks for, Stable the last that a rollout
+	// completed.
+	Spec, Stable ID
+	// Aborted are the generations that must not be tried again.
+	Aborted []ID
+	// Level is how many entry replicas the target may have until the next step of the
+	// rollout; zero is all of them.
+	Level int
+	// Paused stops growing and draining.
+	Paused bool
+}
+
+// Target is the generation to arrive at. To revert, to undo and to abort are only
+// another target: they need no code of their own.
+func (w World) Target() ID {
+	if slices.Contains(w.Aborted, w.Spec) {
+		return w.Stable
+	}
+	return w.Spec
+}
+
+// MostRoutable stands in for a lost record of the stable generation: the one that
+// serves most, the target aside.
+func (w World) MostRoutable() ID {
+	best, most := w.Target(), -1
+	for _, g := range w.Generations {
+		n := 0
+		for _, r := range g.Roles {
+			n += r.Routable
+		}
+		if g.ID != w.Target() && (n > most || n == most && g.ID < best) {
+			best, most = g.ID, n
+		}
+	}
+	return best
+}
+
+// ordered is the world with its generations by name, the target among them, so that
+// the order in which they were listed has no part in a decision.
+func (w World) ordered() World {
+	w.Generations = slices.Clone(w.Generations)
+	if w.index(w.Target()) < 0 {
+		w.Generations = append(w.Generations, Generation{ID: w.Target(), Roles: make([]Replicas, len(w.Roles))})
+	}
+	slices.SortFunc(w.Generations, func(a, b Generation) int { return cmp.Compare(a.ID, b.ID) })
+	return w
+}
+
+func (w World) index(id ID) int {
+	return slices.IndexFunc(w.Generations, func(g Generation) bool { return g.ID == id })
+}
+
+// Phase is how far a rollout is. It is computed from the world, never remembered.
+//
+//	Starting ──> Shifting <──> Held
+//	                └────────> Draining ──> Completed
+//
+// Any of them may be Blocked. With an aborted spec they are all Aborting, and
+// Aborted at the end.
+type Phase string
+
+const (
+	// PhaseStarting has no complete unit of the target yet.
+	PhaseStarting Phase = "Starting"
+	PhaseShifting Phase = "Shifting"
+	// PhaseHeld has reached its level, or is paused.
+	PhaseHeld Phase = "Held"
+	// PhaseBlocked has no safe step, and nothing is under way.
+	PhaseBlocked Phase = "Blocked"
+	// PhaseDraining has all of the target; the others are leaving.
+	PhaseDraining  Phase = "Draining"
+	PhaseCompleted Phase = "Completed"
+	PhaseAborting  Phase = "Aborting"
+	PhaseAborted   Phase = "Aborted"
+)
+
+// Reason is why a rollout is held or blocked.
+type Reason string
+
+const (
+	ReasonPaused Reason = "Paused"
+	ReasonLevel  Reason = "LevelReached"
+	// ReasonNoSpareGPU waits for a node, and may take nothing away to make room.
+	ReasonNoSpareGPU Reason = "NoSpareGPU"
+	// ReasonNoPath has no way to the target that keeps the floor.
+	ReasonNoPath Reason = "NoPath"
+)
+
+// Action is what a step has done.
+type Action string
+
+const (
+	// Scale tells one role of one generation its replicas.
+	Scale Action = "Scale"
+	// Delete removes a generation of which nothing is left.
+	Delete Action = "Delete"
+	// Wait writes nothing: what is under way goes on, or nothing is to be done.
+	Wait Action = "Wait"
+)
+
+// Step is what to do next. The caller asks again once it is done.
+type Step struct {
+	Action     Action
+	Generation ID
+	Role       string
+	Replicas   int
+	// Slack is how far effective support may lie under its floor on the way, because
+	// no other way exists; zero nearly always.
+	Slack  int
+	Phase  Phase
+	Reason Reason
+}
