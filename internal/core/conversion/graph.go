@@ -62,8 +62,7 @@ func GraphToBeta(in *v1alpha1.DynamoGraphDeployment) (*v1beta1.DynamoGraphDeploy
 func GraphToAlpha(in *v1beta1.DynamoGraphDeployment) (*v1alpha1.DynamoGraphDeployment, []string) {
 	in = in.DeepCopy()
 	var ignored []string
-	_, carries := in.Annotations[v1alpha1.AnnotationGraphPayload]
-	written := origin(&in.ObjectMeta, carries)
+	word := in.Annotations[v1alpha1.AnnotationWrittenAs]
 	payload, present, readable := take[v1alpha1.DynamoGraphDeploymentSpec](&in.ObjectMeta, v1alpha1.AnnotationGraphPayload)
 	if present && !readable {
 		ignored = append(ignored, "payload")
@@ -102,6 +101,7 @@ func GraphToAlpha(in *v1beta1.DynamoGraphDeployment) (*v1alpha1.DynamoGraphDeplo
 		back.Spec.Components = append(back.Spec.Components, saved)
 		special = special || differs
 	}
+	written := origin(word, present, special)
 	if !slices.IsSortedFunc(in.Spec.Components, func(a, b v1beta1.Component) int { return cmp.Compare(a.Name, b.Name) }) {
 		special = true
 	}

@@ -396,7 +396,9 @@ func remount(live, kept []corev1.VolumeMount, cache *v1beta1.CompilationCache) [
 	rest := slices.Clone(live)
 	known := make([]bool, len(kept))
 	for i, m := range kept {
-		if at := slices.IndexFunc(rest, func(o corev1.VolumeMount) bool { return o.Name == m.Name && o.MountPath == m.MountPath }); at >= 0 {
+		// One that says more than v1beta1's own name and path was edited since.
+		plain := corev1.VolumeMount{Name: m.Name, MountPath: m.MountPath}
+		if at := slices.IndexFunc(rest, func(o corev1.VolumeMount) bool { return same(o, plain) || same(o, m) }); at >= 0 {
 			known[i] = true
 			rest = slices.Delete(rest, at, at+1)
 		}
