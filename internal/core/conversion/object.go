@@ -3,6 +3,7 @@ package conversion
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,6 +69,9 @@ func Convert(raw []byte, apiVersion string) (Result, error) {
 	case !ok:
 		return Result{}, fmt.Errorf("kind %q has one version", head.Kind)
 	case head.APIVersion == apiVersion:
+		if !json.Valid(raw) {
+			return Result{}, errors.New("decode the object: it is no JSON")
+		}
 		return Result{JSON: raw}, nil
 	case apiVersion == beta:
 		return kind.up(raw)
