@@ -10,7 +10,10 @@ import (
 
 // GraphToBeta turns a graph into v1beta1.
 func GraphToBeta(in *v1alpha1.DynamoGraphDeployment) (*v1beta1.DynamoGraphDeployment, []string) {
-	in = in.DeepCopy()
+	return graphToBeta(in.DeepCopy())
+}
+
+func graphToBeta(in *v1alpha1.DynamoGraphDeployment) (*v1beta1.DynamoGraphDeployment, []string) {
 	var ignored []string
 	written := WrittenAs(in)
 	payload, present, readable := take[v1beta1.DynamoGraphDeploymentSpec](&in.ObjectMeta, v1alpha1.AnnotationGraphPayload)
@@ -60,7 +63,10 @@ func GraphToBeta(in *v1alpha1.DynamoGraphDeployment) (*v1beta1.DynamoGraphDeploy
 
 // GraphToAlpha turns a graph into v1alpha1.
 func GraphToAlpha(in *v1beta1.DynamoGraphDeployment) (*v1alpha1.DynamoGraphDeployment, []string) {
-	in = in.DeepCopy()
+	return graphToAlpha(in.DeepCopy())
+}
+
+func graphToAlpha(in *v1beta1.DynamoGraphDeployment) (*v1alpha1.DynamoGraphDeployment, []string) {
 	var ignored []string
 	word := in.Annotations[v1alpha1.AnnotationWrittenAs]
 	payload, present, readable := take[v1alpha1.DynamoGraphDeploymentSpec](&in.ObjectMeta, v1alpha1.AnnotationGraphPayload)

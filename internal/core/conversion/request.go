@@ -33,7 +33,10 @@ const (
 
 // RequestToBeta turns a request into v1beta1.
 func RequestToBeta(in *v1alpha1.DynamoGraphDeploymentRequest) (*v1beta1.DynamoGraphDeploymentRequest, []string) {
-	in = in.DeepCopy()
+	return requestToBeta(in.DeepCopy())
+}
+
+func requestToBeta(in *v1alpha1.DynamoGraphDeploymentRequest) (*v1beta1.DynamoGraphDeploymentRequest, []string) {
 	var ignored []string
 	written := WrittenAs(in)
 	payload, present, readable := take[v1beta1.DynamoGraphDeploymentRequestSpec](&in.ObjectMeta, v1alpha1.AnnotationRequestPayload)
@@ -69,7 +72,10 @@ func RequestToBeta(in *v1alpha1.DynamoGraphDeploymentRequest) (*v1beta1.DynamoGr
 
 // RequestToAlpha turns a request into v1alpha1.
 func RequestToAlpha(in *v1beta1.DynamoGraphDeploymentRequest) (*v1alpha1.DynamoGraphDeploymentRequest, []string) {
-	in = in.DeepCopy()
+	return requestToAlpha(in.DeepCopy())
+}
+
+func requestToAlpha(in *v1beta1.DynamoGraphDeploymentRequest) (*v1alpha1.DynamoGraphDeploymentRequest, []string) {
 	var ignored []string
 	word := in.Annotations[v1alpha1.AnnotationWrittenAs]
 	payload, present, readable := take[v1alpha1.DynamoGraphDeploymentRequestSpec](&in.ObjectMeta, v1alpha1.AnnotationRequestPayload)

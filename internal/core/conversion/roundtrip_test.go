@@ -248,9 +248,25 @@ func checkJSON(t *testing.T, name string, seed int64, start, back, there runtime
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s, seed %d: there and back as JSON (-want +got):\n%s\nbetween: %s", name, seed, diff, other.JSON)
 	}
+	encoded, err := json.Marshal(there)
+	must(t, err)
+	if diff := cmp.Diff(unannotatedJSON(t, encoded), unannotatedJSON(t, other.JSON)); diff != "" {
+		t.Errorf("%s, seed %d: as JSON it is another object (-typed +JSON):\n%s", name, seed, diff)
+	}
 	if size := annotationsIn(t, other.JSON); len(text) < large && size > limit {
 		t.Errorf("%s, seed %d: %d bytes of annotations from %d bytes of JSON", name, seed, size, len(text))
 	}
+}
+
+// unannotatedJSON is an object without what a conversion keeps beside it.
+func unannotatedJSON(t *testing.T, raw []byte) any {
+	t.Helper()
+	var object map[string]any
+	must(t, json.Unmarshal(raw, &object))
+	if meta, ok := object["metadata"].(map[string]any); ok {
+		delete(meta, "annotations")
+	}
+	return object
 }
 
 func annotationsIn(t *testing.T, raw []byte) int {
