@@ -81,12 +81,14 @@ func Convert(raw []byte, apiVersion string) (Result, error) {
 	}
 }
 
-// heads are how objects of our kinds begin when an API server writes them.
+// heads are how objects of our kinds begin when an API server writes them, or we.
 var heads = func() map[string]metav1.TypeMeta {
 	all := map[string]metav1.TypeMeta{}
 	for kind := range kinds {
 		for _, version := range []string{v1alpha1.SchemeGroupVersion.String(), v1beta1.SchemeGroupVersion.String()} {
-			all[fmt.Sprintf(`{"apiVersion":%q,"kind":%q,`, version, kind)] = metav1.TypeMeta{APIVersion: version, Kind: kind}
+			head := metav1.TypeMeta{APIVersion: version, Kind: kind}
+			all[fmt.Sprintf(`{"apiVersion":%q,"kind":%q,`, version, kind)] = head
+			all[fmt.Sprintf(`{"kind":%q,"apiVersion":%q,`, kind, version)] = head
 		}
 	}
 	return all
