@@ -103,6 +103,12 @@ type DynamoGraphDeploymentRequestSpec struct {
 	AutoApply *bool `json:"autoApply,omitempty"`
 }
 
+// How a profiler searches.
+const (
+	SearchStrategyRapid    = "rapid"
+	SearchStrategyThorough = "thorough"
+)
+
 // ModelCache is a claim that holds a model.
 type ModelCache struct {
 	// pvcName is the claim.

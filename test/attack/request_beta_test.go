@@ -109,7 +109,6 @@ var _ = add(
 	},
 	attack{
 		name: "a request of v1beta1 has a graph made where nobody agreed to it", heldBy: []barrier{code(requestplan.GuardConsent)},
-		alphaOnly: "it names another namespace, which v1beta1 cannot say",
 		try: func(s *scene) outcome {
 			ns, victim := s.namespace(nil), s.namespace(nil)
 			r := betaRequest(ns, "r", namedLikeIt)

@@ -61,6 +61,8 @@ var samples = map[string]any{
 	"dynamo-operator.webhook.failurePolicy":                      "Fail",
 	"dynamo-operator.crds.owner":                                 "none",
 	"dynamo-operator.discoveryBackend":                           "etcd",
+	"dynamo-operator.runtime.contract":                           "1.x",
+	"dynamo-operator.runtime.unknownTags":                        "1.x",
 	"dynamo-operator.controllerManager.manager.image.pullPolicy": "Always",
 	"dynamo-operator.networkPolicy.metricsFrom":                  []any{map[string]any{"podSelector": map[string]any{}}},
 	"dynamo-operator.dynamo.dockerRegistry.useKubernetesSecret":  false,

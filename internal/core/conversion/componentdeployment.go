@@ -15,7 +15,10 @@ const (
 
 // ComponentToBeta turns a component into v1beta1.
 func ComponentToBeta(in *v1alpha1.DynamoComponentDeployment) (*v1beta1.DynamoComponentDeployment, []string) {
-	in = in.DeepCopy()
+	return componentToBeta(in.DeepCopy())
+}
+
+func componentToBeta(in *v1alpha1.DynamoComponentDeployment) (*v1beta1.DynamoComponentDeployment, []string) {
 	var ignored []string
 	written := WrittenAs(in)
 	payload, present, readable := take[v1beta1.DynamoComponentDeploymentSpec](&in.ObjectMeta, v1alpha1.AnnotationComponentPayload)
@@ -64,10 +67,12 @@ func ComponentToBeta(in *v1alpha1.DynamoComponentDeployment) (*v1beta1.DynamoCom
 
 // ComponentToAlpha turns a component into v1alpha1.
 func ComponentToAlpha(in *v1beta1.DynamoComponentDeployment) (*v1alpha1.DynamoComponentDeployment, []string) {
-	in = in.DeepCopy()
+	return componentToAlpha(in.DeepCopy())
+}
+
+func componentToAlpha(in *v1beta1.DynamoComponentDeployment) (*v1alpha1.DynamoComponentDeployment, []string) {
 	var ignored []string
-	_, carries := in.Annotations[v1alpha1.AnnotationComponentPayload]
-	written := origin(&in.ObjectMeta, carries)
+	word := in.Annotations[v1alpha1.AnnotationWrittenAs]
 	payload, present, readable := take[v1alpha1.DynamoComponentDeploymentSpec](&in.ObjectMeta, v1alpha1.AnnotationComponentPayload)
 	if present && !readable {
 		ignored = append(ignored, "payload")
@@ -89,6 +94,7 @@ func ComponentToAlpha(in *v1beta1.DynamoComponentDeployment) (*v1alpha1.DynamoCo
 	home := up(c.Name, service)
 	back := envelope[v1beta1.DynamoComponentDeploymentSpec]{}
 	saved, special := rememberComponent(c, &home)
+	written := origin(word, present, special)
 	if special {
 		back.Spec.Component = saved
 	}

@@ -7,14 +7,15 @@
 // and typed as in the source, in an annotation of the target (the payload), and
 // put back on the way home. Payloads are written by whoever may write the object,
 // so one is never believed over the object itself: a restored object counts only
-// if converting it again gives what is visible now. docs/design/0011 has the
+// if converting it again gives what is visible now. docs/design/0013 has the
 // rules and the reasons.
 //
 // Status has no payload: every field of it exists in both versions, because a
 // status decides what is made and an annotation is not protected as a status is.
 //
 // A conversion returns, beside the object, the parts of a payload that did not
-// count, for whoever wants to tell. Functions do not modify their argument. The result shares no memory with it.
+// count, for whoever wants to tell. Exported functions do not modify their argument,
+// and the result shares no memory with it.
 package conversion
 
 import (

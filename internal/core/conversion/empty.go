@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
-	"slices"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,45 +25,27 @@ const writtenLimit = 16 << 10
 // envelopeEmpty is the key of an envelope that keeps them.
 const envelopeEmpty = "rawJSON"
 
-// emptyLiterals are how fields that say nothing look in JSON, as API servers
-// write it and with a space. A time of day is none.
-var emptyLiterals = [][]byte{
-	[]byte(`":{}`), []byte(`": {}`), []byte(`":[]`), []byte(`": []`), []byte(`":""`), []byte(`": ""`),
-	[]byte(`":false`), []byte(`": false`), []byte(`":0`), []byte(`": 0`),
-}
-
-// afterMetadata is a document from its spec on, as API servers order it: managed
-// fields are full of what is empty. Where that is not to be seen it is all of it.
-func afterMetadata(source []byte) []byte {
-	return source[max(0, bytes.Index(source, []byte(`"spec":`))):]
+// writtenEmpty finds what the source of an object says in its spec though it is
+// empty, and the typed spec does not say.
+func writtenEmpty(source []byte, spec any) []written {
+	var found []written
+	size := 0
+	walkEmpty(source, func(path []string, literal string) {
+		if size >= writtenLimit || !omitted(spec, path) {
+			return
+		}
+		found = append(found, written{path, json.RawMessage(literal)})
+		for _, step := range path {
+			size += len(step) + 4
+		}
+		size += 32
+	})
+	return found
 }
 
 // keepEmpty adds to the payload of a converted object what the source wrote
 // though it is empty.
-func keepEmpty(meta metav1.Object, key string, source []byte, spec any) {
-	seen := afterMetadata(source)
-	if !slices.ContainsFunc(emptyLiterals, func(literal []byte) bool { return bytes.Contains(seen, literal) }) {
-		return // most objects; a look at the bytes is all it takes
-	}
-	var raw, typed struct{ Spec any }
-	if json.Unmarshal(source, &raw) != nil {
-		return
-	}
-	text, err := json.Marshal(spec)
-	if err != nil || json.Unmarshal(text, &typed.Spec) != nil {
-		return
-	}
-	var found []written
-	size := 0
-	collect(raw.Spec, typed.Spec, nil, func(path []string, value any) {
-		if literal, err := json.Marshal(value); err == nil && size < writtenLimit {
-			found = append(found, written{slices.Clone(path), literal})
-			for _, step := range path {
-				size += len(step) + 4
-			}
-			size += 32
-		}
-	})
+func keepEmpty(meta metav1.Object, key string, found []written) {
 	if len(found) == 0 {
 		return
 	}
@@ -81,42 +62,12 @@ func keepEmpty(meta metav1.Object, key string, source []byte, spec any) {
 		return
 	}
 	payload[envelopeEmpty] = list
-	if text, err = json.Marshal(payload); err != nil {
-		return
-	}
-	if !fits(annotations, key, string(text)) {
+	text, err := json.Marshal(payload)
+	if err != nil || !fits(annotations, key, string(text)) {
 		return
 	}
 	annotations[key] = string(text)
 	meta.SetAnnotations(annotations)
-}
-
-// collect finds what is empty in a document and gone from its typed form.
-func collect(raw, typed any, path []string, found func([]string, any)) {
-	switch r := raw.(type) {
-	case map[string]any:
-		t, ok := typed.(map[string]any)
-		if !ok {
-			return
-		}
-		for _, key := range slices.Sorted(maps.Keys(r)) {
-			below, there := t[key]
-			switch {
-			case there:
-				collect(r[key], below, append(path, key), found)
-			case isEmpty(r[key]):
-				found(append(path, key), r[key])
-			}
-		}
-	case []any:
-		t, ok := typed.([]any)
-		if !ok || len(t) != len(r) {
-			return
-		}
-		for i := range r {
-			collect(r[i], t[i], append(path, strconv.Itoa(i)), found)
-		}
-	}
 }
 
 func isEmpty(value any) bool {

@@ -10,7 +10,10 @@ import (
 
 // GraphToBeta turns a graph into v1beta1.
 func GraphToBeta(in *v1alpha1.DynamoGraphDeployment) (*v1beta1.DynamoGraphDeployment, []string) {
-	in = in.DeepCopy()
+	return graphToBeta(in.DeepCopy())
+}
+
+func graphToBeta(in *v1alpha1.DynamoGraphDeployment) (*v1beta1.DynamoGraphDeployment, []string) {
 	var ignored []string
 	written := WrittenAs(in)
 	payload, present, readable := take[v1beta1.DynamoGraphDeploymentSpec](&in.ObjectMeta, v1alpha1.AnnotationGraphPayload)
@@ -60,10 +63,12 @@ func GraphToBeta(in *v1alpha1.DynamoGraphDeployment) (*v1beta1.DynamoGraphDeploy
 
 // GraphToAlpha turns a graph into v1alpha1.
 func GraphToAlpha(in *v1beta1.DynamoGraphDeployment) (*v1alpha1.DynamoGraphDeployment, []string) {
-	in = in.DeepCopy()
+	return graphToAlpha(in.DeepCopy())
+}
+
+func graphToAlpha(in *v1beta1.DynamoGraphDeployment) (*v1alpha1.DynamoGraphDeployment, []string) {
 	var ignored []string
-	_, carries := in.Annotations[v1alpha1.AnnotationGraphPayload]
-	written := origin(&in.ObjectMeta, carries)
+	word := in.Annotations[v1alpha1.AnnotationWrittenAs]
 	payload, present, readable := take[v1alpha1.DynamoGraphDeploymentSpec](&in.ObjectMeta, v1alpha1.AnnotationGraphPayload)
 	if present && !readable {
 		ignored = append(ignored, "payload")
@@ -102,6 +107,7 @@ func GraphToAlpha(in *v1beta1.DynamoGraphDeployment) (*v1alpha1.DynamoGraphDeplo
 		back.Spec.Components = append(back.Spec.Components, saved)
 		special = special || differs
 	}
+	written := origin(word, present, special)
 	if !slices.IsSortedFunc(in.Spec.Components, func(a, b v1beta1.Component) int { return cmp.Compare(a.Name, b.Name) }) {
 		special = true
 	}

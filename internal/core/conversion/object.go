@@ -3,6 +3,7 @@ package conversion
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,19 +19,20 @@ type Result struct {
 	Ignored []string
 }
 
-// kinds convert an object of each kind that has two versions, up and down.
+// kinds convert an object of each kind that has two versions, up and down. The
+// functions take objects that are theirs.
 var kinds = map[string]struct{ up, down func([]byte) (Result, error) }{
 	v1alpha1.KindDynamoGraphDeployment: {
-		upBy(v1alpha1.AnnotationGraphPayload, GraphToBeta),
-		downBy(v1alpha1.AnnotationGraphPayload, GraphToAlpha, func(g *v1beta1.DynamoGraphDeployment) any { return g.Spec }),
+		upBy(v1alpha1.AnnotationGraphPayload, graphToBeta),
+		downBy(v1alpha1.AnnotationGraphPayload, graphToAlpha, func(g *v1beta1.DynamoGraphDeployment) any { return &g.Spec }),
 	},
 	v1alpha1.KindDynamoComponentDeployment: {
-		upBy(v1alpha1.AnnotationComponentPayload, ComponentToBeta),
-		downBy(v1alpha1.AnnotationComponentPayload, ComponentToAlpha, func(c *v1beta1.DynamoComponentDeployment) any { return c.Spec }),
+		upBy(v1alpha1.AnnotationComponentPayload, componentToBeta),
+		downBy(v1alpha1.AnnotationComponentPayload, componentToAlpha, func(c *v1beta1.DynamoComponentDeployment) any { return &c.Spec }),
 	},
 	v1alpha1.KindDynamoGraphDeploymentRequest: {
-		upBy(v1alpha1.AnnotationRequestPayload, RequestToBeta),
-		downBy(v1alpha1.AnnotationRequestPayload, RequestToAlpha, func(r *v1beta1.DynamoGraphDeploymentRequest) any { return r.Spec }),
+		upBy(v1alpha1.AnnotationRequestPayload, requestToBeta),
+		downBy(v1alpha1.AnnotationRequestPayload, requestToAlpha, func(r *v1beta1.DynamoGraphDeploymentRequest) any { return &r.Spec }),
 	},
 	v1alpha1.KindDynamoGraphDeploymentScalingAdapter: {
 		upBy("", lossless(AdapterToBeta)),
@@ -68,6 +70,9 @@ func Convert(raw []byte, apiVersion string) (Result, error) {
 	case !ok:
 		return Result{}, fmt.Errorf("kind %q has one version", head.Kind)
 	case head.APIVersion == apiVersion:
+		if !json.Valid(raw) {
+			return Result{}, errors.New("decode the object: it is no JSON")
+		}
 		return Result{JSON: raw}, nil
 	case apiVersion == beta:
 		return kind.up(raw)
@@ -76,12 +81,14 @@ func Convert(raw []byte, apiVersion string) (Result, error) {
 	}
 }
 
-// heads are how objects of our kinds begin when an API server writes them.
+// heads are how objects of our kinds begin when an API server writes them, or we.
 var heads = func() map[string]metav1.TypeMeta {
 	all := map[string]metav1.TypeMeta{}
 	for kind := range kinds {
 		for _, version := range []string{v1alpha1.SchemeGroupVersion.String(), v1beta1.SchemeGroupVersion.String()} {
-			all[fmt.Sprintf(`{"apiVersion":%q,"kind":%q,`, version, kind)] = metav1.TypeMeta{APIVersion: version, Kind: kind}
+			head := metav1.TypeMeta{APIVersion: version, Kind: kind}
+			all[fmt.Sprintf(`{"apiVersion":%q,"kind":%q,`, version, kind)] = head
+			all[fmt.Sprintf(`{"kind":%q,"apiVersion":%q,`, kind, version)] = head
 		}
 	}
 	return all
@@ -105,14 +112,16 @@ func upBy[In, Out any](key string, convert func(*In) (*Out, []string)) func([]by
 		if err := json.Unmarshal(raw, in); err != nil {
 			return Result{}, fmt.Errorf("decode the object: %w", err)
 		}
+		payload := ""
+		if object, ok := any(in).(metav1.Object); ok {
+			payload = object.GetAnnotations()[key]
+		}
 		out, ignored := convert(in)
-		text, err := json.Marshal(out)
+		text, err := encodeObject(out)
 		if err != nil {
 			return Result{}, fmt.Errorf("encode the converted object: %w", err)
 		}
-		if object, ok := any(in).(metav1.Object); ok {
-			text = restoreEmpty[Out](text, object.GetAnnotations()[key])
-		}
+		text = restoreEmpty[Out](text, payload)
 		return Result{JSON: text, Ignored: ignored}, nil
 	}
 }
@@ -125,11 +134,15 @@ func downBy[In, Out any](key string, convert func(*In) (*Out, []string), spec fu
 		if err := json.Unmarshal(raw, in); err != nil {
 			return Result{}, fmt.Errorf("decode the object: %w", err)
 		}
-		out, ignored := convert(in)
-		if object, ok := any(out).(metav1.Object); ok && spec != nil {
-			keepEmpty(object, key, raw, spec(in))
+		var empty []written
+		if spec != nil {
+			empty = writtenEmpty(raw, spec(in))
 		}
-		text, err := json.Marshal(out)
+		out, ignored := convert(in)
+		if object, ok := any(out).(metav1.Object); ok {
+			keepEmpty(object, key, empty)
+		}
+		text, err := encodeObject(out)
 		if err != nil {
 			return Result{}, fmt.Errorf("encode the converted object: %w", err)
 		}

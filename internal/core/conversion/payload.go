@@ -106,13 +106,14 @@ func WrittenAs(alpha metav1.Object) string {
 	return Alpha
 }
 
-// origin is the version that a v1beta1 object was first written as. Without a
-// word of ours, one that carries a payload came from v1alpha1.
-func origin(beta *metav1.ObjectMeta, payload bool) string {
-	switch written := beta.Annotations[v1alpha1.AnnotationWrittenAs]; {
-	case written == Alpha, written == Beta:
-		return written
-	case payload:
+// origin is the version that a v1beta1 object was first written as, by our word for
+// it. Without one, an object that carries a payload came from v1alpha1, unless it
+// says what v1alpha1 cannot: then the payload is what v1alpha1 was given later.
+func origin(word string, payload, beyond bool) string {
+	switch {
+	case word == Alpha, word == Beta:
+		return word
+	case payload && !beyond:
 		return Alpha
 	default:
 		return Beta

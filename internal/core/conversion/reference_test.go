@@ -106,6 +106,9 @@ func TestOriginalsAlphaReadsBackAsItsBeta(t *testing.T) {
 				count++
 				got, ignored := conversion.GraphToBeta(alpha)
 				compareSpec(t, name, withoutOwnWords(want[name]).Spec, got.Spec, ignored)
+				if misfit, found := conversion.Unfit(alpha); found {
+					t.Errorf("%s: users would be warned of %+v", name, misfit)
+				}
 				back, ignored := conversion.GraphToAlpha(got)
 				compareSpec(t, name+" and back", alpha.Spec, back.Spec, ignored)
 				// The other way: its v1beta1, with its payload, as v1alpha1.

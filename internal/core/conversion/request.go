@@ -33,7 +33,10 @@ const (
 
 // RequestToBeta turns a request into v1beta1.
 func RequestToBeta(in *v1alpha1.DynamoGraphDeploymentRequest) (*v1beta1.DynamoGraphDeploymentRequest, []string) {
-	in = in.DeepCopy()
+	return requestToBeta(in.DeepCopy())
+}
+
+func requestToBeta(in *v1alpha1.DynamoGraphDeploymentRequest) (*v1beta1.DynamoGraphDeploymentRequest, []string) {
 	var ignored []string
 	written := WrittenAs(in)
 	payload, present, readable := take[v1beta1.DynamoGraphDeploymentRequestSpec](&in.ObjectMeta, v1alpha1.AnnotationRequestPayload)
@@ -69,10 +72,12 @@ func RequestToBeta(in *v1alpha1.DynamoGraphDeploymentRequest) (*v1beta1.DynamoGr
 
 // RequestToAlpha turns a request into v1alpha1.
 func RequestToAlpha(in *v1beta1.DynamoGraphDeploymentRequest) (*v1alpha1.DynamoGraphDeploymentRequest, []string) {
-	in = in.DeepCopy()
+	return requestToAlpha(in.DeepCopy())
+}
+
+func requestToAlpha(in *v1beta1.DynamoGraphDeploymentRequest) (*v1alpha1.DynamoGraphDeploymentRequest, []string) {
 	var ignored []string
-	_, carries := in.Annotations[v1alpha1.AnnotationRequestPayload]
-	written := origin(&in.ObjectMeta, carries)
+	word := in.Annotations[v1alpha1.AnnotationWrittenAs]
 	payload, present, readable := take[v1alpha1.DynamoGraphDeploymentRequestSpec](&in.ObjectMeta, v1alpha1.AnnotationRequestPayload)
 	if present && !readable {
 		ignored = append(ignored, "payload")
@@ -92,7 +97,7 @@ func RequestToAlpha(in *v1beta1.DynamoGraphDeploymentRequest) (*v1alpha1.DynamoG
 	if special {
 		put(&out.ObjectMeta, v1alpha1.AnnotationRequestPayload, back)
 	}
-	if written == Beta {
+	if origin(word, present, beyondAlpha(&in.Spec)) == Beta {
 		annotate(&out.ObjectMeta, v1alpha1.AnnotationWrittenAs, Beta)
 	}
 	return out, ignored
@@ -272,6 +277,14 @@ func rememberBetaRequest(payload, source *v1beta1.DynamoGraphDeploymentRequestSp
 		}
 	}
 	return special
+}
+
+// beyondAlpha reports whether a request asks what v1alpha1 cannot say. A strategy
+// that is the default asks nothing.
+func beyondAlpha(spec *v1beta1.DynamoGraphDeploymentRequestSpec) bool {
+	return spec.Hardware != nil || spec.SearchStrategy != "" && spec.SearchStrategy != v1beta1.SearchStrategyRapid ||
+		spec.Workload != nil && (spec.Workload.Concurrency != nil || spec.Workload.RequestRate != nil) ||
+		spec.SLA != nil && spec.SLA.E2ELatency != nil
 }
 
 // restoreBetaRequest puts back what v1alpha1 cannot say, and nothing that it can.

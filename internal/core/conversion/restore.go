@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,44 +16,71 @@ import (
 )
 
 // same is equality in the eyes of the API: an empty list is no list, and 1000m
-// is 1. Most of what is compared is one value that went there and back, so that
-// is looked at first.
-func same(a, b any) bool {
-	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
-	if x.Kind() == y.Kind() {
-		switch x.Kind() {
-		case reflect.Pointer:
-			if x.Pointer() == y.Pointer() {
-				return true
-			}
-		case reflect.Slice, reflect.Map:
-			if x.Len() == y.Len() && (x.Len() == 0 || x.Pointer() == y.Pointer()) {
-				return true
-			}
-		case reflect.String:
-			return x.String() == y.String()
-		case reflect.Bool:
-			return x.Bool() == y.Bool()
-		case reflect.Struct:
-			if x.IsZero() && y.IsZero() {
-				return true
-			}
-		default:
-		}
-	}
-	return equality.Semantic.DeepEqual(a, b)
-}
+// is 1.
+func same(a, b any) bool { return sameValue(reflect.ValueOf(a), reflect.ValueOf(b)) }
 
-// sameService compares services field by field, by the same short cut.
-func sameService(a, b *v1alpha1.SharedSpec) bool {
-	x, y := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
-	for i := range x.NumField() {
-		if !same(x.Field(i).Interface(), y.Field(i).Interface()) {
+// sameValue takes short cuts, since most of what is compared went there and back
+// and shares its memory. What is not seen at a glance is left to the API's own
+// equality.
+func sameValue(x, y reflect.Value) bool {
+	if !x.IsValid() || !y.IsValid() {
+		return x.IsValid() == y.IsValid()
+	}
+	if x.Type() != y.Type() {
+		return false
+	}
+	switch x.Kind() {
+	case reflect.Pointer:
+		switch {
+		case x.Pointer() == y.Pointer():
+			return true
+		case x.IsNil() || y.IsNil():
+			return false
+		default:
+			return sameValue(x.Elem(), y.Elem())
+		}
+	case reflect.Slice, reflect.Map:
+		if x.Len() != y.Len() {
 			return false
 		}
+		if x.Len() == 0 || x.Pointer() == y.Pointer() {
+			return true
+		}
+	case reflect.String:
+		return x.String() == y.String()
+	case reflect.Bool:
+		return x.Bool() == y.Bool()
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return x.Int() == y.Int()
+	case reflect.Struct:
+		if plain(x.Type()) {
+			for i := range x.NumField() {
+				if !sameValue(x.Field(i), y.Field(i)) {
+					return false
+				}
+			}
+			return true
+		}
+	default:
 	}
-	return true
+	return equality.Semantic.DeepEqual(x.Interface(), y.Interface())
 }
+
+// plain reports whether a struct is no more than its fields. Quantities and times
+// are more, and keep theirs to themselves.
+func plain(t reflect.Type) bool {
+	if known, ok := plains.Load(t); ok {
+		return known.(bool)
+	}
+	is := t != reflect.TypeFor[metav1.Time]() && t != reflect.TypeFor[metav1.MicroTime]()
+	for i := range t.NumField() {
+		is = is && t.Field(i).IsExported()
+	}
+	plains.Store(t, is)
+	return is
+}
+
+var plains sync.Map // by reflect.Type
 
 // GuardPayload lets a payload count only while the object shows what it would
 // show without it.
@@ -396,7 +424,9 @@ func remount(live, kept []corev1.VolumeMount, cache *v1beta1.CompilationCache) [
 	rest := slices.Clone(live)
 	known := make([]bool, len(kept))
 	for i, m := range kept {
-		if at := slices.IndexFunc(rest, func(o corev1.VolumeMount) bool { return o.Name == m.Name && o.MountPath == m.MountPath }); at >= 0 {
+		// One that says more than v1beta1's own name and path was edited since.
+		plain := corev1.VolumeMount{Name: m.Name, MountPath: m.MountPath}
+		if at := slices.IndexFunc(rest, func(o corev1.VolumeMount) bool { return same(o, plain) || same(o, m) }); at >= 0 {
 			known[i] = true
 			rest = slices.Delete(rest, at, at+1)
 		}
@@ -489,7 +519,7 @@ func restoreService(live *v1beta1.Component, payload *v1alpha1.SharedSpec) (*v1a
 	shows := func(s *v1alpha1.SharedSpec) bool {
 		c := up(live.Name, s)
 		// v1alpha1 has no word for a component without a template.
-		return (live.PodTemplate != nil || c.PodTemplate == nil) && sameService(down(&c), plain)
+		return (live.PodTemplate != nil || c.PodTemplate == nil) && same(down(&c), plain)
 	}
 	return restore(plain, payload, live, serviceParts, shows)
 }
@@ -498,7 +528,7 @@ func restoreService(live *v1beta1.Component, payload *v1alpha1.SharedSpec) (*v1a
 // service, by the same rule: plain is what it shows as, with the payload and
 // without.
 func restoreComponent(live *v1beta1.Component, plain *v1alpha1.SharedSpec, payload *v1beta1.Component) (*v1beta1.Component, bool) {
-	shows := func(c *v1beta1.Component) bool { return sameService(down(c), plain) }
+	shows := func(c *v1beta1.Component) bool { return same(down(c), plain) }
 	return restore(live, payload, live, componentParts, shows)
 }
 

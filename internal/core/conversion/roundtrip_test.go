@@ -227,6 +227,53 @@ func checkTrip(t *testing.T, way trip, seed int64) {
 	if size := annotationBytes(there); len(input) < large && size > limit {
 		t.Errorf("%s, seed %d: %d bytes of annotations from %d bytes of object", way.name, seed, size, len(input))
 	}
+	checkJSON(t, way.name, seed, start.(runtime.Object), back.(runtime.Object), there.(runtime.Object))
+}
+
+// checkJSON makes the same trip as the webhook does, in JSON.
+func checkJSON(t *testing.T, name string, seed int64, start, back, there runtime.Object) {
+	t.Helper()
+	here := start.DeepCopyObject()
+	gvk := back.GetObjectKind().GroupVersionKind() // the start's is empty
+	here.GetObjectKind().SetGroupVersionKind(gvk)
+	text, err := json.Marshal(here)
+	must(t, err)
+	other, err := conversion.Convert(text, there.GetObjectKind().GroupVersionKind().GroupVersion().String())
+	must(t, err)
+	home, err := conversion.Convert(other.JSON, gvk.GroupVersion().String())
+	must(t, err)
+	var want, got any
+	must(t, json.Unmarshal(text, &want))
+	must(t, json.Unmarshal(home.JSON, &got))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s, seed %d: there and back as JSON (-want +got):\n%s\nbetween: %s", name, seed, diff, other.JSON)
+	}
+	encoded, err := json.Marshal(there)
+	must(t, err)
+	if diff := cmp.Diff(unannotatedJSON(t, encoded), unannotatedJSON(t, other.JSON)); diff != "" {
+		t.Errorf("%s, seed %d: as JSON it is another object (-typed +JSON):\n%s", name, seed, diff)
+	}
+	if size := annotationsIn(t, other.JSON); len(text) < large && size > limit {
+		t.Errorf("%s, seed %d: %d bytes of annotations from %d bytes of JSON", name, seed, size, len(text))
+	}
+}
+
+// unannotatedJSON is an object without what a conversion keeps beside it.
+func unannotatedJSON(t *testing.T, raw []byte) any {
+	t.Helper()
+	var object map[string]any
+	must(t, json.Unmarshal(raw, &object))
+	if meta, ok := object["metadata"].(map[string]any); ok {
+		delete(meta, "annotations")
+	}
+	return object
+}
+
+func annotationsIn(t *testing.T, raw []byte) int {
+	t.Helper()
+	var object metav1.PartialObjectMetadata
+	must(t, json.Unmarshal(raw, &object))
+	return annotationBytes(&object)
 }
 
 func annotationBytes(object any) int {
@@ -361,8 +408,13 @@ func FuzzAnyBytes(f *testing.F) {
 		}
 		for _, version := range []string{"nvidia.com/v1alpha1", "nvidia.com/v1beta1"} {
 			result, err := conversion.Convert(object, version)
-			if err == nil && !json.Valid(result.JSON) {
+			if err != nil {
+				continue
+			}
+			if !json.Valid(result.JSON) {
 				t.Errorf("no JSON: %s", result.JSON)
+			} else if size := annotationsIn(t, result.JSON); len(object) < large && size > limit {
+				t.Errorf("%d bytes of annotations from %d bytes of object", size, len(object))
 			}
 		}
 	})

@@ -37,6 +37,30 @@ const (
 // KeyPhase holds the phase that a profiler of 1.x is in.
 const KeyPhase = "phase"
 
+// FileStatus is where a profiler of 1.x says how far it is, beside its results.
+const FileStatus = "profiler_status.yaml"
+
+// Phases of a profiler of 1.x that others are named after.
+const (
+	PhaseInitializing    = "Initializing"
+	PhaseSweepingPrefill = "SweepingPrefill"
+	PhaseSweepingDecode  = "SweepingDecode"
+	PhaseSelectingConfig = "SelectingConfig"
+	PhaseBuildingCurves  = "BuildingCurves"
+	PhaseGeneratingDGD   = "GeneratingDGD"
+	PhaseDone            = "Done"
+)
+
+// IsPhase reports whether a word is one of the phases. Nobody else's is shown.
+func IsPhase(word string) bool {
+	switch word {
+	case PhaseInitializing, PhaseSweepingPrefill, PhaseSweepingDecode, PhaseSelectingConfig, PhaseBuildingCurves, PhaseGeneratingDGD, PhaseDone:
+		return true
+	default:
+		return false
+	}
+}
+
 // Stage is what our profiler does.
 type Stage string
 

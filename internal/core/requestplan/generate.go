@@ -67,7 +67,7 @@ func generate(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy, step 
 			return step.wait(v1alpha1.ConditionSpecGenerated, denied)
 		}
 	}
-	step.Generated, step.Wants, step.Phase = &found, Extras, phaseDone
+	step.Generated, step.Wants, step.Phase = &found, Extras, profileoutput.PhaseDone
 	step.State = v1alpha1.RequestStateReady
 	if s.Record.Spec.AutoApply {
 		step.State = v1alpha1.RequestStateDeploying

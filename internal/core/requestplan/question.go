@@ -51,7 +51,7 @@ func askedIn(r *v1alpha1.DynamoGraphDeploymentRequest) question {
 	beta, _ := conversion.RequestToBeta(r)
 	q := question{beta.Spec}
 	q.Backend = cmp.Or(q.Backend, "auto")
-	q.SearchStrategy = cmp.Or(q.SearchStrategy, strategyRapid)
+	q.SearchStrategy = cmp.Or(q.SearchStrategy, v1beta1.SearchStrategyRapid)
 	q.AutoApply = orElse(q.AutoApply, true)
 	if q.Workload != nil {
 		w := *q.Workload
@@ -65,8 +65,6 @@ func askedIn(r *v1alpha1.DynamoGraphDeploymentRequest) question {
 	}
 	return q
 }
-
-const strategyRapid = "rapid"
 
 func orElse[T any](given *T, value T) *T {
 	if given != nil {

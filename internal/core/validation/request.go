@@ -131,6 +131,7 @@ func (s Scope) Target(own, target string) error {
 // RequestWarnings tells what of a request will not be as it is written.
 func RequestWarnings(dgdr *v1alpha1.DynamoGraphDeploymentRequest) []string {
 	var w warnings
+	w.payload(dgdr)
 	if o := dgdr.Spec.Overrides; o != nil {
 		for _, path := range joboverride.Ignored(o.ProfilingJob) {
 			w.add(field.NewPath("spec", "overrides", "profilingJob").Child(path), "has no effect: the profiling Job's account, image and command are not the request's to choose here")

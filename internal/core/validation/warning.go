@@ -62,6 +62,7 @@ func graphWarnings(dgd *v1alpha1.DynamoGraphDeployment, r IngressRules, by Orche
 	w.newer(dgd, by.Provider)
 	w.queue(dgd.Annotations, by)
 	w.claims(dgd)
+	w.payload(dgd)
 	return w.sorted()
 }
 
@@ -171,6 +172,7 @@ func componentWarnings(dcd *v1alpha1.DynamoComponentDeployment, r IngressRules) 
 	var w warnings
 	w.name(dcd.Name)
 	w.misplaced(dcd.Annotations, "spec.annotations")
+	w.payload(dcd)
 	w.strategy(&dcd.Spec.SharedSpec, workload.ProviderComponent, field.NewPath("spec"))
 	effective := graph.DynamoNamespace(cmp.Or(dcd.Namespace, unknownNamespace), dcd.Name, dcd.Spec.GlobalDynamoNamespace)
 	w.service(&dcd.Spec.SharedSpec, dcd.Spec.BackendFramework, effective, r.Defaults, field.NewPath("spec"))

@@ -68,6 +68,13 @@ func TestConverterSaysWhichObjectItCannotConvert(t *testing.T) {
 	}
 }
 
+func TestConverterAnswersForNone(t *testing.T) {
+	code, answered := review(t, `{"request":{"uid":"\"convertedObjects\":[]","desiredAPIVersion":"nvidia.com/v1beta1","objects":[]}}`)
+	if code != http.StatusOK || answered.Response.Result.Status != metav1.StatusSuccess || len(answered.Response.ConvertedObjects) != 0 || answered.Response.UID != `"convertedObjects":[]` {
+		t.Errorf("%d: %+v", code, answered.Response)
+	}
+}
+
 func TestConverterRefusesWhatIsNoReview(t *testing.T) {
 	for rule, body := range map[string]string{"no JSON": "hello", "no request": "{}"} {
 		t.Run(rule, func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 )
@@ -39,7 +40,7 @@ type Options struct {
 
 // Run waits for the end of a profiler and collects.
 func Run(ctx context.Context, api typedcorev1.CoreV1Interface, o Options) error {
-	code, err := o.wait(ctx, api.Pods(o.Namespace))
+	code, err := o.wait(ctx, api)
 	if err != nil {
 		return err
 	}
@@ -74,12 +75,17 @@ func (o Options) receipt(data map[string]string) error {
 	return nil
 }
 
-// wait returns the exit code of the profiler's container.
-func (o Options) wait(ctx context.Context, pods typedcorev1.PodInterface) (int32, error) {
+// wait returns the exit code of the profiler's container, and passes on until then
+// how far it is.
+func (o Options) wait(ctx context.Context, api typedcorev1.CoreV1Interface) (int32, error) {
 	last := time.Now()
 	var code int32
+	var told string
 	err := wait.PollUntilContextCancel(ctx, o.Every, true, func(ctx context.Context) (bool, error) {
-		pod, err := pods.Get(ctx, o.Pod, metav1.GetOptions{})
+		if phase := o.phase(); phase != "" && phase != told && o.tell(ctx, api, phase) == nil {
+			told = phase
+		}
+		pod, err := api.Pods(o.Namespace).Get(ctx, o.Pod, metav1.GetOptions{})
 		if err != nil {
 			if time.Since(last) > o.GiveUpAfter {
 				return false, fmt.Errorf("look at pod %s: %w", o.Pod, err)
@@ -94,6 +100,33 @@ func (o Options) wait(ctx context.Context, pods typedcorev1.PodInterface) (int32
 		return end != nil, nil
 	})
 	return code, err
+}
+
+// phase is how far the profiler says that it is; empty if it says nothing that is
+// known. One of before 1.0 never does.
+func (o Options) phase() string {
+	text, err := os.ReadFile(filepath.Join(o.From, profileoutput.FileStatus))
+	if err != nil {
+		return ""
+	}
+	var status struct {
+		Phase string `json:"phase"`
+	}
+	if yaml.Unmarshal(text, &status) != nil || !profileoutput.IsPhase(status.Phase) {
+		return "" // it is being written, or is not meant for us
+	}
+	return status.Phase
+}
+
+// tell passes a phase on. It is only shown: one that cannot be written is tried again
+// with the next look.
+func (o Options) tell(ctx context.Context, api typedcorev1.CoreV1Interface, phase string) error {
+	patch, err := json.Marshal(map[string]any{"data": map[string]string{profileoutput.KeyPhase: phase}})
+	if err != nil {
+		return err
+	}
+	_, err = api.ConfigMaps(o.Namespace).Patch(ctx, o.Result, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
 }
 
 func terminated(pod *corev1.Pod, container string) *corev1.ContainerStateTerminated {

@@ -77,7 +77,7 @@ func ofRequest(spec v1beta1.DynamoGraphDeploymentRequestSpec) (map[string]any, *
 		"deployment": map[string]any{"model": spec.Model},
 		"engine":     map[string]any{"backend": cmp.Or(spec.Backend, string(Auto))},
 		"hardware":   hardware,
-		"sweep":      map[string]any{"useAiConfigurator": spec.SearchStrategy != "thorough", "modes": modes},
+		"sweep":      map[string]any{"useAiConfigurator": spec.SearchStrategy != v1beta1.SearchStrategyThorough, "modes": modes},
 		"sla":        sla,
 	}
 	if c := spec.ModelCache; c != nil && c.PVCName != "" {
