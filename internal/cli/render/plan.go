@@ -57,7 +57,7 @@ func newPlanner(orchestrator string, cfg config.Config) (*planner, error) {
 	p.platform.Capabilities = snapshot.Capabilities{
 		snapshot.APILeaderWorkerSet: spans, snapshot.APIVolcano: spans,
 		snapshot.APIGrove: orchestrator == byGrove,
-		snapshot.APIIstio: true, snapshot.APIInference: true,
+		snapshot.APIIstio: true, snapshot.APIInference: true, snapshot.APIDevices: true,
 	}
 	return p, nil
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -44,8 +45,8 @@ import (
 // +kubebuilder:rbac:groups=leaderworkerset.x-k8s.io,resources=leaderworkersets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=podgroups,verbs=get;list;watch;create;patch;delete
 
-// Children are the kinds that a component owns. Accounts, rights, ConfigMaps and
-// InferencePools are those of a component that stands alone.
+// Children are the kinds that a component owns. Accounts, rights, ConfigMaps,
+// InferencePools and templates of claims are those of a component that stands alone.
 func Children() []observe.Child {
 	return []observe.Child{
 		{Object: &appsv1.Deployment{}, List: &appsv1.DeploymentList{}},
@@ -57,6 +58,7 @@ func Children() []observe.Child {
 		{Object: &rbacv1.RoleBinding{}, List: &rbacv1.RoleBindingList{}},
 		{Object: &render.VirtualService{}, List: &render.VirtualServiceList{}, API: snapshot.APIIstio},
 		{Object: &render.InferencePool{}, List: &render.InferencePoolList{}, API: snapshot.APIInference},
+		{Object: &resourcev1.ResourceClaimTemplate{}, List: &resourcev1.ResourceClaimTemplateList{}, API: snapshot.APIDevices},
 		{Object: &lws.PodGroup{}, List: &lws.PodGroupList{}, API: snapshot.APIVolcano},
 		{Object: &lwsv1.LeaderWorkerSet{}, List: &lwsv1.LeaderWorkerSetList{}, API: snapshot.APILeaderWorkerSet},
 	}
