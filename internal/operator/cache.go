@@ -34,12 +34,13 @@ func stores(cfg config.Config) cache.Options {
 		DefaultTransform: apply.Trim,
 		NewInformer:      newInformer,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}:             {Field: fields.OneTermEqualSelector("type", string(corev1.SecretTypeDockerConfigJson)), Transform: observe.TrimPullSecret},
-			&corev1.ConfigMap{}:          {Label: ofGraphs(), Transform: apply.TrimConfigMap},
-			&corev1.Pod{}:                podStore(),
-			&corev1.Event{}:              warningStore(),
-			&discoveryv1.EndpointSlice{}: {Label: servesModel()},
-			&batchv1.Job{}:               {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}), Transform: apply.TrimJob},
+			&corev1.Secret{}:                    {Field: fields.OneTermEqualSelector("type", string(corev1.SecretTypeDockerConfigJson)), Transform: observe.TrimPullSecret},
+			&corev1.ConfigMap{}:                 {Label: ofGraphs(), Transform: apply.TrimConfigMap},
+			&corev1.Pod{}:                       podStore(),
+			&corev1.Event{}:                     warningStore(),
+			&discoveryv1.EndpointSlice{}:        {Label: servesModel()},
+			&batchv1.Job{}:                      {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}), Transform: apply.TrimJob},
+			&resourcev1.ResourceClaimTemplate{}: {Transform: apply.TrimDeviceTemplate},
 		},
 	}
 	for _, kind := range everybodys() {
@@ -69,7 +70,7 @@ func ofGraphs() labels.Selector {
 func everybodys() []client.Object {
 	return []client.Object{
 		&appsv1.Deployment{}, &corev1.Service{}, &corev1.ServiceAccount{}, &corev1.PersistentVolumeClaim{},
-		&networkingv1.Ingress{}, &networkingv1.NetworkPolicy{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}, &resourcev1.ResourceClaimTemplate{},
+		&networkingv1.Ingress{}, &networkingv1.NetworkPolicy{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
 	}
 }
 

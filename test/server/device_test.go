@@ -4,10 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 )
@@ -85,4 +90,52 @@ func TestATemplateOfAnotherOwnerIsLeftAlone(t *testing.T) {
 	if now.UID != theirs.UID || now.ResourceVersion != theirs.ResourceVersion {
 		t.Errorf("it is %s, version %s, and was %s, version %s", now.UID, now.ResourceVersion, theirs.UID, theirs.ResourceVersion)
 	}
+}
+
+// TestAGroupIsLaunchedByTheGPUsThatItClaims: how vLLM spans nodes depends on how many
+// GPUs each has. Where only a claim tells, the graph waits for it, says so, and goes on
+// when it is there.
+func TestAGroupIsLaunchedByTheGPUsThatItClaims(t *testing.T) {
+	w := newWorld(t)
+	w.operate(silent)
+	requests := []resourcev1.DeviceRequest{
+		{Name: "gpus", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.nvidia.com", Count: 2}},
+		{Name: "channel", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "compute-domain-default-channel.nvidia.com"}},
+	}
+	template := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "two"}}
+	template.Spec.Spec.Devices.Requests = requests
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "shared"}}
+	claim.Spec.Devices.Requests = requests
+	w.create(claim)
+	for name, by := range map[string]corev1.PodResourceClaim{
+		"by-template": {Name: "gpus", ResourceClaimTemplateName: &template.Name},
+		"by-claim":    {Name: "gpus", ResourceClaimName: &claim.Name},
+	} {
+		dgd := w.graph(name, "decode")
+		dgd.Annotations = map[string]string{v1alpha1.AnnotationOriginVersion: "1.4.1"}
+		decode := dgd.Spec.Services["decode"]
+		decode.Multinode = &v1alpha1.Multinode{NodeCount: 2}
+		decode.Resources = &v1alpha1.Resources{Claims: []corev1.ResourceClaim{{Name: "gpus"}}}
+		decode.ExtraPodSpec.PodSpec = &corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{by}}
+		decode.ExtraPodSpec.MainContainer.Command = strings.Fields("python3 -m dynamo.vllm")
+		decode.ExtraPodSpec.MainContainer.Args = strings.Fields("--model m --tensor-parallel-size 4")
+		w.create(dgd)
+	}
+	joined := func(name string) {
+		t.Helper()
+		set := exists(w, &lwsv1.LeaderWorkerSet{}, name)
+		if args := set.Spec.LeaderWorkerTemplate.LeaderTemplate.Spec.Containers[0].Args; !slices.Contains(args, "--nnodes") {
+			t.Errorf("%s is launched by %q", name, args)
+		}
+	}
+	joined("by-claim-decode-0")
+	says := w.says("by-template", v1alpha1.ConditionReady, v1alpha1.ReasonDeviceClaimNotFound)
+	if !strings.Contains(says.Message, "ResourceClaimTemplate two does not exist") {
+		t.Errorf("message %q", says.Message)
+	}
+	if err := cluster.Client.Get(w.ctx, w.key("by-template-decode-0"), &lwsv1.LeaderWorkerSet{}); err == nil {
+		t.Error("a group was made before it was known how to launch it")
+	}
+	w.create(template)
+	joined("by-template-decode-0")
 }

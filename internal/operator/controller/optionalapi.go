@@ -92,7 +92,7 @@ func (g *optionalAPIs) startWatch(ctx context.Context, api snapshot.API) error {
 		}
 		for _, c := range w.Around {
 			if c.API == api {
-				if err := g.watch(ctx, w, c, w.SameNamespace(g.GetClient())); err != nil {
+				if err := g.watch(ctx, w, c, w.around(g.GetClient())); err != nil {
 					return err
 				}
 			}

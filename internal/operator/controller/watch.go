@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -33,8 +35,8 @@ type Watched struct {
 	children   []observe.Child
 	// beneath are kinds that others make from children.
 	Beneath []observe.Child
-	// around are kinds that graphs depend on without owning them: a change
-	// concerns all.
+	// Around are kinds that graphs depend on without owning them: a change
+	// concerns all of the namespace, unless what changed is a child of ours.
 	Around []observe.Child
 	// wake takes objects of the controller's kind that are worth another look.
 	wake chan event.GenericEvent
@@ -87,7 +89,23 @@ func (w *Watched) SameNamespace(reader client.Reader) handler.EventHandler {
 
 // sameNamespace wakes every object of a kind in the namespace of what changed.
 func sameNamespace(reader client.Reader, kind client.ObjectList) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(inNamespace(reader, kind))
+}
+
+// around wakes every object of the controller's kind in the namespace of what
+// changed, unless that is a child of ours: its owner is told.
+func (w *Watched) around(reader client.Reader) handler.EventHandler {
+	all := inNamespace(reader, w.kindList)
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, changed client.Object) []reconcile.Request {
+		if owner := metav1.GetControllerOf(changed); owner != nil && strings.HasPrefix(owner.APIVersion, v1alpha1.GroupName+"/") {
+			return nil
+		}
+		return all(ctx, changed)
+	})
+}
+
+func inNamespace(reader client.Reader, kind client.ObjectList) handler.MapFunc {
+	return func(ctx context.Context, changed client.Object) []reconcile.Request {
 		var requests []reconcile.Request
 		list, err := objectsOf(ctx, reader, kind, client.InNamespace(changed.GetNamespace()))
 		if err != nil {
@@ -97,7 +115,7 @@ func sameNamespace(reader client.Reader, kind client.ObjectList) handler.EventHa
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
 		}
 		return requests
-	})
+	}
 }
 
 // list reads the objects of the controller's kind.

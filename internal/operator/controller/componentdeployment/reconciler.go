@@ -23,6 +23,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/deviceclaim"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
@@ -103,6 +104,9 @@ type observation struct {
 	// it and there is none; unread says why that is not known.
 	sshKey []graph.Desired
 	unread error
+	// uncounted says why the component cannot be launched: it has the GPUs that it
+	// claims, and their number is not known.
+	uncounted error
 	// refused says why the component may not be reached as it asks to be.
 	refused error
 }
@@ -134,6 +138,13 @@ func (r *Reconciler) observe(ctx context.Context, dcd *v1alpha1.DynamoComponentD
 	if seen.graph.Standalone {
 		seen.sshKey, seen.unread = controller.SSHKey(ctx, r.Facts, seen.graph, p.Pod.SSHSecret)
 	}
+	if p.Capabilities.All(snapshot.APIDevices) {
+		found, err := r.Facts.DeviceRequests(ctx, dcd.Namespace, deviceclaim.Refs(seen.graph))
+		if err != nil {
+			return seen, err
+		}
+		seen.graph, seen.uncounted = deviceclaim.Count(seen.graph, found)
+	}
 	seen.refused = r.Routes.OfComponent(ctx, dcd)
 	return seen, nil
 }
@@ -155,7 +166,7 @@ type decision struct {
 
 // decide is pure: the same component and observation give the same decision.
 func (r *Reconciler) decide(dcd *v1alpha1.DynamoComponentDeployment, seen observation) decision {
-	if problem := errors.Join(seen.invalid, seen.unread); problem != nil {
+	if problem := errors.Join(seen.invalid, seen.unread, seen.uncounted); problem != nil {
 		return decision{problem: problem}
 	}
 	g := seen.graph

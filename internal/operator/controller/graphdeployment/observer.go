@@ -16,6 +16,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/deviceclaim"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
@@ -110,6 +111,9 @@ type observation struct {
 	hasQueue bool
 	// sshKey is one for the namespace, where the graph needs it and there is none.
 	sshKey []graph.Desired
+	// devices says which templates and claims do not exist by which pods claim devices,
+	// and uncounted what cannot be launched without.
+	devices, uncounted error
 	// refused says why the graph may not be reached as it asks to be.
 	refused error
 	// unread says what of all this could not be read.
@@ -199,13 +203,20 @@ func intent(dgd *v1alpha1.DynamoGraphDeployment, d graph.Defaults) (*graph.Graph
 
 // needs reads what the graph needs to find around it.
 func (w Observer) needs(ctx context.Context, seen *observation) {
-	var claimErr, queueErr, keyErr error
+	var claimErr, queueErr, keyErr, deviceErr error
 	seen.absentClaims, claimErr = w.Facts.AbsentClaims(ctx, seen.graph.Namespace, seen.graph.Expected())
 	if name := seen.queue(); name != "" {
 		seen.hasQueue, queueErr = w.Facts.QueueExists(ctx, name)
 	}
 	seen.sshKey, keyErr = controller.SSHKey(ctx, w.Facts, seen.graph, seen.platform.Pod.SSHSecret)
-	seen.unread = errors.Join(claimErr, queueErr, keyErr)
+	if seen.platform.Capabilities.All(snapshot.APIDevices) {
+		var found deviceclaim.Requests
+		if found, deviceErr = w.Facts.DeviceRequests(ctx, seen.graph.Namespace, deviceclaim.Refs(seen.graph)); deviceErr == nil {
+			seen.devices = deviceclaim.Absent(seen.graph, found)
+			seen.graph, seen.uncounted = deviceclaim.Count(seen.graph, found)
+		}
+	}
+	seen.unread = errors.Join(claimErr, queueErr, keyErr, deviceErr)
 }
 
 // queue is the one that pods are scheduled from; empty for none.
@@ -244,6 +255,15 @@ func (w observation) queueAbsent() error {
 	}
 	return fault.New(fault.Waiting, v1alpha1.ReasonQueueNotFound,
 		"the KAI scheduler has no queue %s; make it, or name another in annotation %s", w.queue(), v1alpha1.AnnotationKaiQueue)
+}
+
+// unlaunchable says which engines cannot be launched yet, where the graph itself
+// launches them; elsewhere their components say so.
+func (w observation) unlaunchable() error {
+	if _, ownsPods := w.builder.(workload.PodOwner); !ownsPods {
+		return nil
+	}
+	return w.uncounted
 }
 
 // claimsAgain is when claims are looked for again: no watch tells of one that the

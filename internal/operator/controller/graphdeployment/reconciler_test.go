@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
@@ -220,6 +221,62 @@ func TestAGraphSaysThatPodsCannotClaimDevicesHere(t *testing.T) {
 	}
 	if slices.ContainsFunc(s.writes, func(w string) bool { return strings.Contains(w, "ResourceClaimTemplate") }) {
 		t.Errorf("writes %v", s.writes)
+	}
+}
+
+// claiming is a graph whose engine spans nodes and has the GPUs that it claims.
+func claiming() *v1alpha1.DynamoGraphDeployment {
+	dgd := chat()
+	dgd.Annotations = map[string]string{v1alpha1.AnnotationOriginVersion: "1.4.1"}
+	decode := dgd.Spec.Services["decode"]
+	decode.Multinode = &v1alpha1.Multinode{NodeCount: 2}
+	decode.Resources = &v1alpha1.Resources{Claims: []corev1.ResourceClaim{{Name: "gpus"}}}
+	decode.ExtraPodSpec.PodSpec = &corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpus", ResourceClaimTemplateName: new("two")}}}
+	decode.ExtraPodSpec.MainContainer.Command = strings.Fields("python3 -m dynamo.vllm")
+	decode.ExtraPodSpec.MainContainer.Args = strings.Fields("--model m --tensor-parallel-size 4")
+	return dgd
+}
+
+// TestAGroupIsLaunchedByTheGPUsThatItClaims: under Grove the graph waits for the
+// template, elsewhere it makes the component, which does.
+func TestAGroupIsLaunchedByTheGPUsThatItClaims(t *testing.T) {
+	for rule, c := range map[string]struct {
+		have          []snapshot.API
+		before, after []string
+	}{
+		"by Grove":      {[]snapshot.API{snapshot.APIDevices, snapshot.APIGrove}, nil, []string{"Created PodCliqueSet chat"}},
+		"by components": {[]snapshot.API{snapshot.APIDevices}, []string{"Created DynamoComponentDeployment chat-decode"}, nil},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			s := newStage(t, claiming(), c.have...)
+			got, dgd := s.pass()
+			if diff := cmp.Diff(c.before, got); diff != "" {
+				t.Errorf("writes before (-want +got):\n%s", diff)
+			}
+			ready := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionReady)
+			if ready == nil || ready.Reason != v1alpha1.ReasonDeviceClaimNotFound || !strings.Contains(ready.Message, "ResourceClaimTemplate two") {
+				t.Errorf("condition %v", ready)
+			}
+			template := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "two"}}
+			template.Spec.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "gpus", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.nvidia.com", Count: 2}}}
+			if err := s.client.Create(t.Context(), template); err != nil {
+				t.Fatal(err)
+			}
+			got, dgd = s.pass()
+			if diff := cmp.Diff(c.after, got); diff != "" {
+				t.Errorf("writes after (-want +got):\n%s", diff)
+			}
+			if ready := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Reason != v1alpha1.ReasonServicesNotReady {
+				t.Errorf("condition %v", ready)
+			}
+			set := &grovev1alpha1.PodCliqueSet{}
+			if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: "lab", Name: "chat"}, set); err == nil {
+				args := strings.Join(set.Spec.Template.Cliques[0].Spec.PodSpec.Containers[0].Args, " ")
+				if !strings.Contains(args, "--distributed-executor-backend mp --nnodes 2") {
+					t.Errorf("args %s", args)
+				}
+			}
+		})
 	}
 }
 
