@@ -88,8 +88,13 @@ type (
 	outcome = controller.Outcome[observation, decision]
 )
 
-// Reconcile reconciles one component.
+// Reconcile reconciles one component. What an earlier operator made for a graph waits
+// until that has adopted it: the graph tells its components which contract they have,
+// and pods of another would be replaced.
 func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment) (reconcile.Result, error) {
+	if dcd.DeletionTimestamp == nil && graph.ParentGraph(dcd) != "" && apply.Unadopted(dcd) {
+		return reconcile.Result{}, nil // the event of its adoption brings the next
+	}
 	return controller.Run(ctx, dcd, steps{Finalize: r.finalize, Observe: r.observe, Decide: r.decide, Apply: r.apply, Report: r.report})
 }
 
