@@ -106,6 +106,9 @@ const (
 	ReasonOrchestratorUnavailable = "OrchestratorUnavailable"
 	// ReasonClaimNotFound means a volume claim neither exists nor is created.
 	ReasonClaimNotFound = "ClaimNotFound"
+	// ReasonDeviceClaimNotFound means that a ResourceClaimTemplate or ResourceClaim
+	// does not exist by which pods claim devices.
+	ReasonDeviceClaimNotFound = "DeviceClaimNotFound"
 	// ReasonMigrating means the graph moves to another provider of workloads and
 	// is being taken down where it ran.
 	ReasonMigrating = "Migrating"

@@ -8,6 +8,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -33,12 +34,13 @@ func stores(cfg config.Config) cache.Options {
 		DefaultTransform: apply.Trim,
 		NewInformer:      newInformer,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}:             {Field: fields.OneTermEqualSelector("type", string(corev1.SecretTypeDockerConfigJson)), Transform: observe.TrimPullSecret},
-			&corev1.ConfigMap{}:          {Label: controller.Labelled(v1alpha1.LabelGraphName), Transform: apply.TrimConfigMap},
-			&corev1.Pod{}:                {Label: controller.Labelled(v1alpha1.LabelGraphName), Transform: observe.TrimPod},
-			&corev1.Event{}:              {Field: observe.Warnings(), Transform: observe.TrimWarning},
-			&discoveryv1.EndpointSlice{}: {Label: controller.Labelled(v1alpha1.LabelBaseModelHash)},
-			&batchv1.Job{}:               {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}), Transform: apply.TrimJob},
+			&corev1.Secret{}:                    {Field: fields.OneTermEqualSelector("type", string(corev1.SecretTypeDockerConfigJson)), Transform: observe.TrimPullSecret},
+			&corev1.ConfigMap{}:                 {Label: controller.Labelled(v1alpha1.LabelGraphName), Transform: apply.TrimConfigMap},
+			&corev1.Pod{}:                       {Label: controller.Labelled(v1alpha1.LabelGraphName), Transform: observe.TrimPod},
+			&corev1.Event{}:                     {Field: observe.Warnings(), Transform: observe.TrimWarning},
+			&discoveryv1.EndpointSlice{}:        {Label: controller.Labelled(v1alpha1.LabelBaseModelHash)},
+			&batchv1.Job{}:                      {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}), Transform: apply.TrimJob},
+			&resourcev1.ResourceClaimTemplate{}: {Transform: apply.TrimDeviceTemplate},
 		},
 	}
 	for _, kind := range everybodys() {

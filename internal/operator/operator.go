@@ -61,7 +61,7 @@ func Run(ctx context.Context, cfg config.Config, cluster *rest.Config) error {
 		Applier: applier, NewCache: func(selectors map[client.Object]cache.ByObject) (cache.Cache, error) {
 			return cacheLike(mgr, cfg, selectors)
 		},
-		Facts: observe.Facts{Cached: mgr.GetClient(), Direct: mgr.GetAPIReader(), Registries: observe.NewRegistries(), Served: &atomic.Pointer[snapshot.Capabilities]{}},
+		Facts: observe.Facts{Cached: mgr.GetClient(), Direct: mgr.GetAPIReader(), Registries: observe.NewRegistries(), Served: &atomic.Pointer[snapshot.Capabilities]{}, Devices: &atomic.Bool{}},
 	}
 	if err := setUpControllers(ctx, d); err != nil {
 		return err

@@ -38,7 +38,7 @@ func platform(path workload.Provider) render.Platform {
 	c.Roles = config.Roles{Planner: "planner-cr", Picker: "epp-cr"}
 	p := c.Platform()
 	p.Capabilities = snapshot.Capabilities{
-		snapshot.APILeaderWorkerSet: true, snapshot.APIVolcano: true, snapshot.APIIstio: true, snapshot.APIInference: true,
+		snapshot.APILeaderWorkerSet: true, snapshot.APIVolcano: true, snapshot.APIIstio: true, snapshot.APIInference: true, snapshot.APIDevices: true,
 		snapshot.APIGrove: path == workload.ProviderGrove,
 	}
 	return p

@@ -1,15 +1,22 @@
 package server
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
 )
 
 // TestATakeoverKeepsPodsWhoseCommandHasAFlagThatWeAddAsWell: the original operator
@@ -49,4 +56,128 @@ func TestATakeoverKeepsPodsWhoseCommandHasAFlagThatWeAddAsWell(t *testing.T) {
 	if now := get(w, &lwsv1.LeaderWorkerSet{}, "g-decode-0"); now.Generation != set.Generation {
 		t.Errorf("the command line of a running group changed:\nleader %q\nworker %q", main(now.Spec.LeaderWorkerTemplate.LeaderTemplate).Args, main(&now.Spec.LeaderWorkerTemplate.WorkerTemplate).Args)
 	}
+}
+
+// TestATakeoverKeepsWorkersThatAreNamedAfterTheirGeneration: the original's 1.x puts a
+// hash into the names of workers, and names owners as v1beta1. Ours goes on with those
+// very objects: others would be a second set of GPUs.
+func TestATakeoverKeepsWorkersThatAreNamedAfterTheirGeneration(t *testing.T) {
+	w := newWorld(t)
+	o := w.operate(silent)
+	dgd := w.graph("g", "Frontend", "decode", "wide")
+	dgd.Annotations = map[string]string{v1alpha1.AnnotationOriginVersion: "1.4.1"}
+	dgd.Spec.Services["Frontend"].ComponentType = v1alpha1.ComponentTypeFrontend
+	wide := dgd.Spec.Services["wide"]
+	wide.Multinode = &v1alpha1.Multinode{NodeCount: 2}
+	wide.Resources = &v1alpha1.Resources{Limits: &v1alpha1.ResourceItem{GPU: "1"}}
+	wide.ExtraPodSpec.MainContainer.Command = strings.Fields("python3 -m dynamo.vllm")
+	wide.ExtraPodSpec.MainContainer.Args = strings.Fields("--model m --tensor-parallel-size 2")
+	w.create(dgd)
+	for _, name := range []string{"g-frontend", "g-decode"} {
+		exists(w, &appsv1.Deployment{}, name)
+		exists(w, &corev1.Service{}, name)
+	}
+	exists(w, &lwsv1.LeaderWorkerSet{}, "g-wide-0")
+	exists(w, &corev1.Service{}, "g-wide")
+	w.stop(o)
+
+	hash := get(w, dgd, "g").Annotations[v1alpha1.AnnotationGeneration]
+	if hash == "" {
+		t.Fatalf("no generation: %v", dgd.Annotations)
+	}
+	for service, suffix := range map[string]string{"g-frontend": "", "g-decode": "-" + hash, "g-wide": "-" + hash} {
+		dcd := get(w, &v1alpha1.DynamoComponentDeployment{}, service)
+		for _, ours := range []string{v1alpha1.AnnotationRuntimeContract, v1alpha1.AnnotationVLLMExecutor} {
+			delete(dcd.Annotations, ours)
+		}
+		dcd.Finalizers = []string{v1alpha1.Finalizer}
+		owner := w.leave(dcd, service+suffix, dgd)
+		left := func(object client.Object, name string) {
+			w.leave(object, name, owner)
+		}
+		left(get(w, &corev1.Service{}, service), service+suffix)
+		if service == "g-wide" {
+			left(get(w, &lwsv1.LeaderWorkerSet{}, "g-wide-0"), service+suffix+"-0")
+			continue
+		}
+		deployment := get(w, &appsv1.Deployment{}, service)
+		deployment.Spec.Selector.MatchLabels[v1alpha1.LabelSelector] = service + suffix
+		deployment.Spec.Template.Labels[v1alpha1.LabelSelector] = service + suffix
+		left(deployment, service+suffix)
+	}
+	w.merge(dgd, fmt.Sprintf(`{"metadata":{"annotations":{%q:null,%q:null,%q:null,%q:null}}}`, v1alpha1.AnnotationRuntimeContract,
+		v1alpha1.AnnotationRuntimeContractChoice, v1alpha1.AnnotationWorkloadProvider, v1alpha1.AnnotationWorkloadChoice))
+	running := map[string]client.Object{
+		"g-frontend":            get(w, &appsv1.Deployment{}, "g-frontend"),
+		"g-decode-" + hash:      get(w, &appsv1.Deployment{}, "g-decode-"+hash),
+		"g-wide-" + hash + "-0": get(w, &lwsv1.LeaderWorkerSet{}, "g-wide-"+hash+"-0"),
+	}
+
+	w.operate(silent)
+	for name, before := range running {
+		now := before.DeepCopyObject().(client.Object)
+		w.eventually(name+" to be ours", func(ctx context.Context) error {
+			if err := cluster.Client.Get(ctx, w.key(name), now); err != nil {
+				return err
+			}
+			if owner := metav1.GetControllerOf(now); owner.APIVersion != v1alpha1.SchemeGroupVersion.String() {
+				return fmt.Errorf("it is of %v", owner)
+			}
+			if slices.ContainsFunc(now.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == "manager" && e.Subresource == "" }) {
+				return errors.New("it has fields of the earlier operator")
+			}
+			return nil
+		})
+		if now.GetUID() != before.GetUID() || now.GetGeneration() != before.GetGeneration() {
+			t.Errorf("%s was %s, generation %d, and is %s, generation %d: pods restart", name, before.GetUID(), before.GetGeneration(), now.GetUID(), now.GetGeneration())
+		}
+	}
+	w.merge(dgd, `{"spec":{"services":{"decode":{"replicas":3},"wide":{"replicas":2}}}}`)
+	w.eventually("the worker that was taken over to grow", func(ctx context.Context) error {
+		decode, wide := &appsv1.Deployment{}, &lwsv1.LeaderWorkerSet{}
+		if err := errors.Join(cluster.Client.Get(ctx, w.key("g-decode-"+hash), decode), cluster.Client.Get(ctx, w.key("g-wide-"+hash+"-0"), wide)); err != nil {
+			return err
+		}
+		if *decode.Spec.Replicas != 3 || *wide.Spec.Replicas != 2 {
+			return fmt.Errorf("%d and %d replicas", *decode.Spec.Replicas, *wide.Spec.Replicas)
+		}
+		return nil
+	})
+	for name, second := range map[string]client.Object{
+		"g-decode": &v1alpha1.DynamoComponentDeployment{}, "g-wide": &v1alpha1.DynamoComponentDeployment{}, "g-wide-0": &lwsv1.LeaderWorkerSet{},
+	} {
+		if err := cluster.Client.Get(w.ctx, w.key(name), second); !apierrors.IsNotFound(err) {
+			t.Errorf("%T %s beside the one that runs: %v", second, name, err)
+		}
+	}
+	var deployments appsv1.DeploymentList
+	if err := cluster.Client.List(w.ctx, &deployments, client.InNamespace(w.namespace)); err != nil || len(deployments.Items) != 2 {
+		t.Errorf("%d Deployments, %v", len(deployments.Items), err)
+	}
+}
+
+// leave replaces an object by what the original's 1.x would have left of it: written
+// under its manager's name, with an owner of v1beta1, and perhaps another name.
+func (w world) leave(object client.Object, name string, owner client.Object) client.Object {
+	w.Helper()
+	left := object.DeepCopyObject().(client.Object)
+	left.SetName(name)
+	left.SetUID("")
+	left.SetResourceVersion("")
+	left.SetManagedFields(nil)
+	left.SetOwnerReferences(slices.Clone(object.GetOwnerReferences()))
+	for i := range left.GetOwnerReferences() {
+		ref := &left.GetOwnerReferences()[i]
+		ref.APIVersion = v1beta1.SchemeGroupVersion.String()
+		ref.Name, ref.UID = owner.GetName(), owner.GetUID()
+	}
+	if s, ok := left.(*corev1.Service); ok {
+		s.Spec.ClusterIP, s.Spec.ClusterIPs = "", nil
+	}
+	w.delete(object)
+	w.gone(object.DeepCopyObject().(client.Object), object.GetName())
+	if err := cluster.Client.Create(w.ctx, left, client.FieldOwner("manager")); err != nil {
+		w.Fatalf("leave %T %s: %v", left, name, err)
+	}
+	return left
 }

@@ -60,7 +60,7 @@ func NewRenderer(orchestrator string, cfg config.Config) (Renderer, error) {
 	r.Platform.Capabilities = snapshot.Capabilities{
 		snapshot.APILeaderWorkerSet: spans, snapshot.APIVolcano: spans,
 		snapshot.APIGrove: orchestrator == byGrove,
-		snapshot.APIIstio: true, snapshot.APIInference: true,
+		snapshot.APIIstio: true, snapshot.APIInference: true, snapshot.APIDevices: true,
 	}
 	return r, nil
 }

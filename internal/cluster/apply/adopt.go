@@ -14,19 +14,35 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
 // predecessor is the name under which an earlier operator wrote whole objects:
 // that of its binary, which other controllers share. What it wrote carries its
-// hash as well, and loses it with the first write of ours.
+// hash as well, or names its owner as v1beta1, which we never do. The first write of
+// ours takes either away.
 const predecessor = "manager"
 
 // hasLegacyFields reports whether fields of an object are recorded as the earlier
 // operator's. As long as they are, a field that we do not want stays.
 func hasLegacyFields(object metav1.Object) bool {
-	return object.GetAnnotations()[v1alpha1.AnnotationLastAppliedHash] != "" &&
-		slices.ContainsFunc(object.GetManagedFields(), predecessors)
+	if !slices.ContainsFunc(object.GetManagedFields(), predecessors) {
+		return false
+	}
+	return object.GetAnnotations()[v1alpha1.AnnotationLastAppliedHash] != "" || ownedAsBeta(object)
+}
+
+// ownedAsBeta reports whether an object names its owner as the original's 1.x does.
+func ownedAsBeta(object metav1.Object) bool {
+	owner := metav1.GetControllerOf(object)
+	return owner != nil && owner.APIVersion == v1beta1.SchemeGroupVersion.String()
+}
+
+// Unadopted reports whether an earlier operator made an object and its owner here
+// has not written it yet. What it says may not be all that there is to know of it.
+func Unadopted(object metav1.Object) bool {
+	return ownedAsBeta(object) || hasLegacyFields(object) && !slices.ContainsFunc(object.GetManagedFields(), ours)
 }
 
 func predecessors(e metav1.ManagedFieldsEntry) bool {

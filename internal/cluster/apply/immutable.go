@@ -35,6 +35,8 @@ var traits = map[schema.GroupKind]kindTraits{
 	}},
 	{Group: v1alpha1.GroupName, Kind: v1alpha1.KindDynamoComponentDeployment}: {ownsPods: true, fixed: [][]string{{"spec", "backendFramework"}}},
 	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:                 {fixed: [][]string{{"roleRef"}}},
+	// Pods that run have claims of their own; only those to come read it.
+	{Group: "resource.k8s.io", Kind: "ResourceClaimTemplate"}: {fixed: [][]string{{"spec"}}},
 	{Kind: "Service"}: {fixed: [][]string{{"spec", "clusterIP"}}},
 	{Kind: "PersistentVolumeClaim"}: {retainsData: true, fixed: [][]string{
 		{"spec", "accessModes"}, {"spec", "storageClassName"}, capacity,

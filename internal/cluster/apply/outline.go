@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -63,6 +64,28 @@ func TrimForeign(object any) (any, error) {
 	}
 	*meta = outline(o)
 	return empty, nil
+}
+
+// TrimDeviceTemplate is TrimForeign for templates of claims to devices, which users
+// make for their graphs: of those the cache holds how many devices of which class
+// they ask for, and not what is asked of each.
+func TrimDeviceTemplate(object any) (any, error) {
+	t, ok := object.(*resourcev1.ResourceClaimTemplate)
+	if !ok || guard.Outlines.Off() || concernsUs(t) {
+		return Trim(object)
+	}
+	trimmed := &resourcev1.ResourceClaimTemplate{TypeMeta: t.TypeMeta, ObjectMeta: outline(t)}
+	for _, r := range t.Spec.Spec.Devices.Requests {
+		kept := resourcev1.DeviceRequest{Name: r.Name}
+		if e := r.Exactly; e != nil {
+			kept.Exactly = &resourcev1.ExactDeviceRequest{DeviceClassName: e.DeviceClassName, AllocationMode: e.AllocationMode, Count: e.Count}
+		}
+		for _, a := range r.FirstAvailable {
+			kept.FirstAvailable = append(kept.FirstAvailable, resourcev1.DeviceSubRequest{Name: a.Name, DeviceClassName: a.DeviceClassName, AllocationMode: a.AllocationMode, Count: a.Count})
+		}
+		trimmed.Spec.Spec.Devices.Requests = append(trimmed.Spec.Spec.Devices.Requests, kept)
+	}
+	return trimmed, nil
 }
 
 // concernsUs reports whether an object is ours, or of an earlier operator, or

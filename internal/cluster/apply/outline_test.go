@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,6 +57,39 @@ func TestAnOutlineIsSmallWhateverATenantWrites(t *testing.T) {
 	}
 	if diff := cmp.Diff(once, twice); diff != "" {
 		t.Errorf("an informer transforms twice (-once +twice):\n%s", diff)
+	}
+}
+
+// TestATemplateOfATenantIsHeldByWhatItAsksFor, and not by how that is chosen, which
+// can be large.
+func TestATemplateOfATenantIsHeldByWhatItAsksFor(t *testing.T) {
+	large := strings.Repeat("x", 1<<18)
+	chosen := []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: large}}}
+	template := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "two", UID: "u", ResourceVersion: "7", Annotations: map[string]string{"mine": large}}}
+	template.Spec.Annotations = map[string]string{"claims": large}
+	template.Spec.Spec.Devices.Requests = []resourcev1.DeviceRequest{
+		{Name: "a", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.nvidia.com", Selectors: chosen, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 2}},
+		{Name: "b", FirstAvailable: []resourcev1.DeviceSubRequest{{Name: "c", DeviceClassName: "gpu.amd.com", Selectors: chosen, Count: 1}}},
+	}
+	want := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "two", UID: "u", ResourceVersion: "7"}}
+	want.Spec.Spec.Devices.Requests = []resourcev1.DeviceRequest{
+		{Name: "a", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.nvidia.com", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 2}},
+		{Name: "b", FirstAvailable: []resourcev1.DeviceSubRequest{{Name: "c", DeviceClassName: "gpu.amd.com", Count: 1}}},
+	}
+	got, err := TrimDeviceTemplate(template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	template.OwnerReferences = []metav1.OwnerReference{{APIVersion: "nvidia.com/v1alpha1", Kind: v1alpha1.KindDynamoGraphDeployment, Name: "g", UID: "graph"}}
+	whole, err := TrimDeviceTemplate(template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held := whole.(*resourcev1.ResourceClaimTemplate); len(held.Spec.Spec.Devices.Requests[0].Exactly.Selectors) == 0 {
+		t.Error("of one of ours something is left out, and an apply could not be decided")
 	}
 }
 

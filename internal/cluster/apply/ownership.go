@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -118,7 +119,8 @@ func (p *run) orphaned(ctx context.Context, ref *metav1.OwnerReference) (bool, e
 	if err != nil {
 		return false, err
 	}
-	if ref.Name != p.owner.GetName() || ref.Kind != id.kind.Kind || ref.APIVersion != id.kind.GroupVersion().String() {
+	named, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil || ref.Name != p.owner.GetName() || ref.Kind != id.kind.Kind || named.Group != id.kind.Group {
 		return false, nil
 	}
 	return true, p.ownerPresent(ctx)

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,9 @@ type Facts struct {
 	// Served, if it holds something, tells which optional APIs there are, to an
 	// operator that may not read their definitions.
 	Served *atomic.Pointer[snapshot.Capabilities]
+	// Devices, if there is one, tells whether pods can claim devices. No definition
+	// does.
+	Devices *atomic.Bool
 }
 
 // Definition is an empty CustomResourceDefinition to watch by metadata alone.
@@ -40,12 +44,13 @@ func Definition() *metav1.PartialObjectMetadata {
 
 // Capabilities reads which optional APIs the cluster serves now.
 func (f Facts) Capabilities(ctx context.Context) (snapshot.Capabilities, error) {
+	have := snapshot.Capabilities{snapshot.APIDevices: f.Devices != nil && f.Devices.Load()}
 	if f.Served != nil {
 		if known := f.Served.Load(); known != nil {
-			return *known, nil
+			maps.Copy(have, *known)
+			return have, nil
 		}
 	}
-	have := snapshot.Capabilities{}
 	for _, api := range snapshot.APIs {
 		d := Definition()
 		err := f.Cached.Get(ctx, types.NamespacedName{Name: string(api)}, d)

@@ -45,6 +45,8 @@ type Pods struct {
 	// Runtime says that a component's frontend sidecar, shared GPU memory and failover
 	// count.
 	Runtime bool
+	// ClaimedGPUs counts the GPUs that a pod claims where no limit says how many.
+	ClaimedGPUs bool
 	// NoMesh keeps pickers out of a service mesh: gateways speak to them directly.
 	NoMesh bool
 }
@@ -150,7 +152,7 @@ var v1 = Rules{
 			ProbeHandler:  corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9003, Service: new("inference-extension")}},
 			PeriodSeconds: 10, FailureThreshold: 180,
 		},
-		Generations: true, MainFirst: true, Discovered: true, OwnSharedMemory: true, Runtime: true, NoMesh: true,
+		Generations: true, MainFirst: true, Discovered: true, OwnSharedMemory: true, Runtime: true, ClaimedGPUs: true, NoMesh: true,
 	},
 	Objects: Objects{ReadPods: true, FrontendDiscovered: true, PickerHTTP2: true, PoolOfWorkers: true, SetMetadata: true},
 	Groups:  Groups{OneSet: true, WholeCliques: true, KubeletExpands: true, SideChannel: true},

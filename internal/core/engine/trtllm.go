@@ -15,6 +15,10 @@ import (
 
 const sshPort = 2222
 
+// CountsGPUs reports whether an engine is launched across nodes by how many GPUs
+// each has.
+func CountsGPUs(e graph.Engine) bool { return e == graph.EngineVLLM || e == graph.EngineTRTLLM }
+
 // trtllm spans nodes by MPI: workers run an SSH server, the leader starts one
 // process per GPU of the group on them.
 func trtllm(s Spec) (Container, error) {

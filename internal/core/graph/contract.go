@@ -42,6 +42,9 @@ type Running struct {
 	Contract Contract
 	// Generation is the id that its workers have.
 	Generation string
+	// Names are those of components that the original named after their generation, by
+	// service. They keep them: another name would be another workload.
+	Names map[string]string
 }
 
 // ReadRunning reads the children that a graph, or a component, owns.
@@ -57,7 +60,34 @@ func ReadRunning(owner metav1.Object, owned []Object) Running {
 		}
 		running.Contract = cmp.Or(running.Contract, ContractSeed)
 	}
+	running.Names = generationNames(owned, cmp.Or(recordedGeneration(owner.GetAnnotations()), running.Generation))
 	return running
+}
+
+// recordedGeneration is the id that stands on a graph; empty for none.
+func recordedGeneration(annotations map[string]string) string {
+	return cmp.Or(generationID(annotations[v1alpha1.AnnotationGeneration]), generationID(annotations[v1alpha1.AnnotationEarlierGeneration]))
+}
+
+// generationNames are the components of a generation that are named after it, by
+// service.
+func generationNames(owned []Object, generation string) map[string]string {
+	if generation == "" {
+		return nil
+	}
+	var names map[string]string
+	for _, child := range owned {
+		_, component := child.(*v1alpha1.DynamoComponentDeployment)
+		service := child.GetLabels()[v1alpha1.LabelComponent]
+		if !component || service == "" || child.GetLabels()[v1alpha1.LabelGeneration] != generation || !strings.HasSuffix(child.GetName(), "-"+generation) {
+			continue
+		}
+		if names == nil {
+			names = map[string]string{}
+		}
+		names[service] = child.GetName()
+	}
+	return names
 }
 
 // Marks are annotations of a child by which ReadRunning knows how it was made; none
@@ -285,8 +315,7 @@ func (g *Graph) generate(annotations map[string]string, running Running) {
 	if g.Contract != ContractV1 {
 		return
 	}
-	g.Generation = cmp.Or(generationID(annotations[v1alpha1.AnnotationGeneration]), generationID(annotations[v1alpha1.AnnotationEarlierGeneration]),
-		running.Generation, g.workersDigest())
+	g.Generation = cmp.Or(recordedGeneration(annotations), running.Generation, g.workersDigest())
 	picker := slices.ContainsFunc(g.Components, func(c Component) bool { return c.Role == RoleEPP })
 	for i := range g.Components {
 		c := &g.Components[i]
@@ -294,6 +323,9 @@ func (g *Graph) generate(annotations map[string]string, running Running) {
 			continue
 		}
 		c.join(g.Generation)
+		if name := running.Names[c.Name]; name != "" {
+			c.ObjectName, c.ServiceName = name, serviceName(name)
+		}
 		if picker {
 			c.Class = v1alpha1.ComponentClassWorker
 		}

@@ -113,17 +113,38 @@ func TestRunningIsReadOffChildren(t *testing.T) {
 	child := func(labels, annotations map[string]string) Object {
 		return &v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: annotations}}
 	}
+	named := func(name, service, generation string) Object {
+		c := child(map[string]string{v1alpha1.LabelComponent: service, v1alpha1.LabelGeneration: generation}, nil)
+		c.(*v1alpha1.DynamoComponentDeployment).Name = name
+		return c
+	}
 	seeds := child(nil, nil)
+	const current, earlier = v1alpha1.AnnotationGeneration, v1alpha1.AnnotationEarlierGeneration
 	cases := map[string]struct {
 		owner    map[string]string
 		children []Object
 		want     Running
 	}{
+		"workers that the original named after their generation": {
+			map[string]string{current: "12ab"}, []Object{named("g-decode-12ab", "Decode", "12ab"), seeds},
+			Running{Contract: ContractV1, Generation: "12ab", Names: map[string]string{"Decode": "g-decode-12ab"}},
+		},
+		"of two generations the one that is recorded counts": {
+			map[string]string{earlier: "34cd"}, []Object{named("g-decode-12ab", "Decode", "12ab"), named("g-decode-34cd", "Decode", "34cd")},
+			Running{Contract: ContractV1, Generation: "12ab", Names: map[string]string{"Decode": "g-decode-34cd"}},
+		},
+		"a record that was taken away is read off the workers": {
+			nil, []Object{named("g-decode-12ab", "Decode", "12ab")},
+			Running{Contract: ContractV1, Generation: "12ab", Names: map[string]string{"Decode": "g-decode-12ab"}},
+		},
+		"our own workers have plain names": {
+			map[string]string{current: "12ab"}, []Object{named("g-decode", "Decode", "12ab")}, Running{Contract: ContractV1, Generation: "12ab"},
+		},
 		"no child":                      {nil, nil, Running{}},
 		"children of January":           {nil, []Object{seeds}, Running{Contract: ContractSeed}},
-		"workers of the original's 1.x": {nil, []Object{seeds, child(map[string]string{v1alpha1.LabelGeneration: "12ab"}, nil)}, Running{ContractV1, "12ab"}},
+		"workers of the original's 1.x": {nil, []Object{seeds, child(map[string]string{v1alpha1.LabelGeneration: "12ab"}, nil)}, Running{Contract: ContractV1, Generation: "12ab"}},
 		"a graph that the original's 1.x managed by Grove": {map[string]string{v1alpha1.AnnotationEarlierGeneration: "12ab"}, []Object{seeds}, Running{Contract: ContractV1}},
-		"our own set":           {nil, []Object{child(nil, (&Graph{Contract: ContractV1, Generation: "34cd"}).Marks())}, Running{ContractV1, "34cd"}},
+		"our own set":           {nil, []Object{child(nil, (&Graph{Contract: ContractV1, Generation: "34cd"}).Marks())}, Running{Contract: ContractV1, Generation: "34cd"}},
 		"a label that is no id": {nil, []Object{child(map[string]string{v1alpha1.LabelGeneration: "../x"}, nil)}, Running{Contract: ContractSeed}},
 	}
 	for rule, c := range cases {
@@ -131,6 +152,34 @@ func TestRunningIsReadOffChildren(t *testing.T) {
 			got := ReadRunning(&v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: c.owner}}, c.children)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("running (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAComponentKeepsTheNameThatTheOriginalGaveIt(t *testing.T) {
+	dgd := readAlpha(t, `{services: {Frontend: {componentType: frontend}, Decode: {componentType: worker, scalingAdapter: {enabled: true}}}}`)
+	dgd.Name = "g"
+	running := Running{Contract: ContractV1, Generation: "12ab", Names: map[string]string{"Decode": "g-decode-12ab", "Frontend": "g-frontend-12ab"}}
+	for rule, c := range map[string]struct {
+		running Running
+		want    map[string]string
+	}{
+		"of workers":           {running, map[string]string{"Frontend": "g-frontend", "Decode": "g-decode-12ab"}},
+		"and no other has one": {Running{}, map[string]string{"Frontend": "g-frontend", "Decode": "g-decode"}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			g, err := FromGraphDeployment(dgd, Defaults{Contract: ContractRules{Forced: ContractV1}, Running: c.running})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, component := range g.Components {
+				if want := c.want[component.Name]; component.ObjectName != want || component.ServiceName != want {
+					t.Errorf("%s is %s, with Service %s", component.Name, component.ObjectName, component.ServiceName)
+				}
+			}
+			if g.Adapters[0].ObjectName != "g-decode" {
+				t.Errorf("the adapter is %s", g.Adapters[0].ObjectName)
 			}
 		})
 	}

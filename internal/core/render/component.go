@@ -46,9 +46,10 @@ func Component(g *graph.Graph, p Platform) ([]graph.Desired, error) {
 // SSH key of MPI groups is random, so it is not rendered.
 func alone(g *graph.Graph, p Platform) ([]graph.Desired, error) {
 	wanted := append(accounts(g, p.Roles), controlled(Discovery(g)...)...)
-	wanted = append(wanted, controlled(groupObjects(g)...)...)
-	picker, err := picker(g, p.Capabilities)
-	return append(wanted, controlled(picker...)...), err
+	groups, err := groupObjects(g, p.Capabilities)
+	wanted = append(wanted, controlled(groups...)...)
+	picker, pickerErr := picker(g, p.Capabilities)
+	return append(wanted, controlled(picker...)...), errors.Join(err, pickerErr)
 }
 
 func workloads(g *graph.Graph, p Platform) ([]graph.Object, error) {

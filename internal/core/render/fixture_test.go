@@ -24,7 +24,7 @@ var platform = render.Platform{
 		PullSecrets: snapshot.PullSecrets{"registry.example": {"pull-a", "pull-b"}},
 	},
 	Capabilities: snapshot.Capabilities{
-		snapshot.APILeaderWorkerSet: true, snapshot.APIVolcano: true, snapshot.APIIstio: true, snapshot.APIInference: true,
+		snapshot.APILeaderWorkerSet: true, snapshot.APIVolcano: true, snapshot.APIIstio: true, snapshot.APIInference: true, snapshot.APIDevices: true,
 	},
 }
 

@@ -7,15 +7,17 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/engine"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 )
 
 // groupObjects renders what pods of a graph refer to under the 1.x contract: the
 // script by which workers of a group wait for their leader, and the templates of the
 // claims on GPUs whose memory is shared.
-func groupObjects(g *graph.Graph) []graph.Object {
+func groupObjects(g *graph.Graph, have snapshot.Capabilities) ([]graph.Object, error) {
 	if g.Contract != graph.ContractV1 {
-		return nil
+		return nil, nil
 	}
 	var objects []graph.Object
 	if g.Waits() {
@@ -28,6 +30,10 @@ func groupObjects(g *graph.Graph) []graph.Object {
 		if c.GPUMemory == nil {
 			continue
 		}
+		if !have.All(snapshot.APIDevices) {
+			return objects, fault.New(fault.Unsupported, v1alpha1.ReasonOrchestratorUnavailable,
+				"service %s shares the memory of GPUs that its pods claim; that takes Kubernetes 1.34 or newer, which serves resource.k8s.io/v1", c.Name)
+		}
 		objects = append(objects, &resourcev1.ResourceClaimTemplate{
 			ObjectMeta: metav1.ObjectMeta{Name: graph.DeviceTemplate(g.Name, c.Name), Namespace: g.Namespace},
 			Spec: resourcev1.ResourceClaimTemplateSpec{Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{
@@ -37,5 +43,5 @@ func groupObjects(g *graph.Graph) []graph.Object {
 			}}},
 		})
 	}
-	return objects
+	return objects, nil
 }

@@ -65,5 +65,9 @@ func launch(c graph.Component) (engine.Container, error) {
 		group.Position = engine.Leader
 	}
 	command, args := commandOf(c)
-	return engine.Launch(c.Engine, engine.Spec{Command: command, Args: args, GPUs: c.Resources.GPUs, Group: group})
+	gpus := c.Resources.GPUs
+	if gpus == 0 && len(c.Devices) > 0 {
+		gpus = 1 // the cluster knows what claims give, and any number tells whether it can be launched
+	}
+	return engine.Launch(c.Engine, engine.Spec{Command: command, Args: args, GPUs: gpus, Group: group})
 }

@@ -72,10 +72,59 @@ func (s *discoveryPoller) poll(ctx context.Context) error {
 		}
 	}
 	s.known.Store(&have)
-	for _, w := range s.watched {
-		if err := s.wakeAll(ctx, w); err != nil {
-			return err
+	return s.wakeEverybody(ctx)
+}
+
+// devicePoller waits for Kubernetes to serve claims to devices. No definition tells
+// of that, and the server may be replaced by a later version at any time.
+type devicePoller struct {
+	*optionalAPIs
+	server   discovery.ServerResourcesInterface
+	interval time.Duration
+	clock    clock.WithTicker
+}
+
+// setupDevices watches templates of claims from the start if they are served, and
+// otherwise from when they are.
+func setupDevices(ctx context.Context, d *Deps, g *optionalAPIs) error {
+	server, err := discovery.NewDiscoveryClientForConfigAndClient(d.GetConfig(), d.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	p := &devicePoller{optionalAPIs: g, server: server, interval: d.Config.Tenancy.Discovery.Duration, clock: clock.RealClock{}}
+	served, err := p.poll(ctx)
+	if err != nil || served {
+		return err
+	}
+	return d.Add(p)
+}
+
+// Start looks until they are served, or ctx ends.
+func (p *devicePoller) Start(ctx context.Context) error {
+	for {
+		select {
+		case <-p.clock.After(p.interval):
+		case <-ctx.Done():
+			return nil
+		}
+		served, err := p.poll(ctx)
+		if err == nil && served {
+			return p.wakeEverybody(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "device API discovery failed, retrying")
 		}
 	}
-	return nil
+}
+
+func (p *devicePoller) poll(ctx context.Context) (bool, error) {
+	served, err := observe.ServesDevices(p.server)
+	if err != nil || !served {
+		return false, err
+	}
+	if err := p.startWatch(ctx, snapshot.APIDevices); err != nil {
+		return false, err
+	}
+	p.Facts.Devices.Store(true)
+	return true, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,14 +31,18 @@ import (
 // then on and everybody who may have waited for it is woken. No restart.
 type optionalAPIs struct {
 	*Deps
+	mu sync.Mutex
 	// watchedKinds are the kinds that are watched already.
 	watchedKinds map[client.Object]bool
 }
 
 // SetupOptionalAPIs watches the definitions of optional APIs, or polls discovery
 // where the operator may not watch them.
-func SetupOptionalAPIs(_ context.Context, d *Deps) error {
+func SetupOptionalAPIs(ctx context.Context, d *Deps) error {
 	g := &optionalAPIs{Deps: d, watchedKinds: map[client.Object]bool{}}
+	if err := setupDevices(ctx, d, g); err != nil {
+		return err
+	}
 	if !d.Config.ClusterWide() {
 		return setupDiscoveryPoller(d, g)
 	}
@@ -46,7 +51,7 @@ func SetupOptionalAPIs(_ context.Context, d *Deps) error {
 	})
 	err := ctrl.NewControllerManagedBy(d).Named("optional-apis").
 		For(observe.Definition(), builder.OnlyMetadata, builder.WithPredicates(ours)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1}). // known is not shared
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
 		Complete(g)
 	if err != nil {
 		return fmt.Errorf("watch optional APIs: %w", err)
@@ -66,16 +71,13 @@ func (g *optionalAPIs) Reconcile(ctx context.Context, request reconcile.Request)
 			return reconcile.Result{}, err
 		}
 	}
-	for _, w := range g.watched {
-		if err := g.wakeAll(ctx, w); err != nil {
-			return reconcile.Result{}, err
-		}
-	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{}, g.wakeEverybody(ctx)
 }
 
 // startWatch starts to watch the kinds of an API.
 func (g *optionalAPIs) startWatch(ctx context.Context, api snapshot.API) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	for _, w := range g.watched {
 		for _, kinds := range []struct {
 			of   []observe.Child
@@ -83,7 +85,7 @@ func (g *optionalAPIs) startWatch(ctx context.Context, api snapshot.API) error {
 		}{
 			{w.children, EnqueueOwner(g, w.kind)},
 			{w.Beneath, handler.EnqueueRequestsFromMapFunc(graphOfClique(g.GetClient()))},
-			{w.Around, w.SameNamespace(g.GetClient())},
+			{w.Around, w.around(g.GetClient())},
 		} {
 			for _, c := range kinds.of {
 				if c.API != api {
@@ -133,6 +135,16 @@ func (g *optionalAPIs) watch(ctx context.Context, w *Watched, c observe.Child, t
 		return fmt.Errorf("watch %s: %w", kind.Kind, err)
 	}
 	g.watchedKinds[c.Object] = true
+	return nil
+}
+
+// wakeEverybody has every object looked at again that may have waited for an API.
+func (g *optionalAPIs) wakeEverybody(ctx context.Context) error {
+	for _, w := range g.watched {
+		if err := g.wakeAll(ctx, w); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

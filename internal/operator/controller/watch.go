@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
@@ -36,8 +38,8 @@ type Watched struct {
 	children   []observe.Child
 	// beneath are kinds that others make from children.
 	Beneath []observe.Child
-	// around are kinds that graphs depend on without owning them: a change
-	// concerns all.
+	// Around are kinds that graphs depend on without owning them: a change
+	// concerns all of the namespace, unless what changed is a child of ours.
 	Around []observe.Child
 	// wake takes objects of the controller's kind that are worth another look.
 	wake chan event.GenericEvent
@@ -90,7 +92,23 @@ func (w *Watched) SameNamespace(reader client.Reader) handler.EventHandler {
 
 // sameNamespace wakes every object of a kind in the namespace of what changed.
 func sameNamespace(reader client.Reader, kind client.ObjectList) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(inNamespace(reader, kind))
+}
+
+// around wakes every object of the controller's kind in the namespace of what
+// changed, unless that is a child of ours: its owner is told.
+func (w *Watched) around(reader client.Reader) handler.EventHandler {
+	all := inNamespace(reader, w.kindList)
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, changed client.Object) []reconcile.Request {
+		if owner := metav1.GetControllerOf(changed); owner != nil && strings.HasPrefix(owner.APIVersion, v1alpha1.GroupName+"/") {
+			return nil
+		}
+		return all(ctx, changed)
+	})
+}
+
+func inNamespace(reader client.Reader, kind client.ObjectList) handler.MapFunc {
+	return func(ctx context.Context, changed client.Object) []reconcile.Request {
 		list, err := objectsOf(ctx, reader, kind, client.InNamespace(changed.GetNamespace()))
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "cannot enqueue the objects that a change concerns", "changed", client.ObjectKeyFromObject(changed))
@@ -100,7 +118,7 @@ func sameNamespace(reader client.Reader, kind client.ObjectList) handler.EventHa
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
 		}
 		return requests
-	})
+	}
 }
 
 // objectsOf reads the objects of a kind.

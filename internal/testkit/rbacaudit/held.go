@@ -41,7 +41,7 @@ const (
 // Held are all rights that are held for another reason than their use.
 var Held = slices.Concat(
 	ofOperators,
-	held("discovery", finding, "endpoints", "endpointslices.discovery.k8s.io", "dynamoworkermetadatas.nvidia.com"),
+	held("discovery", finding, "endpoints", "pods", "endpointslices.discovery.k8s.io", "dynamoworkermetadatas.nvidia.com"),
 	held("planner", planning, "dynamocomponentdeployments.nvidia.com", "dynamographdeployments.nvidia.com",
 		"dynamographdeploymentscalingadapters.nvidia.com", "dynamographdeploymentscalingadapters/scale.nvidia.com"),
 	held("planner", finding, "endpoints", "endpointslices.discovery.k8s.io", "dynamoworkermetadatas.nvidia.com"),
@@ -66,6 +66,7 @@ func held(role, why string, resources ...string) []Reason {
 var ofOperators = []Reason{
 	{Role: "manager", Resource: "endpoints", Why: grantedOn},
 	{Role: "manager", Verbs: []string{"get"}, Resource: "endpointslices.discovery.k8s.io", Why: grantedOn},
+	{Role: "manager", Verbs: []string{"get"}, Resource: "pods", Why: grantedOn},
 	{Role: "manager", Resource: "dynamoworkermetadatas.nvidia.com", Why: grantedOn},
 	{Role: "manager", Resource: "clusterroles.rbac.authorization.k8s.io", Verbs: []string{"bind"}, Why: binding},
 	{Role: "manager", Resource: "dynamocomponentdeployments/finalizers.nvidia.com", Why: owning},

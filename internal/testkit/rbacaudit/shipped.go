@@ -61,9 +61,10 @@ func Shipped() ([]Holder, error) {
 	return holders, nil
 }
 
-// discovery is the Role of each graph's pods.
+// discovery is the Role of each graph's pods; those of 1.x runtimes hold what others
+// do, and more.
 func discovery() []rbacv1.PolicyRule {
-	for _, object := range render.Discovery(&graph.Graph{Name: "g", Discovery: graph.DiscoveryKubernetes}) {
+	for _, object := range render.Discovery(&graph.Graph{Name: "g", Discovery: graph.DiscoveryKubernetes, Contract: graph.ContractV1}) {
 		if role, ok := object.(*rbacv1.Role); ok {
 			return role.Rules
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 )
 
-// +kubebuilder:rbac:groups=nvidia.com,resources=dynamocheckpoints,verbs=get;list;watch
+// +kubebuilder:rbac:groups=nvidia.com,resources=dynamocheckpoints,verbs=list;watch
 // +kubebuilder:rbac:groups=nvidia.com,resources=dynamocheckpoints/status,verbs=patch
 
 // Reconciler reports on checkpoints.

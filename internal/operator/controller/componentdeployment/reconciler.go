@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -22,6 +23,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/deviceclaim"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
@@ -44,8 +46,8 @@ import (
 // +kubebuilder:rbac:groups=leaderworkerset.x-k8s.io,resources=leaderworkersets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=podgroups,verbs=get;list;watch;create;patch;delete
 
-// Children are the kinds that a component owns. Accounts, rights, ConfigMaps and
-// InferencePools are those of a component that stands alone.
+// Children are the kinds that a component owns. Accounts, rights, ConfigMaps,
+// InferencePools and templates of claims are those of a component that stands alone.
 func Children() []observe.Child {
 	return []observe.Child{
 		{Object: &appsv1.Deployment{}, List: &appsv1.DeploymentList{}},
@@ -57,6 +59,7 @@ func Children() []observe.Child {
 		{Object: &rbacv1.RoleBinding{}, List: &rbacv1.RoleBindingList{}},
 		{Object: &render.VirtualService{}, List: &render.VirtualServiceList{}, API: snapshot.APIIstio},
 		{Object: &render.InferencePool{}, List: &render.InferencePoolList{}, API: snapshot.APIInference},
+		{Object: &resourcev1.ResourceClaimTemplate{}, List: &resourcev1.ResourceClaimTemplateList{}, API: snapshot.APIDevices},
 		{Object: &lws.PodGroup{}, List: &lws.PodGroupList{}, API: snapshot.APIVolcano},
 		{Object: &lwsv1.LeaderWorkerSet{}, List: &lwsv1.LeaderWorkerSetList{}, API: snapshot.APILeaderWorkerSet},
 	}
@@ -85,8 +88,13 @@ type (
 	outcome = controller.Outcome[observation, decision]
 )
 
-// Reconcile reconciles one component.
+// Reconcile reconciles one component. What an earlier operator made for a graph waits
+// until that has adopted it: the graph tells its components which contract they have,
+// and pods of another would be replaced.
 func (r *Reconciler) Reconcile(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment) (reconcile.Result, error) {
+	if dcd.DeletionTimestamp == nil && graph.ParentGraph(dcd) != "" && apply.Unadopted(dcd) {
+		return reconcile.Result{}, nil // the event of its adoption brings the next
+	}
 	return controller.Run(ctx, dcd, steps{Finalize: r.finalize, Observe: r.observe, Decide: r.decide, Apply: r.apply, Report: r.report})
 }
 
@@ -101,6 +109,9 @@ type observation struct {
 	// it and there is none; unread says why that is not known.
 	sshKey []graph.Desired
 	unread error
+	// uncounted says why the component cannot be launched: it has the GPUs that it
+	// claims, and their number is not known.
+	uncounted error
 	// refused says why the component may not be reached as it asks to be.
 	refused error
 }
@@ -132,6 +143,13 @@ func (r *Reconciler) observe(ctx context.Context, dcd *v1alpha1.DynamoComponentD
 	if seen.graph.Standalone {
 		seen.sshKey, seen.unread = controller.SSHKey(ctx, r.Facts, seen.graph, p.Pod.SSHSecret)
 	}
+	if p.Capabilities.All(snapshot.APIDevices) {
+		found, err := r.Facts.DeviceRequests(ctx, dcd.Namespace, deviceclaim.Refs(seen.graph))
+		if err != nil {
+			return seen, err
+		}
+		seen.graph, seen.uncounted = deviceclaim.Count(seen.graph, found)
+	}
 	seen.refused = r.Routes.OfComponent(ctx, dcd)
 	return seen, nil
 }
@@ -153,7 +171,7 @@ type decision struct {
 
 // decide is pure: the same component and observation give the same decision.
 func (r *Reconciler) decide(dcd *v1alpha1.DynamoComponentDeployment, seen observation) decision {
-	if problem := errors.Join(seen.invalid, seen.unread); problem != nil {
+	if problem := errors.Join(seen.invalid, seen.unread, seen.uncounted); problem != nil {
 		return decision{problem: problem}
 	}
 	g := seen.graph

@@ -145,6 +145,37 @@ func TestAComponentIsMadeOnceAndLeftAlone(t *testing.T) {
 	s.pass(v1alpha1.ReasonDeploymentNotReady, false)
 }
 
+// TestWhatAnEarlierOperatorLeftWaitsForItsGraph: until that has told it its contract,
+// pods would be made by another.
+func TestWhatAnEarlierOperatorLeftWaitsForItsGraph(t *testing.T) {
+	owned := func(version string) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{APIVersion: version, Kind: v1alpha1.KindDynamoGraphDeployment, Name: "g", UID: "g-uid", Controller: new(true)}}
+	}
+	s := newStage(t, decode(func(dcd *v1alpha1.DynamoComponentDeployment) { dcd.OwnerReferences = owned("nvidia.com/v1beta1") }))
+	dcd := &v1alpha1.DynamoComponentDeployment{}
+	look := func() {
+		t.Helper()
+		if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: "lab", Name: "decode"}, dcd); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.reconciler.Reconcile(t.Context(), dcd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look()
+	if len(s.writes) > 0 || len(dcd.Status.Conditions) > 0 {
+		t.Errorf("writes %v, conditions %v", s.writes, dcd.Status.Conditions)
+	}
+	dcd.OwnerReferences = owned("nvidia.com/v1alpha1")
+	if err := s.client.Update(t.Context(), dcd); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	if !slices.Contains(s.writes, "Created Deployment decode") {
+		t.Errorf("writes %v", s.writes)
+	}
+}
+
 func TestAFailedWriteKeepsNothingElseFromBeingMade(t *testing.T) {
 	s := newStage(t, decode(func(*v1alpha1.DynamoComponentDeployment) {}))
 	s.reconciler.Platform.Defaults.Discovery = "etcd"

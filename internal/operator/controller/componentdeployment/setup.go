@@ -3,11 +3,13 @@ package componentdeployment
 import (
 	"context"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 )
 
@@ -45,5 +47,6 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 	if err != nil {
 		return err
 	}
+	w.Around = []observe.Child{{Object: &resourcev1.ResourceClaimTemplate{}, API: snapshot.APIDevices}}
 	return d.WatchPods(w, controller.ComponentOfPod)
 }

@@ -11,10 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/deviceclaim"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
@@ -37,7 +39,7 @@ import (
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=dynamo-operator-planner;dynamo-operator-epp,verbs=bind
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=inference.networking.k8s.io,resources=inferencepools,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=resource.k8s.io,resources=resourceclaimtemplates,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=resource.k8s.io,resources=resourceclaimtemplates,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=grove.io,resources=podcliquesets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=grove.io,resources=podcliques;podcliquescalinggroups,verbs=list;watch
 // +kubebuilder:rbac:groups=grove.io,resources=podcliques/scale;podcliquescalinggroups/scale,verbs=patch
@@ -64,6 +66,7 @@ func Children() []observe.Child {
 		{Object: &rbacv1.RoleBinding{}, List: &rbacv1.RoleBindingList{}},
 		{Object: &render.VirtualService{}, List: &render.VirtualServiceList{}, API: snapshot.APIIstio},
 		{Object: &render.InferencePool{}, List: &render.InferencePoolList{}, API: snapshot.APIInference},
+		{Object: &resourcev1.ResourceClaimTemplate{}, List: &resourcev1.ResourceClaimTemplateList{}, API: snapshot.APIDevices},
 		{Object: &grovev1alpha1.PodCliqueSet{}, List: &grovev1alpha1.PodCliqueSetList{}, API: snapshot.APIGrove},
 	}
 }
@@ -108,6 +111,9 @@ type observation struct {
 	hasQueue bool
 	// sshKey is one for the namespace, where the graph needs it and there is none.
 	sshKey []graph.Desired
+	// devices says which templates and claims do not exist by which pods claim devices,
+	// and uncounted what cannot be launched without.
+	devices, uncounted error
 	// refused says why the graph may not be reached as it asks to be.
 	refused error
 	// unread says what of all this could not be read.
@@ -197,13 +203,20 @@ func intent(dgd *v1alpha1.DynamoGraphDeployment, d graph.Defaults) (*graph.Graph
 
 // needs reads what the graph needs to find around it.
 func (w Observer) needs(ctx context.Context, seen *observation) {
-	var claimErr, queueErr, keyErr error
+	var claimErr, queueErr, keyErr, deviceErr error
 	seen.absentClaims, claimErr = w.Facts.AbsentClaims(ctx, seen.graph.Namespace, seen.graph.Expected())
 	if name := seen.queue(); name != "" {
 		seen.hasQueue, queueErr = w.Facts.QueueExists(ctx, name)
 	}
 	seen.sshKey, keyErr = controller.SSHKey(ctx, w.Facts, seen.graph, seen.platform.Pod.SSHSecret)
-	seen.unread = errors.Join(claimErr, queueErr, keyErr)
+	if seen.platform.Capabilities.All(snapshot.APIDevices) {
+		var found deviceclaim.Requests
+		if found, deviceErr = w.Facts.DeviceRequests(ctx, seen.graph.Namespace, deviceclaim.Refs(seen.graph)); deviceErr == nil {
+			seen.devices = deviceclaim.Absent(seen.graph, found)
+			seen.graph, seen.uncounted = deviceclaim.Count(seen.graph, found)
+		}
+	}
+	seen.unread = errors.Join(claimErr, queueErr, keyErr, deviceErr)
 }
 
 // queue is the one that pods are scheduled from; empty for none.
@@ -242,6 +255,15 @@ func (w observation) queueAbsent() error {
 	}
 	return fault.New(fault.Waiting, v1alpha1.ReasonQueueNotFound,
 		"the KAI scheduler has no queue %s; make it, or name another in annotation %s", w.queue(), v1alpha1.AnnotationKaiQueue)
+}
+
+// unlaunchable says which engines cannot be launched yet, where the graph itself
+// launches them; elsewhere their components say so.
+func (w observation) unlaunchable() error {
+	if _, ownsPods := w.builder.(workload.PodOwner); !ownsPods {
+		return nil
+	}
+	return w.uncounted
 }
 
 // claimsAgain is when claims are looked for again: no watch tells of one that the

@@ -77,7 +77,7 @@ func (r *Reconciler) decide(dgd *v1alpha1.DynamoGraphDeployment, seen observatio
 	scale := seen.Scale(seen.graph)
 	g := seen.graph.Scaled(scale)
 	d := decision{graph: g, restart: status.NextRestart(dgd, g, seen.builder, seen.Snapshot)}
-	if d.problem = errors.Join(seen.unread, seen.queueAbsent()); d.problem != nil {
+	if d.problem = errors.Join(seen.unread, seen.queueAbsent(), seen.unlaunchable()); d.problem != nil {
 		return d
 	}
 	shown := g.WithMarks(d.restart.Marks)
@@ -100,7 +100,7 @@ func (r *Reconciler) decide(dgd *v1alpha1.DynamoGraphDeployment, seen observatio
 	if unrendered == nil {
 		d.plan.Owned = seen.Owned // what cannot be rendered any more goes on running
 	}
-	d.problem, d.unmet = errors.Join(unrendered, moving), seen.unmet(g)
+	d.problem, d.unmet = errors.Join(unrendered, moving), errors.Join(seen.unmet(g), seen.devices)
 	return d
 }
 

@@ -4,11 +4,15 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,11 +83,13 @@ func newStage(t *testing.T, dgd *v1alpha1.DynamoGraphDeployment, have ...snapsho
 	applier.OnWrite = func(c apply.Change) { s.writes = append(s.writes, c.String()) }
 	clock := testclock.NewFakePassiveClock(time.Unix(1000, 0))
 	recorder := events.NewFakeRecorder(1000)
+	devices := &atomic.Bool{}
+	devices.Store(slices.Contains(have, snapshot.APIDevices))
 	s.reconciler = &Reconciler{
 		Client: s.client,
 		Observer: Observer{
 			Children: observe.New(s.client, children...), Claims: observe.New(s.client, Claims()), Beneath: observe.New(s.client, beneath...),
-			Facts: observe.Facts{Cached: s.client, Direct: s.client}, Pods: observe.NewInspector(s.client, s.client, nil),
+			Facts: observe.Facts{Cached: s.client, Direct: s.client, Devices: devices}, Pods: observe.NewInspector(s.client, s.client, nil),
 		},
 		Applier: applier, Events: recorder, Clock: clock,
 		Cleanup:  controller.Cleanup{Applier: applier, Events: recorder, Clock: clock, Began: &controller.FirstSeen{}},
@@ -159,6 +165,118 @@ func TestAGraphIsTakenDownWhereItRunsBeforeItIsMadeElsewhere(t *testing.T) {
 	expect(v1alpha1.ReasonServicesNotReady)
 	if len(s.writes) > 0 {
 		t.Errorf("a pass with nothing to do wrote %v", s.writes)
+	}
+}
+
+// sharing is a graph whose engines share the memory of GPUs.
+func sharing(gpus string) *v1alpha1.DynamoGraphDeployment {
+	dgd := chat()
+	decode := dgd.Spec.Services["decode"]
+	decode.Resources = &v1alpha1.Resources{Limits: &v1alpha1.ResourceItem{GPU: gpus}}
+	decode.GPUMemoryService = &v1alpha1.GPUMemoryService{Enabled: true}
+	return dgd
+}
+
+func TestATemplateOfClaimsComesAndGoesWithTheMemoryThatIsShared(t *testing.T) {
+	s := newStage(t, sharing("1"), snapshot.APIDevices)
+	expect := func(want ...string) {
+		t.Helper()
+		s.pass()
+		got := slices.DeleteFunc(slices.Clone(s.writes), func(w string) bool { return !strings.Contains(w, "ResourceClaimTemplate") })
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("writes (-want +got):\n%s", diff)
+		}
+	}
+	wish := func(change func(*v1alpha1.SharedSpec)) {
+		t.Helper()
+		_, dgd := s.pass()
+		change(dgd.Spec.Services["decode"])
+		if err := s.client.Update(t.Context(), dgd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect("Created ResourceClaimTemplate chat-decode-gpu")
+	template := &resourcev1.ResourceClaimTemplate{}
+	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: "lab", Name: "chat-decode-gpu"}, template); err != nil {
+		t.Fatal(err)
+	}
+	if owner := metav1.GetControllerOf(template); owner == nil || owner.UID != "chat-uid" {
+		t.Errorf("owner %v", owner)
+	}
+	expect()
+	wish(func(decode *v1alpha1.SharedSpec) { decode.Resources.Limits.GPU = "2" })
+	expect("Replaced ResourceClaimTemplate chat-decode-gpu")
+	expect()
+	wish(func(decode *v1alpha1.SharedSpec) { decode.GPUMemoryService = nil })
+	expect("Deleted ResourceClaimTemplate chat-decode-gpu")
+	expect()
+}
+
+func TestAGraphSaysThatPodsCannotClaimDevicesHere(t *testing.T) {
+	s := newStage(t, sharing("1"))
+	_, dgd := s.pass()
+	ready := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Reason != v1alpha1.ReasonOrchestratorUnavailable || !strings.Contains(ready.Message, "Kubernetes 1.34") {
+		t.Errorf("condition %v", ready)
+	}
+	if slices.ContainsFunc(s.writes, func(w string) bool { return strings.Contains(w, "ResourceClaimTemplate") }) {
+		t.Errorf("writes %v", s.writes)
+	}
+}
+
+// claiming is a graph whose engine spans nodes and has the GPUs that it claims.
+func claiming() *v1alpha1.DynamoGraphDeployment {
+	dgd := chat()
+	dgd.Annotations = map[string]string{v1alpha1.AnnotationOriginVersion: "1.4.1"}
+	decode := dgd.Spec.Services["decode"]
+	decode.Multinode = &v1alpha1.Multinode{NodeCount: 2}
+	decode.Resources = &v1alpha1.Resources{Claims: []corev1.ResourceClaim{{Name: "gpus"}}}
+	decode.ExtraPodSpec.PodSpec = &corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpus", ResourceClaimTemplateName: new("two")}}}
+	decode.ExtraPodSpec.MainContainer.Command = strings.Fields("python3 -m dynamo.vllm")
+	decode.ExtraPodSpec.MainContainer.Args = strings.Fields("--model m --tensor-parallel-size 4")
+	return dgd
+}
+
+// TestAGroupIsLaunchedByTheGPUsThatItClaims: under Grove the graph waits for the
+// template, elsewhere it makes the component, which does.
+func TestAGroupIsLaunchedByTheGPUsThatItClaims(t *testing.T) {
+	for rule, c := range map[string]struct {
+		have          []snapshot.API
+		before, after []string
+	}{
+		"by Grove":      {[]snapshot.API{snapshot.APIDevices, snapshot.APIGrove}, nil, []string{"Created PodCliqueSet chat"}},
+		"by components": {[]snapshot.API{snapshot.APIDevices}, []string{"Created DynamoComponentDeployment chat-decode"}, nil},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			s := newStage(t, claiming(), c.have...)
+			got, dgd := s.pass()
+			if diff := cmp.Diff(c.before, got); diff != "" {
+				t.Errorf("writes before (-want +got):\n%s", diff)
+			}
+			ready := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionReady)
+			if ready == nil || ready.Reason != v1alpha1.ReasonDeviceClaimNotFound || !strings.Contains(ready.Message, "ResourceClaimTemplate two") {
+				t.Errorf("condition %v", ready)
+			}
+			template := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "two"}}
+			template.Spec.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "gpus", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.nvidia.com", Count: 2}}}
+			if err := s.client.Create(t.Context(), template); err != nil {
+				t.Fatal(err)
+			}
+			got, dgd = s.pass()
+			if diff := cmp.Diff(c.after, got); diff != "" {
+				t.Errorf("writes after (-want +got):\n%s", diff)
+			}
+			if ready := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Reason != v1alpha1.ReasonServicesNotReady {
+				t.Errorf("condition %v", ready)
+			}
+			set := &grovev1alpha1.PodCliqueSet{}
+			if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: "lab", Name: "chat"}, set); err == nil {
+				args := strings.Join(set.Spec.Template.Cliques[0].Spec.PodSpec.Containers[0].Args, " ")
+				if !strings.Contains(args, "--distributed-executor-backend mp --nnodes 2") {
+					t.Errorf("args %s", args)
+				}
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -50,6 +51,9 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 		return err
 	}
 	w.Beneath = beneath
-	w.Around = []observe.Child{{Object: observe.Queue(), API: snapshot.APIKAI}}
+	w.Around = []observe.Child{
+		{Object: observe.Queue(), API: snapshot.APIKAI},
+		{Object: &resourcev1.ResourceClaimTemplate{}, API: snapshot.APIDevices},
+	}
 	return errors.Join(d.WatchClaims(w), d.WatchPods(w, controller.GraphOfPod))
 }

@@ -1,0 +1,103 @@
+package compat
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+	"github.com/dynamo-operator/dynamo-operator/test/corpus"
+)
+
+// TestWorkloadsThatRelease14LeftAreTakenOver reads graphs and components as 1.4.1 left
+// them, hashes in names and all, and renders from those: what runs has to be wanted
+// under its own name, and nothing beside it. Sets of Grove are not among them: their
+// pods are told their generation by us and not by 1.4.1, and restart once.
+func TestWorkloadsThatRelease14LeftAreTakenOver(t *testing.T) {
+	recordings := recordingsIn(t, "DYNAMO_REFERENCE_14_DIR", "reference-1.4")
+	manifests := manifestsWithGraphs(corpus.In(t, filepath.Join(recordings, "manifests")))
+	const path = workload.ProviderComponent
+	got, graphs := newTally(release), 0
+	got.trim = sent
+	for _, manifest := range slices.Sorted(maps.Keys(manifests)) {
+		left := made(reference(t, recordings, path, manifest), manifests[manifest])
+		r := &rehearsal{Client: unsent{}, offline: true, pullSecrets: pullSecrets(t, manifests[manifest])}
+		before := graphs
+		for _, o := range left {
+			if o.GetKind() != v1alpha1.KindDynamoGraphDeployment {
+				continue
+			}
+			graphs++
+			if err := r.takeOver(t, o, left, path); err != nil {
+				t.Logf("%s is taken over in part: %v", manifest, err)
+			}
+		}
+		if graphs > before { // what stands alone has no other name
+			got.add(path, manifest, running(left), running(r.stored))
+		}
+	}
+	for _, d := range got.unexplained {
+		t.Errorf("%s, %s: %s\n  theirs %.200s\n  ours   %.200s", d.manifest, d.identity, d.leaf, d.theirs, d.ours)
+	}
+	takeover(t, path, got, graphs)
+}
+
+// takeOver rehearses the first reconcile over a graph that somebody else has made
+// objects for.
+func (r *rehearsal) takeOver(t *testing.T, dgd *unstructured.Unstructured, left []*unstructured.Unstructured, path workload.Provider) error {
+	t.Helper()
+	var owned []graph.Object
+	for _, o := range left {
+		if o.GetKind() == v1alpha1.KindDynamoComponentDeployment && o.GetLabels()[v1alpha1.LabelGraphName] == dgd.GetName() {
+			dcd := &v1alpha1.DynamoComponentDeployment{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(asStored(t, o).Object, dcd); err != nil {
+				t.Fatal(err)
+			}
+			owned = append(owned, dcd)
+		}
+	}
+	p := platform(path)
+	p.Pod.PullSecrets = r.pullSecrets
+	stored := asStored(t, dgd)
+	p.Defaults.Running = graph.ReadRunning(stored, owned)
+	return r.graph(t.Context(), stored, path, p)
+}
+
+// asStored is an object in the version that the operator reads.
+func asStored(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	raw, err := o.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := conversion.Convert(raw, v1alpha1.SchemeGroupVersion.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := &unstructured.Unstructured{}
+	if err := stored.UnmarshalJSON(result.JSON); err != nil {
+		t.Fatal(err)
+	}
+	return stored
+}
+
+// running are the objects that pods are made from, as they are compared.
+func running(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	var workloads []*unstructured.Unstructured
+	for _, o := range objects {
+		if templates[o.GetKind()] == nil {
+			continue
+		}
+		o = o.DeepCopy()
+		o.Object = mapped(o.Object, nil).(map[string]any)
+		workloads = append(workloads, o)
+	}
+	return workloads
+}
