@@ -138,7 +138,8 @@ func ready(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	return apis.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	_, err = apis.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+	return err
 }
 
 // proxied is an HTTP client that sends everything through the cluster's forward
