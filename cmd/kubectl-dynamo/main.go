@@ -47,8 +47,7 @@ func main() {
 
 // code is 1, unless the verb has a meaning of its own for how it ended.
 func code(err error) int {
-	var end plan.Outcome
-	if errors.As(err, &end) {
+	if end, ok := errors.AsType[plan.Outcome](err); ok {
 		return end.Code
 	}
 	return 1

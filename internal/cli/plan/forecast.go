@@ -147,7 +147,7 @@ func (p *Plan) forecast(before, after map[string]service, seen sight, cells []ge
 		is, runs := after[name]
 		s, waves := p.service(name, was, ran, is, runs)
 		if median, pods := seen.starts(name); pods > 0 {
-			seconds := int(median.Round(time.Second).Seconds()) + is.minReady
+			seconds := max(1, int(median.Round(time.Second).Seconds())+is.minReady) // servers tell whole seconds
 			s.StartSeconds, s.StartPods = &seconds, pods
 		}
 		p.Services = append(p.Services, s)

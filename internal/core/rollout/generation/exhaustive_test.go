@@ -148,8 +148,7 @@ func TestEachRuleIsNeeded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, s := range c.shapes {
 				_, err := explore(s, c.faults, everyRule&^c.without)
-				var v Violation
-				if errors.As(err, &v) {
+				if v, ok := errors.AsType[Violation](err); ok {
 					t.Logf("%v", err)
 					if v.Invariant != c.breaks {
 						t.Errorf("breaks %s, not %s", v.Invariant, c.breaks)

@@ -1,7 +1,6 @@
 package generation
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -274,7 +273,7 @@ func BenchmarkNext(b *testing.B) {
 		{[]int{1, 16}, []int{1, 1}, []int{0, 0}},
 		{[]int{16, 16}, []int{0, 0}, []int{1, 1}},
 	} {
-		b.Run(fmt.Sprint(s), func(b *testing.B) {
+		b.Run(s.String(), func(b *testing.B) {
 			var took []time.Duration
 			for b.Loop() {
 				w := s.begin()

@@ -72,7 +72,7 @@ func playRandom(seed uint64) (steps int, err error) {
 	seen := clone(w) // what the operator sees, which may be some events behind
 	slack, faultsLeft, sound := 0, random.IntN(7), true
 	slack = Next(w).Slack
-	for moves := 0; moves < 20000; moves++ {
+	for range 20000 {
 		if random.IntN(3) > 0 {
 			seen = clone(w)
 		} else {
