@@ -2,6 +2,7 @@ package conversion_test
 
 import (
 	"encoding/json"
+	"maps"
 	"math/rand"
 	"testing"
 
@@ -106,8 +107,6 @@ type edit[A, B any] struct {
 	beta  func(B)
 }
 
-func number(n int32) *int32 { return &n }
-
 // service and component are those that an edit is about, if there are any.
 func serviceOf(g *v1alpha1.DynamoGraphDeployment) *v1alpha1.SharedSpec {
 	for _, s := range g.Spec.SortedServices() {
@@ -153,8 +152,8 @@ func whereMain(change func(*v1alpha1.SharedSpec)) func(*v1alpha1.SharedSpec) {
 
 var componentEdits = map[string]edit[*v1alpha1.SharedSpec, *v1beta1.Component]{
 	"replicas": {
-		func(s *v1alpha1.SharedSpec) { s.Replicas = number(77) },
-		func(c *v1beta1.Component) { c.Replicas = number(77) },
+		func(s *v1alpha1.SharedSpec) { s.Replicas = new(int32(77)) },
+		func(c *v1beta1.Component) { c.Replicas = new(int32(77)) },
 	},
 	"multinode": {
 		func(s *v1alpha1.SharedSpec) { s.Multinode = &v1alpha1.Multinode{NodeCount: 7} },
@@ -324,9 +323,7 @@ func unannotated(t *testing.T, o object) string {
 func editsOf(t *testing.T, seed int64) {
 	t.Helper()
 	graph, lone := map[string]edit[*v1alpha1.DynamoGraphDeployment, *v1beta1.DynamoGraphDeployment]{}, map[string]edit[*v1alpha1.DynamoComponentDeployment, *v1beta1.DynamoComponentDeployment]{}
-	for what, e := range graphEdits {
-		graph[what] = e
-	}
+	maps.Copy(graph, graphEdits)
 	for what, e := range componentEdits {
 		g := edit[*v1alpha1.DynamoGraphDeployment, *v1beta1.DynamoGraphDeployment]{alpha: func(g *v1alpha1.DynamoGraphDeployment) { e.alpha(serviceOf(g)) }}
 		c := edit[*v1alpha1.DynamoComponentDeployment, *v1beta1.DynamoComponentDeployment]{alpha: func(c *v1alpha1.DynamoComponentDeployment) { e.alpha(&c.Spec.SharedSpec) }}
