@@ -15,10 +15,10 @@ var templates = map[string]*regexp.Regexp{
 }
 
 // rolls reports whether an operator that takes over would replace pods to bring
-// a difference about.
+// a difference about. What the original has not made has none.
 func (d difference) rolls() bool {
 	template := templates[d.kind]
-	return template != nil && (d.leaf == "" || template.MatchString(d.leaf))
+	return template != nil && (d.leaf == "" && d.ours == "" || d.leaf != "" && template.MatchString(d.leaf))
 }
 
 // rolled are the manifests whose pods would not survive a takeover, each with
