@@ -1,7 +1,6 @@
 package mocker
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -193,16 +192,8 @@ func whileWhole(ctx context.Context, group *rendezvous.Group, run func(context.C
 	}
 }
 
-// dial connects to a host of the cluster; the pod's own processes listen on its
-// address, whatever they call themselves.
+// dial connects to a host of the cluster.
 func dial(ctx context.Context, address string, env podenv.Env) (net.Conn, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	if slices.Contains([]string{"localhost", "127.0.0.1", "0.0.0.0", "::1", "::"}, host) {
-		return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(cmp.Or(env.ListenHost(), "127.0.0.1"), port))
-	}
 	n, err := rendezvous.NewNetwork(env, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err

@@ -3,12 +3,15 @@ package attack
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -23,6 +26,15 @@ const (
 // fromPod is a client with the token of a pod of a graph, and that pod's name.
 func (s *scene) fromPod(ns, graph string) (client.WithWatch, string) {
 	s.Helper()
+	pod := s.podOf(ns, graph)
+	account := &corev1.ServiceAccount{ObjectMeta: meta(ns, pod.Spec.ServiceAccountName)}
+	bound := &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
+	return s.withToken(account, bound), pod.Name
+}
+
+// podOf is a pod of a graph.
+func (s *scene) podOf(ns, graph string) corev1.Pod {
+	s.Helper()
 	pods := &corev1.PodList{}
 	s.eventually("a pod of graph "+graph, func(ctx context.Context) error {
 		if err := s.Client.List(ctx, pods, client.InNamespace(ns), client.MatchingLabels{v1alpha1.LabelGraphName: graph}); err != nil {
@@ -33,10 +45,13 @@ func (s *scene) fromPod(ns, graph string) (client.WithWatch, string) {
 		}
 		return nil
 	})
-	pod := pods.Items[0]
-	account := &corev1.ServiceAccount{ObjectMeta: meta(ns, pod.Spec.ServiceAccountName)}
-	bound := &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
-	return s.withToken(account, bound), pod.Name
+	return slices.MinFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// ofContainer is metadata that a pod controls, as that of its containers is.
+func ofContainer(o client.Object, pod string, uid types.UID) client.Object {
+	o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod, UID: uid, Controller: new(true)}})
+	return o
 }
 
 func metadataOf(ns, name string) client.Object {
@@ -54,6 +69,10 @@ func onMetadata(name string, attempt func(s *scene, pod client.WithWatch, ns str
 		s.create(metadataOf(ns, "victim"))
 		if err := pod.Create(s.ctx, metadataOf(ns, own), dryRun); err != nil {
 			s.Fatalf("a pod publishes its own: %v", err)
+		}
+		container := ofContainer(metadataOf(ns, own+"-engine-0"), own, s.podOf(ns, "g").UID)
+		if err := pod.Create(s.ctx, container, dryRun); err != nil {
+			s.Fatalf("a pod publishes what its container offers: %v", err)
 		}
 		return s.refused(attempt(s, pod, ns))
 	}}
@@ -90,6 +109,19 @@ var _ = add(
 		o := metadataOf(ns, "")
 		o.SetGenerateName("victim-")
 		return pod.Create(s.ctx, o)
+	}),
+	onMetadata("a pod publishes what it says is of another's container", func(s *scene, pod client.WithWatch, ns string) error {
+		return pod.Create(s.ctx, ofContainer(metadataOf(ns, s.podOf(ns, "g").Name+"-engine-0"), "victim", "another"))
+	}),
+	onMetadata("a pod publishes the metadata of the next node of its group as a container's", func(s *scene, pod client.WithWatch, ns string) error {
+		own := s.podOf(ns, "g")
+		return pod.Create(s.ctx, ofContainer(metadataOf(ns, own.Name+"-1"), own.Name, own.UID))
+	}),
+	onMetadata("a pod takes over metadata that begins with its name", func(s *scene, pod client.WithWatch, ns string) error {
+		own := s.podOf(ns, "g")
+		name := own.Name + "-engine-0"
+		s.create(metadataOf(ns, name))
+		return pod.Patch(s.ctx, metadataOf(ns, name), merge(fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":%q,"uid":%q}]}}`, own.Name, own.UID)))
 	}),
 	onMetadata("a pod changes the metadata of another", func(s *scene, pod client.WithWatch, ns string) error {
 		return pod.Patch(s.ctx, metadataOf(ns, "victim"), merge(`{"spec":{"data":{"endpoints":{"evil":{}}}}}`))

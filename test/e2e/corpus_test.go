@@ -1,105 +1,144 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 	"github.com/dynamo-operator/dynamo-operator/test/corpus"
 )
 
 // all takes what make test leaves to make e2e.
-var all = flag.Bool("all", false, "deploy every published manifest, not every third")
+var all = flag.Bool("all", false, "deploy every published manifest and example, not a part of them")
 
-// TestPublishedGraphsBecomeReadyAndAnswer deploys published manifests whose
-// graphs fit on single nodes, with what they expect to find in their namespace.
+// manifest is a file with graphs.
+type manifest struct {
+	file      string
+	documents []corpus.Document
+	// graphs are those of the documents as they are stored, in either version.
+	graphs []*v1alpha1.DynamoGraphDeployment
+}
+
+// manifestsOf puts documents, which are in the order of their files, together. A
+// file without a graph is none.
+func manifestsOf(t *testing.T, documents []corpus.Document) []manifest {
+	t.Helper()
+	var found []manifest
+	for _, d := range documents {
+		if last := len(found) - 1; last < 0 || found[last].file != d.File {
+			found = append(found, manifest{file: d.File})
+		}
+		m := &found[len(found)-1]
+		m.documents = append(m.documents, d)
+		if d.Object.GetKind() == v1alpha1.KindDynamoGraphDeployment {
+			m.graphs = append(m.graphs, graphIn(t, d))
+		}
+	}
+	return slices.DeleteFunc(found, func(m manifest) bool { return len(m.graphs) == 0 })
+}
+
+// graphIn is a graph as it is stored.
+func graphIn(t *testing.T, d corpus.Document) *v1alpha1.DynamoGraphDeployment {
+	t.Helper()
+	dgd, beta := &v1alpha1.DynamoGraphDeployment{}, &v1beta1.DynamoGraphDeployment{}
+	var err error
+	if d.Object.GetAPIVersion() == v1beta1.SchemeGroupVersion.String() {
+		err = json.Unmarshal(d.JSON, beta)
+		dgd, _ = conversion.GraphToAlpha(beta)
+	} else {
+		err = json.Unmarshal(d.JSON, dgd)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", d.Name(), err)
+	}
+	return dgd
+}
+
+// TestPublishedGraphsBecomeReadyAndAnswer deploys the manifests of January 2026,
+// with what they expect to find in their namespace.
 func TestPublishedGraphsBecomeReadyAndAnswer(t *testing.T) {
-	files := map[string][]corpus.Document{}
-	for _, d := range corpus.All(t) {
-		files[d.File] = append(files[d.File], d)
+	tested := manifestsOf(t, corpus.All(t))
+	if !*all {
+		every := 3
+		for i := range tested {
+			if i%every == 0 {
+				tested[i/every] = tested[i]
+			}
+		}
+		tested = tested[:(len(tested)+every-1)/every]
+	}
+	becomeReadyAndAnswer(t, "published graphs of January 2026", shared, tested, nil)
+}
+
+// becomeReadyAndAnswer deploys manifests, each in a namespace of its own, and says
+// how many graphs became ready, how many were asked, and what was left out.
+func becomeReadyAndAnswer(t *testing.T, what string, cluster *localenv.Cluster, tested []manifest, left []corpus.LeftOut) {
+	t.Helper()
+	served := &unstructured.UnstructuredList{}
+	served.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeployment + "List"))
+	if err := cluster.Eventually(t.Context(), "v1beta1 to be served", func(ctx context.Context) error {
+		return cluster.Client.List(ctx, served)
+	}); err != nil {
+		t.Fatal(err)
 	}
 	var (
-		mu           sync.Mutex
-		ready, asked int
-		graphs       int
-		left         []string
+		mu                    sync.Mutex
+		graphs, ready, answer int
+		silent                []string
 	)
 	t.Run("files", func(t *testing.T) {
-		for n, file := range slices.Sorted(maps.Keys(files)) {
-			if !*all && n%3 != 0 {
-				continue
-			}
-			documents := files[file]
-			here := graphsOf(t, documents)
-			if len(here) == 0 {
-				continue
-			}
-			graphs += len(here)
-			if why := leftOut(here); why != "" {
-				left = append(left, fmt.Sprintf("%s: %s", file, why))
-				continue
-			}
-			t.Run(strings.ReplaceAll(file, "/", "_"), func(t *testing.T) {
+		for _, m := range tested {
+			graphs += len(m.graphs)
+			t.Run(strings.ReplaceAll(m.file, "/", "_"), func(t *testing.T) {
 				t.Parallel()
-				answers := deploy(newWorld(t), documents, here)
+				asked, why := deploy(newWorldOn(t, cluster), m)
 				mu.Lock()
 				defer mu.Unlock()
-				ready += len(here)
-				asked += answers
+				ready += len(m.graphs)
+				answer += asked
+				if why != "" {
+					silent = append(silent, m.file+": "+why)
+				}
 			})
 		}
 	})
-	summary.Line(t, "published graphs: %d of %d ready, %d frontends asked and answering; left out:\n  %s",
-		ready, graphs, asked, strings.Join(left, "\n  "))
-}
-
-func graphsOf(t *testing.T, documents []corpus.Document) []*v1alpha1.DynamoGraphDeployment {
-	t.Helper()
-	var graphs []*v1alpha1.DynamoGraphDeployment
-	for _, d := range documents {
-		if d.Object.GetKind() != v1alpha1.KindDynamoGraphDeployment {
-			continue
-		}
-		dgd := &v1alpha1.DynamoGraphDeployment{}
-		if err := json.Unmarshal(d.JSON, dgd); err != nil {
-			t.Fatalf("%s: %v", d.Name(), err)
-		}
-		graphs = append(graphs, dgd)
+	slices.Sort(silent)
+	line := fmt.Sprintf("%s: %d of %d ready, in %d files; %d frontends asked and answering", what, ready, graphs, len(tested), answer)
+	if len(silent) > 0 {
+		line += "; ready and not asked:\n  " + strings.Join(silent, "\n  ")
 	}
-	return graphs
-}
-
-// leftOut says why a manifest is not part of the test yet.
-func leftOut(graphs []*v1alpha1.DynamoGraphDeployment) string {
-	for _, dgd := range graphs {
-		for name, service := range dgd.Spec.SortedServices() {
-			if service.Resources != nil && len(service.Resources.Claims) > 0 {
-				return name + " claims devices of a driver that is not here"
-			}
+	if len(left) > 0 {
+		line += "\nleft out:"
+		for _, l := range left {
+			line += "\n  " + l.File + ": " + l.Why
 		}
 	}
-	return ""
+	summary.Line(t, "%s", line)
 }
 
-// deploy applies a manifest, asks every frontend in it and counts the answers.
-func deploy(w world, documents []corpus.Document, graphs []*v1alpha1.DynamoGraphDeployment) int {
+// deploy applies a manifest, waits for its graphs, asks every frontend in it and
+// counts them. If there is none to ask it says why.
+func deploy(w world, m manifest) (asked int, silent string) {
 	w.Helper()
 	var objects []*unstructured.Unstructured
-	for _, d := range documents {
-		// Some manifests ask their reader to put the namespace in.
+	for _, d := range m.documents {
+		// Some manifests ask their reader to put the namespace, a registry or a tag in.
 		text := strings.ReplaceAll(string(d.JSON), "${K8S_NAMESPACE}", w.namespace)
+		text = blankImage.ReplaceAllStringFunc(text, func(image string) string { return blank.ReplaceAllString(image, "published") })
 		object := &unstructured.Unstructured{}
 		if err := object.UnmarshalJSON([]byte(text)); err != nil {
 			w.Fatalf("%s: %v", d.Name(), err)
@@ -107,112 +146,150 @@ func deploy(w world, documents []corpus.Document, graphs []*v1alpha1.DynamoGraph
 		object.SetNamespace(w.namespace)
 		objects = append(objects, object)
 	}
-	seed(w, documents, graphs)
+	w.supply(objects)
 	if err := w.cluster.Apply(w.ctx, objects); err != nil {
 		w.Fatal(err)
 	}
-	asked := 0
-	for _, dgd := range graphs {
-		ready := w.ready(dgd.Name)
-		url := w.frontendURL(ready)
-		if url == "" || !speaksOpenAI(dgd) {
+	for _, dgd := range m.graphs {
+		stored := w.ready(dgd.Name)
+		if !slices.ContainsFunc(m.graphs, namesModel) {
 			continue
 		}
-		w.answers(url)
-		asked++
+		for _, url := range w.frontendURLs(stored) {
+			w.answers(url)
+			asked++
+		}
 	}
-	if asked == 0 && speaksOpenAI(graphs[0]) {
-		w.Error("no frontend was asked")
+	switch {
+	case asked > 0:
+		return asked, ""
+	case !slices.ContainsFunc(m.graphs, namesModel):
+		return 0, "its workers are programs of their author that name no model"
 	}
-	return asked
+	w.Error("no frontend was asked")
+	return 0, ""
 }
 
-// speaksOpenAI is false for the example that shows how to write a backend of
-// one's own: its frontend is a script that prints what its worker says.
-func speaksOpenAI(dgd *v1alpha1.DynamoGraphDeployment) bool {
-	return dgd.Name != "hello-world"
+// blank is what a reader fills in, blankImage an image with it, in JSON.
+var (
+	blank      = regexp.MustCompile(`<[^<>"]*>|\\u003c.*?\\u003e`)
+	blankImage = regexp.MustCompile(`"image":"[^"]*"`)
+)
+
+// modelWords are by which a graph says that it serves a model: an engine, or the
+// flag that names one.
+var modelWords = regexp.MustCompile(`dynamo\.(vllm|sglang|trtllm|mocker)\b|--model\b`)
+
+// namesModel is false for examples that show how to write a backend of one's own:
+// which model that serves, if any, only its image knows.
+func namesModel(dgd *v1alpha1.DynamoGraphDeployment) bool {
+	text, err := json.Marshal(dgd.Spec)
+	return err == nil && modelWords.Match(text)
 }
 
-// seed makes what the graphs refer to and the manifest does not bring: Secrets,
-// claims and ConfigMaps.
-func seed(w world, documents []corpus.Document, graphs []*v1alpha1.DynamoGraphDeployment) {
-	brought := map[string]bool{}
-	for _, d := range documents {
-		brought[d.Object.GetKind()+"/"+d.Object.GetName()] = true
+// frontendURLs are where a graph is asked: at its frontend or, if a gateway is to
+// pick a worker, at the frontends beside the workers.
+func (w world) frontendURLs(dgd *v1alpha1.DynamoGraphDeployment) []string {
+	w.Helper()
+	if url := w.frontendURL(dgd); url != "" {
+		return []string{url}
 	}
-	once := func(kind, name string) bool {
-		key := kind + "/" + name
-		if name == "" || brought[key] {
-			return false
-		}
-		brought[key] = true
-		return true
-	}
-	secrets := map[string]map[string]string{}
-	secret := func(name string, keys ...string) {
-		if once("Secret", name) {
-			secrets[name] = map[string]string{"HF_TOKEN": "token", "token": "token"}
-		}
-		for _, key := range keys {
-			if secrets[name] != nil {
-				secrets[name][key] = "value"
-			}
+	var urls []string
+	for _, pod := range w.pods(w.ctx) {
+		if pod.DeletionTimestamp == nil && pod.Labels[v1alpha1.LabelGraphName] == dgd.Name && slices.ContainsFunc(pod.Spec.Containers, servesHTTP) {
+			urls = append(urls, fmt.Sprintf("http://%s:8000", pod.Status.PodIP))
 		}
 	}
-	claim := func(name string) {
-		if once("PersistentVolumeClaim", name) {
-			w.create(&corev1.PersistentVolumeClaim{
-				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
-				Spec: corev1.PersistentVolumeClaimSpec{
-					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
-					Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-				},
+	return urls
+}
+
+func servesHTTP(c corev1.Container) bool {
+	return slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == "DYN_COMPONENT" && v.Value == "frontend" })
+}
+
+// TestPublishedGraphsOf2026BecomeReadyAndAnswer deploys the manifests of both
+// versions that were published since February 2026, on nodes such as they ask for.
+func TestPublishedGraphsOf2026BecomeReadyAndAnswer(t *testing.T) {
+	documents, left := corpus.Of2026(t)
+	tested, cluster := manifestsOf(t, documents), shared
+	tested = slices.DeleteFunc(tested, func(m manifest) bool {
+		why := unplaceable(t, m)
+		if why != "" {
+			left = append(left, corpus.LeftOut{File: m.file, Why: why})
+		}
+		return why != ""
+	})
+	if *all {
+		nodes := fleetFor(tested)
+		var err error
+		if cluster, err = start("published", everything, nodes.count()); err != nil {
+			t.Fatal(err)
+		}
+		if err := nodes.furnish(t.Context(), cluster); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		tested = core(slices.DeleteFunc(tested, func(m manifest) bool { return !fleetFor([]manifest{m}).usual() }))
+	}
+	becomeReadyAndAnswer(t, "published graphs of February to August 2026", cluster, tested, left)
+}
+
+// core is a small manifest of every sort.
+func core(manifests []manifest) []manifest {
+	has := func(words ...string) func(manifest) bool {
+		return func(m manifest) bool {
+			return !slices.ContainsFunc(words, func(word string) bool {
+				return !slices.ContainsFunc(m.documents, func(d corpus.Document) bool { return strings.Contains(string(d.JSON), word) })
 			})
 		}
 	}
-	for _, dgd := range graphs {
-		for _, pvc := range dgd.Spec.PVCs {
-			claim(pvc.Name)
+	const beta = `"nvidia.com/v1beta1"`
+	var chosen []manifest
+	for _, sort := range []func(manifest) bool{
+		has(beta, `"frontend"`, `"worker"`),
+		has(beta, `"prefill"`, `"decode"`),
+		has(beta, `"multinode"`, "dynamo.vllm"),
+		has(beta, `"resourceClaims"`),
+		has(beta, `"gpuMemoryService"`, `"failover"`),
+		has(beta, `"frontendSidecar"`, `"epp"`),
+		has(`"nvidia.com/v1alpha1"`, `"subComponentType"`),
+	} {
+		var smallest *manifest
+		for i := range manifests {
+			if m := &manifests[i]; sort(*m) && (smallest == nil || m.pods() < smallest.pods()) {
+				smallest = m
+			}
 		}
-		for _, service := range dgd.Spec.SortedServices() {
-			seedService(w, service, once, secret, claim)
+		if smallest != nil && !slices.ContainsFunc(chosen, func(m manifest) bool { return m.file == smallest.file }) {
+			chosen = append(chosen, *smallest)
 		}
 	}
-	for name, data := range secrets {
-		w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}, StringData: data})
-	}
+	return chosen
 }
 
-func seedService(w world, s *v1alpha1.SharedSpec, once func(kind, name string) bool, secret func(string, ...string), claim func(string)) {
-	if s.EnvFromSecret != nil {
-		secret(*s.EnvFromSecret)
-	}
-	for _, m := range s.VolumeMounts {
-		claim(m.Name)
-	}
-	if s.ExtraPodSpec == nil {
-		return
-	}
-	env := s.Envs
-	if s.ExtraPodSpec.MainContainer != nil {
-		env = append(slices.Clone(env), s.ExtraPodSpec.MainContainer.Env...)
-	}
-	for _, v := range env {
-		if v.ValueFrom != nil && v.ValueFrom.SecretKeyRef != nil {
-			secret(v.ValueFrom.SecretKeyRef.Name, v.ValueFrom.SecretKeyRef.Key)
+// pods is how many the manifest's graphs have.
+func (m manifest) pods() int {
+	pods := 0
+	for _, dgd := range m.graphs {
+		for _, service := range dgd.Spec.SortedServices() {
+			replicas, nodes := 1, 1
+			if service.Replicas != nil {
+				replicas = int(*service.Replicas)
+			}
+			if service.Multinode != nil {
+				nodes = int(service.Multinode.NodeCount)
+			}
+			pods += replicas * nodes
 		}
 	}
-	if s.ExtraPodSpec.PodSpec == nil {
-		return
-	}
-	for _, v := range s.ExtraPodSpec.Volumes {
-		switch {
-		case v.PersistentVolumeClaim != nil:
-			claim(v.PersistentVolumeClaim.ClaimName)
-		case v.ConfigMap != nil && once("ConfigMap", v.ConfigMap.Name):
-			w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: v.ConfigMap.Name}})
-		case v.Secret != nil:
-			secret(v.Secret.SecretName)
-		}
-	}
+	return pods
+}
+
+// TestExamplesOfV1Beta1BecomeReadyAndAnswer deploys our own examples; their twins
+// of v1alpha1 with all.
+func TestExamplesOfV1Beta1BecomeReadyAndAnswer(t *testing.T) {
+	tested := slices.DeleteFunc(manifestsOf(t, corpus.In(t, "../../examples/v1beta1")), func(m manifest) bool {
+		return !*all && strings.Contains(m.file, "/")
+	})
+	becomeReadyAndAnswer(t, "examples of v1beta1", shared, tested, nil)
 }

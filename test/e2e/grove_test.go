@@ -46,18 +46,13 @@ func TestGraphsRunOnGrove(t *testing.T) {
 				newWorldOn(t, grove).spans(name, v1alpha1.ComponentKindPodCliqueScalingGroup)
 			})
 		}
-		files := map[string][]corpus.Document{}
-		for _, d := range corpus.All(t) {
-			files[d.File] = append(files[d.File], d)
-		}
-		for file, documents := range files {
-			graphs := graphsOf(t, documents)
-			if !slices.ContainsFunc(graphs, spansNodes) || leftOut(graphs) != "" {
+		for _, m := range manifestsOf(t, corpus.All(t)) {
+			if !slices.ContainsFunc(m.graphs, spansNodes) {
 				continue
 			}
-			t.Run(strings.ReplaceAll(file, "/", "_"), func(t *testing.T) {
+			t.Run(strings.ReplaceAll(m.file, "/", "_"), func(t *testing.T) {
 				t.Parallel()
-				deploy(newWorldOn(t, grove), documents, graphs)
+				deploy(newWorldOn(t, grove), m)
 			})
 		}
 	})

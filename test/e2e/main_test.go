@@ -23,8 +23,8 @@ var shared *localenv.Cluster
 // grove and bare start further clusters for the first test that needs them: one
 // where Grove runs every graph, and one with nothing optional.
 var (
-	grove = sync.OnceValues(func() (*localenv.Cluster, error) { return start("grove", "grove") })
-	bare  = sync.OnceValues(func() (*localenv.Cluster, error) { return start("bare", "") })
+	grove = sync.OnceValues(func() (*localenv.Cluster, error) { return start("grove", "grove", usualNodes) })
+	bare  = sync.OnceValues(func() (*localenv.Cluster, error) { return start("bare", "", usualNodes) })
 )
 
 // need is a cluster, or the end of the test.
@@ -63,7 +63,7 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	defer stopAll()
-	if shared, err = start("shared", "lws,volcano,istio,inference"); err != nil {
+	if shared, err = start("shared", everything, usualNodes); err != nil {
 		fmt.Println(err)
 		return 1
 	}
@@ -80,15 +80,21 @@ func run(m *testing.M) int {
 	return code
 }
 
+// everything optional but Grove, which would run every graph.
+const everything = "lws,volcano,istio,inference"
+
+// usualNodes are enough for what runs at once in most tests.
+const usualNodes = 12
+
 // start makes a cluster with the operator in it, and optional APIs.
-func start(name, with string) (*localenv.Cluster, error) {
+func start(name, with string, nodes int) (*localenv.Cluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	defer cancel()
 	log, err := os.Create(filepath.Join(dir, name+".log"))
 	if err != nil {
 		return nil, err
 	}
-	options := localenv.Options{BinDir: binDir, Dir: filepath.Join(dir, name), Nodes: 12, GPUsPerNode: 8, Log: log, Args: []string{"--audit-log"}}
+	options := localenv.Options{BinDir: binDir, Dir: filepath.Join(dir, name), Nodes: nodes, GPUsPerNode: 8, Log: log, Args: []string{"--audit-log"}}
 	if with != "" {
 		options.Args = append(options.Args, "--with", with)
 	}

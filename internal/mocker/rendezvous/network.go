@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -44,9 +45,21 @@ func NewNetwork(env podenv.Env, log *slog.Logger) (Network, error) {
 		return Network{}, err
 	}
 	return Network{
-		Dial: dial, Host: env.ListenHost(), Node: env.String("node", "POD_NAME", "HOSTNAME"),
+		Dial: own(env, dial), Host: env.ListenHost(), Node: env.String("node", "POD_NAME", "HOSTNAME"),
 		Timeout: timeout, Retry: 500 * time.Millisecond, Settle: 2 * time.Second, Log: log,
 	}, nil
+}
+
+// own leads to the pod's own processes, which listen on its address, whatever they
+// call themselves.
+func own(env podenv.Env, dial wire.DialFunc) wire.DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		host, port, err := net.SplitHostPort(address)
+		if err == nil && slices.Contains([]string{"localhost", "127.0.0.1", "0.0.0.0", "::1", "::"}, host) {
+			return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(cmp.Or(env.ListenHost(), "127.0.0.1"), port))
+		}
+		return dial(ctx, network, address)
+	}
 }
 
 func (n Network) listen(port int) (net.Listener, error) {

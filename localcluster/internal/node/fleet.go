@@ -224,9 +224,13 @@ func (f *fleet) post(ctx context.Context, name string) {
 	node := f.seen[name]
 	f.mu.Unlock()
 	want := f.desired(name)
-	meta := map[string]any{"metadata": map[string]any{"labels": want.Labels}}
-	if node != nil && hasLabels(node, want.Labels) {
-		meta = nil
+	if node != nil {
+		// What somebody says a node is, it is: one can be made to look like another.
+		maps.DeleteFunc(want.Labels, func(key, _ string) bool { _, has := node.Labels[key]; return has })
+	}
+	var meta map[string]any
+	if len(want.Labels) > 0 {
+		meta = map[string]any{"metadata": map[string]any{"labels": want.Labels}}
 	}
 	status := map[string]any{"status": want.Status}
 	if node != nil && upToDate(node, want) {
@@ -292,9 +296,11 @@ func ready(node *corev1.Node) bool {
 	return false
 }
 
-func hasLabels(node *corev1.Node, want map[string]string) bool {
-	for k, v := range want {
-		if node.Labels[k] != v {
+// offers reports whether there is all of want. Further resources are those that
+// somebody advertises for the node, and stay.
+func offers(have, want corev1.ResourceList) bool {
+	for name, quantity := range want {
+		if there, ok := have[name]; !ok || there.Cmp(quantity) != 0 {
 			return false
 		}
 	}
@@ -308,8 +314,8 @@ func upToDate(node, want *corev1.Node) bool {
 		}
 	}
 	return ready(node) &&
-		apiequality.Semantic.DeepEqual(node.Status.Capacity, want.Status.Capacity) &&
-		apiequality.Semantic.DeepEqual(node.Status.Allocatable, want.Status.Allocatable) &&
+		offers(node.Status.Capacity, want.Status.Capacity) &&
+		offers(node.Status.Allocatable, want.Status.Allocatable) &&
 		apiequality.Semantic.DeepEqual(node.Status.Addresses, want.Status.Addresses) &&
 		node.Status.DaemonEndpoints == want.Status.DaemonEndpoints &&
 		node.Status.NodeInfo == want.Status.NodeInfo

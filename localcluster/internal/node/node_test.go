@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -243,5 +244,45 @@ func TestReferences(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, references(pod), cmp.AllowUnexported(reference{})); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestWhatSomebodySaysOfANodeStays(t *testing.T) {
+	client := fake.NewClientset()
+	f := newFleet(client, 1, 8, 10250)
+	if err := f.register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	nodes := client.CoreV1().Nodes()
+	node, err := nodes.Get(t.Context(), "node-0", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Labels[corev1.LabelArchStable], node.Labels["nvidia.com/gpu.product"] = "arm64", "NVIDIA-GB200"
+	delete(node.Labels, "nvidia.com/gpu.family")
+	node.Status.Capacity, node.Status.Allocatable = node.Status.Capacity.DeepCopy(), node.Status.Allocatable.DeepCopy()
+	for _, list := range []corev1.ResourceList{node.Status.Capacity, node.Status.Allocatable} {
+		list["vpc.amazonaws.com/efa"] = resource.MustParse("32")
+		delete(list, corev1.ResourceCPU)
+	}
+	if f.seen["node-0"], err = nodes.Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.post(t.Context(), "node-0")
+	got := f.node("node-0")
+	for key, want := range map[string]string{corev1.LabelArchStable: "arm64", "nvidia.com/gpu.product": "NVIDIA-GB200", "nvidia.com/gpu.family": "hopper"} {
+		if got.Labels[key] != want {
+			t.Errorf("label %s is %q, want %q", key, got.Labels[key], want)
+		}
+	}
+	for name, want := range map[corev1.ResourceName]string{"vpc.amazonaws.com/efa": "32", corev1.ResourceCPU: "192"} {
+		if quantity := got.Status.Allocatable[name]; quantity.String() != want {
+			t.Errorf("%s of %s, want %s", quantity.String(), name, want)
+		}
+	}
+	client.ClearActions()
+	f.post(t.Context(), "node-0")
+	if actions := client.Actions(); len(actions) > 0 {
+		t.Errorf("a node that is as it should be is written: %v", actions)
 	}
 }
