@@ -177,14 +177,9 @@ func TestWarnings(t *testing.T) {
 		"a compilation cache of another engine":     {`{backendFramework: sglang, services: {a: {componentType: worker, volumeMounts: [{name: c, mountPoint: /c, useAsCompilationCache: true}]}}}`, []string{"spec.services[a].volumeMounts[0].useAsCompilationCache: c is mounted, but only vLLM"}},
 		"a route to a component without a port":     {`{services: {a: {componentType: planner, ingress: {enabled: true, host: h, ingressControllerClassName: c}}}}`, []string{"spec.services[a].ingress: leads nowhere"}},
 		"a route to a component with one":           {`{services: {a: {ingress: {enabled: true, host: h, ingressControllerClassName: c}, extraPodSpec: {mainContainer: {ports: [{name: system, containerPort: 80}]}}}}}`, nil},
-		"what is accepted of a graph and not carried out yet": {`{priorityClassName: p, annotations: {a: b}, labels: {a: b}, topologyConstraint: {}, experimental: {}, services: {a: {}}}`, []string{
-			"spec.experimental: has no effect yet", "spec.priorityClassName: has no effect yet", "spec.topologyConstraint: has no effect yet",
-		}},
-		"what is accepted of a service and not carried out yet": {`{services: {a: {frontendSidecar: {}, gpuMemoryService: {}, failover: {}, checkpoint: {enabled: true}, topologyConstraint: {}, minAvailable: 1, runtimeVersionOverride: "1.4"}}}`, []string{
-			"spec.services[a].checkpoint: pods start cold; nothing captures checkpoints", "spec.services[a].failover: has no effect yet", "spec.services[a].frontendSidecar: has no effect yet", "spec.services[a].gpuMemoryService: has no effect yet",
-			"spec.services[a].minAvailable: has no effect yet", "spec.services[a].topologyConstraint: has no effect yet",
-		}},
-		"warnings of all services, in order": {`{services: {b: {autoscaling: {}}, a: {autoscaling: {}}}}`, []string{"spec.services[a].autoscaling", "spec.services[b].autoscaling"}},
+		"a checkpoint":                              {`{services: {a: {checkpoint: {enabled: true}}}}`, []string{"spec.services[a].checkpoint: pods start cold; nothing captures checkpoints"}},
+		"settings since January that are honoured":  {`{priorityClassName: p, annotations: {a: b}, labels: {a: b}, topologyConstraint: {}, experimental: {}, services: {a: {minAvailable: 1, runtimeVersionOverride: "1.4"}}}`, nil},
+		"warnings of all services, in order":        {`{services: {b: {autoscaling: {}}, a: {autoscaling: {}}}}`, []string{"spec.services[a].autoscaling", "spec.services[b].autoscaling"}},
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {

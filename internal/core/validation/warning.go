@@ -58,7 +58,6 @@ func graphWarnings(dgd *v1alpha1.DynamoGraphDeployment, r IngressRules, by Orche
 		w.strategy(s, by.Provider, at)
 	}
 	w.misplaced(dgd.Annotations, "the annotations of a service")
-	w.unsupportedGraph(&dgd.Spec, field.NewPath("spec"))
 	w.newer(dgd, by.Provider)
 	w.queue(dgd.Annotations, by)
 	w.claims(dgd)
@@ -200,7 +199,9 @@ func (w *warnings) service(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFra
 	w.gpus(s.Resources, at.Child("resources", "requests"))
 	w.nodes(s, framework, at)
 	w.caches(s, framework, at.Child("volumeMounts"))
-	w.unsupportedService(s, at)
+	if s.Checkpoint != nil && s.Checkpoint.Enabled {
+		w.add(at.Child("checkpoint"), "pods start cold; nothing captures checkpoints")
+	}
 }
 
 // ingress warns of a route that is not made, or that leads nowhere.
