@@ -122,7 +122,7 @@ lora: build ## 200 engines, of which 20 take 14 s and 20 fail, and a minute in w
 .PHONY: rights
 rights: build addons ## All of e2e and webhooks, then: no right of a role unused, no request denied
 	@rm -rf bin/rights
-	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -timeout 60m -parallel 6 ./test/e2e -all -rights $(CURDIR)/bin/rights
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -timeout 60m -parallel 6 ./test/e2e -all -skip TestPublishedGraphsOf2026 -rights $(CURDIR)/bin/rights
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -timeout 30m -parallel 6 ./test/webhook -rights $(CURDIR)/bin/rights
 	go test -count=1 -v -run TestTheShippedRolesAreUsed ./internal/testkit/rbacaudit -usage $(CURDIR)/bin/rights
 
