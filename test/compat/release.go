@@ -81,11 +81,13 @@ var release = []*reason{
 	// Generations.
 	{
 		title: "Generations under Grove too",
-		why:   "1.4.1 keeps generations of workers apart on the component path alone; under Grove a frontend rejects new workers whose model card has changed. With us every generation has an id, which stands in a label and a variable of its pods (and so among those that MPI carries over).",
+		why:   "1.4.1 keeps generations of workers apart on the component path alone; under Grove a frontend rejects new workers whose model card has changed. With us every generation has an id, which stands in a label and a variable of its pods (and so among those that MPI carries over), and whatever runs a frontend is told how the namespaces of workers begin.",
 		where: []where{
 			{path: workload.ProviderGrove, kind: "PodCliqueSet", leaf: exactly(`.*\.labels\[nvidia\.com/dynamo-worker-hash\]`), holds: added},
 			{path: workload.ProviderGrove, kind: "PodCliqueSet", leaf: exactly(`.*\.env\[DYN_NAMESPACE_WORKER_SUFFIX\]\..*`), holds: added},
 			{path: workload.ProviderGrove, kind: "PodCliqueSet", leaf: exactly(`.*\.env\.\(order\)`), holds: without("DYN_NAMESPACE_WORKER_SUFFIX")},
+			{path: workload.ProviderGrove, kind: "PodCliqueSet", leaf: exactly(`.*\.env\[DYN_NAMESPACE_PREFIX\]\..*`), holds: added},
+			{path: workload.ProviderGrove, kind: "PodCliqueSet", leaf: exactly(`.*\.env\.\(order\)`), holds: without("DYN_NAMESPACE_PREFIX")},
 			{path: workload.ProviderGrove, kind: "PodCliqueSet", leaf: exactly(`.*\.args\[0\]`), holds: func(theirs, ours string) bool {
 				return strings.ReplaceAll(ours, " -x DYN_NAMESPACE_WORKER_SUFFIX", "") == theirs
 			}},
