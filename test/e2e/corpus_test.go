@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -144,7 +145,15 @@ func deploy(w world, m manifest) (asked int, silent string) {
 			w.Fatalf("%s: %v", d.Name(), err)
 		}
 		object.SetNamespace(w.namespace)
-		objects = append(objects, object)
+		kind := object.GroupVersionKind()
+		switch _, err := w.cluster.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); {
+		case meta.IsNoMatchError(err):
+			w.Logf("%s is left out: nothing here has to do with %s, and what it would make is supplied", d.Name(), kind.GroupKind())
+		case err != nil:
+			w.Fatalf("%s: %v", d.Name(), err)
+		default:
+			objects = append(objects, object)
+		}
 	}
 	w.supply(objects)
 	if err := w.cluster.Apply(w.ctx, objects); err != nil {
