@@ -73,16 +73,20 @@ func (h *Holder) init() {
 // give it back: see Release.
 func (h *Holder) Run(ctx context.Context) error {
 	h.init()
-	began := false
+	var begun context.Context // of the term that Begin was told of
 	for {
 		err := h.attempt(ctx)
 		h.tell(ctx, err)
 		if GuardSeparate.Off() && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			return err
 		}
-		_, not := h.Left()
-		if may := not == nil; may != began {
-			if began = may; may && h.Begin != nil {
+		// A term that lapsed while nobody looked, as when the process was stopped, is
+		// another one: work was turned away meanwhile and has to be woken.
+		if _, not := h.Left(); not != nil {
+			begun = nil
+		} else if term := h.Context(); term != begun {
+			begun = term
+			if h.Begin != nil {
 				h.Begin()
 			}
 		}

@@ -221,6 +221,25 @@ func TestNoPassBeginsBeforeTheLeaseIsHeld(t *testing.T) {
 	}
 }
 
+// A process that was stopped renews its Lease before it sees that the term had lapsed;
+// what it turned away in between has to be woken.
+func TestATermThatLapsedUnseenBeginsAnew(t *testing.T) {
+	w := newWorld()
+	began := make(chan struct{}, 10)
+	w.holder.Begin = func() { began <- struct{}{} }
+	go func() { _ = w.holder.Run(t.Context()) }() // it ends with the test
+	<-began
+	for w.clock.Waiters() < 2 { // the end of the term, and the next renewal
+		time.Sleep(time.Millisecond)
+	}
+	w.clock.Step(times.deadline() + time.Second)
+	select {
+	case <-began:
+	case <-time.After(10 * time.Second):
+		t.Error("nobody was told that the holder may write again")
+	}
+}
+
 func TestWhoIsNext(t *testing.T) {
 	t.Run("two of one version do not share a namespace", func(t *testing.T) {
 		w := newWorld()
