@@ -75,12 +75,22 @@ func TestTheVersionIsServedAgain(t *testing.T) {
 	}
 }
 
-// TestObjectsStoredAsBetaAreStoredAnew has the API server store requests as v1beta1,
+// TestObjectsStoredAsBetaAreStoredAnew has the API server store objects as v1beta1,
 // as with the original, and gives the definition back: the leader stores them as
 // v1alpha1 and says so.
 func TestObjectsStoredAsBetaAreStoredAnew(t *testing.T) {
+	for _, c := range []struct{ definition, kind, spec string }{
+		{"dynamographdeploymentrequests.nvidia.com", "DynamoGraphDeploymentRequest", `{model: Qwen/Qwen3-0.6B, backend: vllm, profilingConfig: {profilerImage: "dynamo-profiler:dev",
+			config: {sla: {isl: 1000, osl: 50, ttft: 1000, itl: 50}, sweep: {useAiConfigurator: true, aicSystem: h200_sxm}, hardware: {numGpusPerNode: 8, maxNumGpusPerEngine: 1}}}}`},
+		{definition.Adapters, "DynamoGraphDeploymentScalingAdapter", `{replicas: 1, dgdRef: {name: none, serviceName: a}}`},
+	} {
+		t.Run(c.kind, func(t *testing.T) { storedAnew(t, c.definition, c.kind, c.spec) })
+	}
+}
+
+func storedAnew(t *testing.T, name, kind, spec string) {
+	t.Helper()
 	eventually(t, "v1beta1 to be served", allServed)
-	const name = "dynamographdeploymentrequests.nvidia.com"
 	stores := func(alpha bool) {
 		eventually(t, "the definition to be changed", func(ctx context.Context) error {
 			crd, err := definitionOf(ctx, name)
@@ -101,15 +111,14 @@ func TestObjectsStoredAsBetaAreStoredAnew(t *testing.T) {
 	ns := namespace(t, nil)
 	stores(false)
 	eventually(t, "v1beta1 to be a stored version", func(ctx context.Context) error { return storedVersions(ctx, true) })
-	request := graphOf(ns, "r", `{model: Qwen/Qwen3-0.6B, backend: vllm, profilingConfig: {profilerImage: "dynamo-profiler:dev",
-		config: {sla: {isl: 1000, osl: 50, ttft: 1000, itl: 50}, sweep: {useAiConfigurator: true, aicSystem: h200_sxm}, hardware: {numGpusPerNode: 8, maxNumGpusPerEngine: 1}}}}`)
-	request.SetKind("DynamoGraphDeploymentRequest")
-	eventually(t, "a request that is stored as v1beta1", func(ctx context.Context) error {
-		return client.IgnoreAlreadyExists(impatient.Create(ctx, request.DeepCopy()))
+	object := graphOf(ns, "r", spec)
+	object.SetKind(kind)
+	eventually(t, "an object that is stored as v1beta1", func(ctx context.Context) error {
+		return client.IgnoreAlreadyExists(impatient.Create(ctx, object.DeepCopy()))
 	})
 	stores(true)
 	eventually(t, "v1alpha1 to be the only stored version", func(ctx context.Context) error { return storedVersions(ctx, false) })
-	if err := cluster.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "r"}, request); err != nil {
+	if err := cluster.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "r"}, object); err != nil {
 		t.Error(err)
 	}
 	eventually(t, "v1beta1 to be served", allServed)
