@@ -9,8 +9,8 @@ import (
 )
 
 // PatchStatus is how every status of ours is written, its conditions included: by one
-// patch of what set, and nobody before it, changes about the object. locked refuses to write over what was not
-// seen. Of an object that is gone nothing is said.
+// patch of what set changes about the object, so callers change nothing before. locked
+// refuses to write over what was not seen. An object that is gone is no error.
 func PatchStatus(ctx context.Context, c client.StatusClient, object client.Object, set func(), locked bool, options ...client.SubResourcePatchOption) error {
 	before := object.DeepCopyObject().(client.Object)
 	set()

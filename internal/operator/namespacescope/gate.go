@@ -95,7 +95,10 @@ func (g *Gate) ours(ctx context.Context, request reconcile.Request) (bool, recon
 			Type: v1alpha1.ConditionManaged, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNamespaceOperator,
 			Message: fmt.Sprintf("namespace %s is looked after by %s", request.Namespace, claim.Who()),
 		})
-		return false, reconcile.Result{RequeueAfter: claim.Until().Sub(now) + time.Second}, err
+		if err != nil {
+			return false, reconcile.Result{}, err // it is tried again for that
+		}
+		return false, reconcile.Result{RequeueAfter: claim.Until().Sub(now) + time.Second}, nil
 	case !g.Covers(request.Namespace):
 		return false, reconcile.Result{}, g.note(ctx, request.NamespacedName, &metav1.Condition{
 			Type: v1alpha1.ConditionManaged, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotManaged,
