@@ -26,9 +26,11 @@ trap '[[ -z $child ]] || kill "$child" 2>/dev/null || true; rm -f "$log"' EXIT
 # errors, which are the lines that are neither.
 show() { grep -vE '^[^ :#]+$|^go: downloading ' "$log" >&2 || true; }
 
-# follow WORDS PATTERN OF: a line every tick while the child runs.
+# follow WORDS PATTERN OF: a line every tick while the child runs. The tick goes on from
+# one child to the next: nothing is to be silent for longer because another began.
+next=$((SECONDS + tick))
 follow() {
-  local next=$((SECONDS + tick)) status=0
+  local status=0
   while kill -0 "$child" 2>/dev/null; do
     sleep 0.2
     if ((SECONDS >= next)); then

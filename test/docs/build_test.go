@@ -18,8 +18,8 @@ func TestABuildShowsHowFarItIs(t *testing.T) {
 	}
 	const slow = `#!/usr/bin/env bash
 case $1 in
-list) echo "go: downloading example.com/a v1.0.0" >&2; sleep 1.5; printf 'a\nb\nc\n' ;;
-build) echo a; echo b; sleep 1.5; [[ -z ${BROKEN:-} ]] || { echo "# c"; echo "./c.go:1:2: undefined: x"; exit 1; } ;;
+list) echo "go: downloading example.com/a v1.0.0" >&2; sleep ${TAKES:-1.5}; printf 'a\nb\nc\n' ;;
+build) echo a; echo b; sleep ${TAKES:-1.5}; [[ -z ${BROKEN:-} ]] || { echo "# c"; echo "./c.go:1:2: undefined: x"; exit 1; } ;;
 esac
 `
 	dir := t.TempDir()
@@ -41,6 +41,10 @@ esac
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
+	}
+	// Neither of the two takes a tick, both do.
+	if text, err = build("TICK=2", "TAKES=1.2"); err != nil || !strings.Contains(text, "packages built: 2 of at most 3, after ") {
+		t.Errorf("silent for longer than a tick: %v: %s", err, text)
 	}
 	text, err = build("BROKEN=1")
 	if err == nil || !strings.Contains(text, "./c.go:1:2: undefined: x") || strings.Contains(text, "built in") {
