@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
@@ -82,6 +83,16 @@ func (i Installer) established(ctx context.Context, name string) error {
 	}
 	if !apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
 		return fmt.Errorf("%s is not established", name)
+	}
+	// Discovery follows a moment later, and whoever writes an object next asks it.
+	kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
+	for _, version := range crd.Spec.Versions {
+		if !version.Served {
+			continue
+		}
+		if _, err := i.Client.RESTMapper().RESTMapping(kind, version.Name); err != nil {
+			return fmt.Errorf("%s is not discovered: %w", name, err)
+		}
 	}
 	return nil
 }
