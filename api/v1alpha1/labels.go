@@ -191,6 +191,10 @@ const (
 	// AnnotationTopologyName the topology that knows it.
 	AnnotationTopologyLabel = "nvidia.com/topology-label-key"
 	AnnotationTopologyName  = "nvidia.com/topology-cluster-topology-name"
+	// AnnotationClaimedGPUs says on pods that share the memory of GPUs how many they
+	// claim, and of which class. Pods name a template for that, not what it says; so a
+	// change of the number replaces them.
+	AnnotationClaimedGPUs = "nvidia.com/claimed-gpus"
 	// AnnotationMeshInject is Istio's: "false" keeps a pod out of the mesh.
 	AnnotationMeshInject = "sidecar.istio.io/inject"
 	// AnnotationRestartAt holds the id of the last restart on a pod template.

@@ -222,6 +222,11 @@ var release = []*reason{
 			{kind: "DynamoComponentDeployment", leaf: exactly(`metadata\.annotations\[nvidia\.com/vllm-distributed-executor-backend\]`), holds: added},
 		},
 	},
+	{
+		title: "Pods say what they claim",
+		why:   "Pods that share the memory of GPUs name a template of claims. With 1.4.1 another number of GPUs makes another template, and pods keep the GPUs that they have. Ours says the number on the pods, too, so that they are replaced.",
+		where: []where{{leaf: exactly(`.*annotations\[nvidia\.com/claimed-gpus\]`), holds: added}},
+	},
 
 	// Not decided by an operator.
 	{

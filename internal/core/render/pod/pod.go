@@ -144,6 +144,9 @@ func annotations(c graph.Component) map[string]string {
 	for _, key := range switches {
 		delete(joined, key)
 	}
+	if sharesWithin(c) {
+		joined = join(joined, map[string]string{v1alpha1.AnnotationClaimedGPUs: claimedGPUs(c)})
+	}
 	if len(joined) == 0 {
 		return nil
 	}

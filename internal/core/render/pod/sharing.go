@@ -25,7 +25,7 @@ const (
 // share lets a server hold the weights in GPU memory for the engines of its pod, and
 // a second engine stand by for the first, as far as the component asks for it.
 func share(s *corev1.PodSpec, c graph.Component) error {
-	if !contract.Of(c.Contract).Pods.Runtime || c.GPUMemory == nil || c.GPUMemory.Mode != graph.SharingIntraPod {
+	if !sharesWithin(c) {
 		return nil
 	}
 	s.Containers = slices.Clone(s.Containers)
@@ -53,6 +53,17 @@ func share(s *corev1.PodSpec, c graph.Component) error {
 	}
 	standBy(s, c)
 	return nil
+}
+
+// sharesWithin reports whether the containers of a pod share GPU memory.
+func sharesWithin(c graph.Component) bool {
+	return contract.Of(c.Contract).Pods.Runtime && c.GPUMemory != nil && c.GPUMemory.Mode == graph.SharingIntraPod
+}
+
+// claimedGPUs says what pods claim by a template: they name that and not what it asks
+// for, so that a change of it would replace the template alone.
+func claimedGPUs(c graph.Component) string {
+	return fmt.Sprintf("%d %s", c.Resources.GPUs, c.GPUMemory.DeviceClass)
 }
 
 // becomeClient swaps the GPUs of a container for the pod's claim on them.
@@ -143,7 +154,8 @@ const (
 
 // ShareAcrossPods makes a pod part of a group that shares the memory of the GPUs of
 // one rank.
-func ShareAcrossPods(t *corev1.PodTemplateSpec, rank int) {
+func ShareAcrossPods(t *corev1.PodTemplateSpec, c graph.Component, rank int) {
+	t.Annotations = join(t.Annotations, map[string]string{v1alpha1.AnnotationClaimedGPUs: claimedGPUs(c)})
 	main := &t.Spec.Containers[0]
 	main.Resources = *main.Resources.DeepCopy()
 	for _, list := range []corev1.ResourceList{main.Resources.Limits, main.Resources.Requests} {

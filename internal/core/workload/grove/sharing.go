@@ -45,7 +45,7 @@ func (b Builder) sharing(c graph.Component, pods workload.Pods) ([]*grovev1alpha
 		served := func(_ graph.Component, _ engine.Group) (corev1.PodTemplateSpec, error) {
 			template, err := pods(c, engine.Group{Position: engine.Alone, Nodes: 1})
 			if err == nil {
-				pod.ShareAcrossPods(&template, rank)
+				pod.ShareAcrossPods(&template, c, rank)
 				pod.WeightServer(&template, c)
 			}
 			return template, err
@@ -57,7 +57,7 @@ func (b Builder) sharing(c graph.Component, pods workload.Pods) ([]*grovev1alpha
 		joined := func(c graph.Component, at engine.Group) (corev1.PodTemplateSpec, error) {
 			template, err := pods(pod.LoadingShared(c), at)
 			if err == nil {
-				pod.ShareAcrossPods(&template, rank)
+				pod.ShareAcrossPods(&template, c, rank)
 				pod.SharedEngine(&template, c)
 			}
 			return template, err
