@@ -224,7 +224,7 @@ var release = []*reason{
 	},
 	{
 		title: "Pods say what they claim",
-		why:   "Pods that share the memory of GPUs name a template of claims. With 1.4.1 another number of GPUs makes another template, and pods keep the GPUs that they have. Ours says the number on the pods, too, so that they are replaced.",
+		why:   "Pods that share the memory of GPUs name a template of claims, not what it asks for. Ours says that on the pods, too, so that another number of GPUs replaces them.",
 		where: []where{{leaf: exactly(`.*annotations\[nvidia\.com/claimed-gpus\]`), holds: added}},
 	},
 
