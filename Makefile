@@ -171,7 +171,7 @@ fuzz: ## Fuzz argument parsing, overlays, graphs, conversion and admission (FUZZ
 	go test -run '^$$' -fuzz FuzzOverlay -fuzztime $(FUZZTIME) ./internal/core/render/pod
 	go test -run '^$$' -fuzz FuzzGraph -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/core/render
 	go test -run '^$$' -fuzz FuzzDefault -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/core/crdschema
-	for target in FromAlpha FromBeta ForgedPayload AnyBytes; do \
+	for target in FromAlpha FromBeta ForgedPayload AnyBytes Edits Forgetful; do \
 	  go test -run '^$$' -fuzz "Fuzz$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/core/conversion || exit 1; done
 	@for path in GraphDeployment ComponentDeployment Model Request ScalingAdapter Body; do \
 	  go test -run '^$$' -fuzz "Fuzz$$path\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./internal/operator/admission; done
