@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
@@ -153,6 +154,13 @@ var release = []*reason{
 		where: []where{{kind: "LeaderWorkerSet", leaf: exactly(`spec\.rolloutStrategy\..*`)}},
 	},
 	{
+		title: "A worker knows which ranks are its own",
+		why:   "Where replicas of a vLLM model are spread over a LeaderWorkerSet, 1.4.1 multiplies in the shell what it leaves the kubelet to expand, `$(( 4 * $(LWS_WORKER_INDEX) ))`. The kubelet expands nothing within `$( )`, so the shell looks for a program of that name and the worker ends. Ours is `$((4 * LWS_WORKER_INDEX))`.",
+		where: []where{{path: workload.ProviderComponent, kind: "LeaderWorkerSet", leaf: exactly(`.*workerTemplate.*\.args\[0\]`), holds: func(theirs, ours string) bool {
+			return nestedIndex.MatchString(theirs) && sameWords(nestedIndex.ReplaceAllString(theirs, "$$(($1 * LWS_WORKER_INDEX))"), ours)
+		}}},
+	},
+	{
 		title: "Scripts are our own",
 		why:   "How a worker waits for its leader, a leader for the names of its workers, Ray for itself, and how a server of weights begins is said in words of our own. What is launched around them is the same.",
 		where: []where{
@@ -263,6 +271,9 @@ func without(name string) func(theirs, ours string) bool {
 		return strings.Join(strings.Fields(strings.ReplaceAll(" "+ours+" ", " "+name+" ", " ")), " ") == strings.Join(strings.Fields(theirs), " ")
 	}
 }
+
+// nestedIndex is a worker's index in arithmetic, as 1.4.1 writes it.
+var nestedIndex = regexp.MustCompile(`\$\(\( (\d+) \* \$\(LWS_WORKER_INDEX\) \)\)`)
 
 // sameWords compares two command lines as sets of words, quotes aside.
 func sameWords(theirs, ours string) bool {

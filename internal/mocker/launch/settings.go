@@ -33,6 +33,13 @@ func (s *Settings) Text(byDefault string, flags ...string) string {
 	return byDefault
 }
 
+// Path is a flag's value as the container was told it, if it names a file.
+func (s *Settings) Path(byDefault string, flags ...string) string {
+	path, err := s.Env.ContainerPath(s.Text(byDefault, flags...))
+	s.Fail(err)
+	return path
+}
+
 // Int is a whole number.
 func (s *Settings) Int(byDefault int, names ...string) int {
 	variable, flags := split(names)

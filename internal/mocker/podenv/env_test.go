@@ -27,6 +27,29 @@ func TestGenerations(t *testing.T) {
 	}
 }
 
+func TestPathsAreThoseOfTheContainer(t *testing.T) {
+	env := Env{"DYNAMO_MOUNTS": `{"/node-1/models":"/models","/node-1/models/cache":"/root/.cache","/pods/u/volumes/data":"/data"}`}
+	for name, c := range map[string]struct{ text, want string }{
+		"a folder":                     {"/node-1/models", "/models"},
+		"what lies in one":             {"/node-1/models/a/b", "/models/a/b"},
+		"the innermost one counts":     {"/node-1/models/cache/hub", "/root/.cache/hub"},
+		"another one of that name":     {"/node-1/models-old/a", "/node-1/models-old/a"},
+		"a file that was in the image": {"/opt/models/a", "/opt/models/a"},
+		"a model's id":                 {"org/model", "org/model"},
+		"nothing":                      {"", ""},
+	} {
+		if got, err := env.ContainerPath(c.text); err != nil || got != c.want {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)
+		}
+	}
+	if got, err := (Env{}).ContainerPath("/models"); err != nil || got != "/models" {
+		t.Errorf("in a container: %q, %v", got, err)
+	}
+	if _, err := (Env{"DYNAMO_MOUNTS": "/models"}).ContainerPath("/models"); err == nil {
+		t.Error("mounts that cannot be read were taken for none")
+	}
+}
+
 func TestDurationsAreSecondsOrWords(t *testing.T) {
 	for text, want := range map[string]time.Duration{"": time.Minute, "5": 5 * time.Second, "0.5": 500 * time.Millisecond, "1m30s": 90 * time.Second} {
 		if got, err := (Env{"D": text}).Duration("D", time.Minute); err != nil || got != want {

@@ -5,6 +5,7 @@ package podenv
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net"
@@ -111,6 +112,28 @@ func (e Env) InGeneration(namespace string) string {
 
 // GPUs is how many the container has, 0 if nobody said.
 func (e Env) GPUs() (int, error) { return e.Int("DYNAMO_GPUS", 0) }
+
+// ContainerPath is what a container calls a path of this machine. Where pods are
+// processes, a volume lies in a folder of its node or its pod, by which arguments
+// were rewritten; DYNAMO_MOUNTS tells the mountPath of each such folder. What two
+// pods compare, or users see, must be the same wherever they run.
+func (e Env) ContainerPath(text string) (string, error) {
+	told := e["DYNAMO_MOUNTS"]
+	if told == "" || !strings.HasPrefix(text, "/") {
+		return text, nil
+	}
+	var mounts map[string]string
+	if err := json.Unmarshal([]byte(told), &mounts); err != nil {
+		return text, fmt.Errorf("environment DYNAMO_MOUNTS=%q is not an object of paths: %w", told, err)
+	}
+	folder := ""
+	for source := range mounts {
+		if rest, below := strings.CutPrefix(text, source); below && (rest == "" || rest[0] == '/') && len(source) > len(folder) {
+			folder = source
+		}
+	}
+	return mounts[folder] + text[len(folder):], nil
+}
 
 // ListenHost is the address every listener of the process binds; empty means all
 // of them, IPv4 and IPv6.

@@ -38,7 +38,8 @@ type Config struct {
 	Backend string
 	Role    Role
 	// Model is the served name; empty means the worker registers no model.
-	Model      string
+	Model string
+	// SourcePath is where the weights come from: an id, or a path of the container.
 	SourcePath string
 	Address    discovery.Address
 	Engine     engine.Config
@@ -114,8 +115,8 @@ func NewConfig(p launch.Program, knobs Knobs) (Config, error) {
 }
 
 func (c *Config) vllm(r *launch.Settings) {
-	c.SourcePath = r.Text("Qwen/Qwen3-0.6B", "--model")
-	c.Model = r.Text(c.SourcePath, "--served-model-name")
+	c.SourcePath = r.Path("Qwen/Qwen3-0.6B", "--model")
+	c.Model = r.Path(c.SourcePath, "--served-model-name")
 	c.mode(r.Text("", "--disaggregation-mode"), "backend")
 	switch {
 	case r.Switch("--is-prefill-worker", false):
@@ -135,8 +136,8 @@ func (c *Config) vllm(r *launch.Settings) {
 
 func (c *Config) sglang(r *launch.Settings) {
 	c.configFile(r)
-	c.SourcePath = r.Text("Qwen/Qwen3-0.6B", "--model-path", "--model")
-	c.Model = r.Text(c.SourcePath, "--served-model-name")
+	c.SourcePath = r.Path("Qwen/Qwen3-0.6B", "--model-path", "--model")
+	c.Model = r.Path(c.SourcePath, "--served-model-name")
 	c.mode(r.Text("", "--disaggregation-mode"), "backend")
 	c.Context = r.Int(defaultContext, "--context-length")
 	c.Embedding = r.Switch("--embedding-worker", false) || r.Switch("--is-embedding", false)
@@ -176,8 +177,8 @@ func (c *Config) configFile(r *launch.Settings) {
 }
 
 func (c *Config) trtllm(r *launch.Settings) {
-	c.SourcePath = r.Text("TinyLlama/TinyLlama-1.1B-Chat-v1.0", "--model-path", "--model")
-	c.Model = r.Text(c.SourcePath, "--served-model-name")
+	c.SourcePath = r.Path("TinyLlama/TinyLlama-1.1B-Chat-v1.0", "--model-path", "--model")
+	c.Model = r.Path(c.SourcePath, "--served-model-name")
 	c.mode(r.Text("", "--disaggregation-mode"), "tensorrt_llm")
 	c.Context = r.Int(defaultContext, "--max-seq-len")
 	c.Engine.BlockSize = r.Int(32, "--kv-block-size")
@@ -195,11 +196,11 @@ func (c *Config) mocker(r *launch.Settings) {
 		}
 		r.Args = commandline.NewLooseArgs(append(slices.Clone(r.Words()), words...))
 	}
-	c.SourcePath = r.Text("", "--model-path")
+	c.SourcePath = r.Path("", "--model-path")
 	if c.SourcePath == "" {
 		r.Fail(fmt.Errorf("the following arguments are required: --model-path"))
 	}
-	c.Model = r.Text(c.SourcePath, "--model-name")
+	c.Model = r.Path(c.SourcePath, "--model-name")
 	c.mode(r.Text("", "--disaggregation-mode"), "backend")
 	prefill, decode := r.Switch("--is-prefill-worker", false), r.Switch("--is-decode-worker", false)
 	switch {
@@ -259,7 +260,7 @@ func engineFile(file string) ([]string, error) {
 func (c *Config) script(r *launch.Settings, p launch.Program) {
 	c.Backend = "script"
 	c.Address.Component = discovery.Slug(strings.TrimPrefix(strings.TrimSuffix(path.Base(p.Name), ".py"), "dynamo."))
-	c.SourcePath = r.Text("", "--model", "--model-path")
+	c.SourcePath = r.Path("", "--model", "--model-path")
 	if p.Name == "processor.py" {
 		c.Model = c.SourcePath
 	}

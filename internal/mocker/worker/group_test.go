@@ -58,6 +58,7 @@ func TestGroup(t *testing.T) {
 		"vllm on Ray claims tensor times pipeline":        {backend: "vllm", args: "--model m -tp 8 -pp 2 --distributed-executor-backend ray", want: group{RayGPUs: 16}},
 		"vllm mp leader":                                  {backend: "vllm", args: mp + "--node-rank 0", want: group{Place: &rendezvous.Place{Leader: "l:29500", Count: 1, Size: 2, Shape: sharded}}},
 		"vllm mp follower":                                {backend: "vllm", args: mp + "--node-rank 1 --headless", want: group{Place: &rendezvous.Place{Leader: "l:29500", First: 1, Count: 1, Size: 2, Shape: sharded}}},
+		"nodes agree on a path of the container":          {backend: "vllm", args: strings.ReplaceAll(mp, "--model m", "--model /clusters/c/node-7/models/m") + "--node-rank 0", env: podenv.Env{"DYNAMO_MOUNTS": `{"/clusters/c/node-7/models":"/models"}`}, want: group{Place: &rendezvous.Place{Leader: "l:29500", Count: 1, Size: 2, Shape: "/models/" + sharded}}},
 		"vllm mp by torch's variables":                    {backend: "vllm", args: "--model m -tp 2 --nnodes 2 --node-rank 0", env: podenv.Env{"MASTER_ADDR": "l", "MASTER_PORT": "29600"}, want: group{Place: &rendezvous.Place{Leader: "l:29600", Count: 1, Size: 2, Shape: sharded}}},
 		"vllm mp follower that would serve":               {backend: "vllm", args: mp + "--node-rank 1", why: "node 1 does not serve and must be --headless"},
 		"vllm mp leader that would not":                   {backend: "vllm", args: mp + "--node-rank 0 --headless", why: "node 0 has the engine that serves"},

@@ -92,13 +92,14 @@ func place(c graph.Component, position engine.Position) engine.Group {
 		WorkerShell: func(i int) string {
 			return fmt.Sprintf(`$(echo "$LWS_LEADER_ADDRESS" | sed 's/\./-%d\./')`, i)
 		},
-		Rank:      "$(LWS_WORKER_INDEX)",
+		Rank: "$(LWS_WORKER_INDEX)",
+		// The shell must find the variable by itself: what stands within $( ) the
+		// kubelet takes for a name, and expands nothing in it.
 		RankTimes: func(n int) string { return fmt.Sprintf("$((%d * LWS_WORKER_INDEX))", n) },
 		Resolve:   true,
 	}
 	if contract.Of(c.Contract).Groups.KubeletExpands {
 		a.LeaderShell, a.RankExec = a.LeaderExec, true
-		a.RankTimes = func(n int) string { return fmt.Sprintf("$(( %d * $(LWS_WORKER_INDEX) ))", n) }
 	}
 	return engine.Group{Position: position, Nodes: int(c.Nodes), Addresses: a}
 }

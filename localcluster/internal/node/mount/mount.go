@@ -45,6 +45,18 @@ func (t Table) Source(mountPath string) (string, bool) {
 	return "", false
 }
 
+// Back maps where content lies to the mountPath that a container has for it. Of
+// several for the same content the most specific counts.
+func (t Table) Back() map[string]string {
+	back := map[string]string{}
+	for _, m := range t {
+		if _, known := back[m.Source]; !known {
+			back[m.Source] = m.Path
+		}
+	}
+	return back
+}
+
 // Rewrite replaces every mountPath in s that begins and ends at a path
 // boundary, so /data matches in --dir=/data/x and "a:/data" but not in
 // /database, /old/data or http://host/data.

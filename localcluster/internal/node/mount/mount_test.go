@@ -1,6 +1,9 @@
 package mount
 
-import "testing"
+import (
+	"maps"
+	"testing"
+)
 
 func TestRewrite(t *testing.T) {
 	table := NewTable([]Mount{
@@ -41,5 +44,13 @@ func TestSource(t *testing.T) {
 	}
 	if _, ok := table.Source("/run"); ok {
 		t.Error("the parent of a mountPath is no mountPath")
+	}
+}
+
+func TestTheWayBack(t *testing.T) {
+	got := NewTable([]Mount{{"/m", "/pod/volumes/models"}, {"/models", "/pod/volumes/models"}, {"/data/", "/pod/volumes/data"}}).Back()
+	want := map[string]string{"/pod/volumes/models": "/models", "/pod/volumes/data": "/data"}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

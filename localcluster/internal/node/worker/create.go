@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
@@ -128,7 +129,8 @@ func (c *container) mounts(pod *corev1.Pod, spec *corev1.Container, env *environ
 }
 
 // environment is the pod's own variables between those a pod may replace and
-// those it may not: a listener on another address would not be found.
+// those it may not: a listener on another address would not be found, and what a
+// process says about files it says to others, whose files lie elsewhere.
 func (c *container) environment(pod *corev1.Pod, own *environ.Environment, table mount.Table, home string) ([]string, error) {
 	host := c.w.host
 	server, err := url.Parse(host.APIServerURL)
@@ -156,11 +158,16 @@ func (c *container) environment(pod *corev1.Pod, own *environ.Environment, table
 		}
 		given("KUBECONFIG", path)
 	}
+	back, err := json.Marshal(table.Back())
+	if err != nil {
+		return nil, fmt.Errorf("tell container %s its mounts: %w", c.name, err)
+	}
 	fixed := [][2]string{
 		{"DYNAMO_LISTEN_HOST", c.w.Host()},
 		{"DYNAMO_POD_IP", pod.Status.PodIP},
 		{"DYNAMO_FORWARD_PROXY", host.ProxyURL},
 		{"DYNAMO_CONTAINER_IMAGE", c.spec(pod).Image},
+		{"DYNAMO_MOUNTS", string(back)},
 	}
 	for name, value := range own.All {
 		env = append(env, name+"="+table.Rewrite(value))

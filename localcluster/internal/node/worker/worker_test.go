@@ -625,6 +625,7 @@ func TestWhatAProcessGets(t *testing.T) {
 			"HOSTNAME": "p", "HOME": root + "/containers/main/work",
 			"KUBECONFIG": root + "/containers/main/kubeconfig", "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "6443",
 			"DYNAMO_LISTEN_HOST": "127.17.0.2", "DYNAMO_POD_IP": "10.17.0.2", "DYNAMO_FORWARD_PROXY": "http://127.0.0.1:1", "DYNAMO_CONTAINER_IMAGE": "vllm-runtime", "DYNAMO_GPUS": "4",
+			"DYNAMO_MOUNTS": `{"` + root + `/volumes/access":"` + tokenMount + `","` + root + `/volumes/data":"/data"}`,
 		}
 		if diff := cmp.Diff(want, env); diff != "" {
 			t.Error(diff)
