@@ -184,7 +184,7 @@ MEASUREMENTS ?= ../shared/data/measured-latency.csv
 
 .PHONY: perf-model
 perf-model: ## Fit the performance model on MEASUREMENTS (a table of runs) and report its error
-	go run ./hack/perfmodel -measurements $(MEASUREMENTS) -write internal/core/perfmodel/data/constants.yaml
+	go run ./hack/perfmodel -measurements $(MEASUREMENTS) -kernels $(KERNELS) -write internal/core/perfmodel/data
 
 .PHONY: closed-loop
 closed-loop: ## Measure the mock engine under load and hold it against the performance model
