@@ -181,6 +181,7 @@ requests: build addons ## From goals to graphs, estimated and measured, and load
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/e2e -run TestRequestsBecomeGraphs -measure
 
 MEASUREMENTS ?= ../shared/data/measured-latency.csv
+KERNELS ?= ../shared/data/h200-kernels.csv
 
 .PHONY: perf-model
 perf-model: ## Fit the performance model on MEASUREMENTS (a table of runs) and report its error

@@ -77,7 +77,7 @@ func TestAFitExplainsMeasurementsMadeByTheModel(t *testing.T) {
 	before := Tokens(rows, []perfmodel.Constants{Prior()[0]})
 	after := Tokens(rows, Fit(rows, Prior()))
 	// The prior keeps a part of what nine rows would change.
-	if after.P90 > 0.08 || after.Median > before.Median/3 {
+	if after.P90 > 0.13 || after.Median > before.Median/2 {
 		t.Errorf("error before %.3f, after the fit %.3f, worst %.3f", before.Median, after.Median, after.P90)
 	}
 }

@@ -52,7 +52,7 @@ var (
 		field("host", 100, 4000, func(k *constants) *float64 { return &k.Host }),
 		field("sequence", 1, 200, func(k *constants) *float64 { return &k.Sequence }),
 		field("interference", 0.5, 1.3, func(k *constants) *float64 { return &k.Interference }),
-		field("first", 5000, 400000, func(k *constants) *float64 { return &k.First }),
+		field("busy", 1000, 400000, func(k *constants) *float64 { return &k.Busy }),
 		field("own", 0.7, 4, func(k *constants) *float64 { return &k.Own }),
 		field("wait", 0.1, 20, func(k *constants) *float64 { return &k.Wait }),
 		field("queue", 0.03, 1, func(k *constants) *float64 { return &k.Queue }),
@@ -77,7 +77,7 @@ var (
 
 // scheduling are the constants that depend on an engine's scheduler and on what
 // is around it, more than on kernels.
-var scheduling = []string{"first", "own", "wait", "queue", "equal", "equalQueue", "prefilling", "handover"}
+var scheduling = []string{"busy", "own", "wait", "queue", "equal", "equalQueue", "prefilling", "handover"}
 
 // reach is how far a constant may lie from what it is drawn towards, as a
 // logarithm: what engines have in common from the prior, an engine's from that,

@@ -22,7 +22,7 @@ func Prior() []perfmodel.Constants {
 				Layer:       map[perfmodel.Generation]float64{perfmodel.Hopper: 10, perfmodel.Blackwell: 10},
 				ExpertLayer: map[perfmodel.Generation]float64{perfmodel.Hopper: 30, perfmodel.Blackwell: 30},
 				Route:       5, LatentLayer: 10, LinearLayer: 10, SparseLayer: 20,
-				Host: 1500, Sequence: 30, First: 50000,
+				Host: 1500, Sequence: 30, First: 18000, Busy: 40000,
 				Interference: 0.9, Own: 1, Wait: 2, Queue: queue, Equal: 2, EqualQueue: equal,
 				Prefilling: 0.7, Handover: 50000,
 			})

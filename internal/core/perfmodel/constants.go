@@ -35,6 +35,7 @@ type Constants struct {
 	Host        float64                `json:"hostMicros"`        // per step
 	Sequence    float64                `json:"sequenceMicros"`    // per step and sequence
 	First       float64                `json:"firstMicros"`       // per request
+	Busy        float64                `json:"busyMicros"`        // per request, beside others
 
 	// Interference is the share of other requests' prefill that a decoding
 	// request waits for.

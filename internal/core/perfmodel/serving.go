@@ -106,7 +106,7 @@ func (c *cost) first(batch, prompt, token float64, l Load) float64 {
 	if l.Arrival == InStep {
 		own = c.k.Equal
 	}
-	first := c.k.First*1e-6 + prompt*(1+(own-1)*others) + c.k.Wait*token*others
+	first := c.k.First*1e-6 + c.k.Busy*1e-6*others + prompt*(1+(own-1)*others) + c.k.Wait*token*others
 	if l.Arrival == Poisson {
 		whole := first + token*float64(max(0, l.Output-1))
 		busy := min(0.95, batch/whole*prompt)
