@@ -181,10 +181,11 @@ requests: build addons ## From goals to graphs, estimated and measured, and load
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/e2e -run TestRequestsBecomeGraphs -measure
 
 MEASUREMENTS ?= ../shared/data/measured-latency.csv
+KERNELS ?= ../shared/data/h200-kernels.csv
 
 .PHONY: perf-model
 perf-model: ## Fit the performance model on MEASUREMENTS (a table of runs) and report its error
-	go run ./hack/perfmodel -measurements $(MEASUREMENTS) -write internal/core/perfmodel/data/constants.yaml
+	go run ./hack/perfmodel -measurements $(MEASUREMENTS) -kernels $(KERNELS) -write internal/core/perfmodel/data
 
 .PHONY: closed-loop
 closed-loop: ## Measure the mock engine under load and hold it against the performance model

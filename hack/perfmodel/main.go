@@ -1,8 +1,9 @@
-// Command perfmodel fits the constants of the performance model on a table of
-// measurements and reports how far off the estimates are on groups of rows that
-// were not fitted on. With -check it fits nothing and judges the shipped
-// constants on every row of a table; with -folds it judges the way of fitting, by
-// leaving out one model, one GPU or one model on one GPU at a time.
+// Command perfmodel puts a table of kernels into a few numbers, fits the constants
+// of the performance model on a table of measured runs, and reports how far off
+// estimates are on models that were left out of a fit. The constants it writes are
+// fitted on all rows; no figure of its report is of a row that was fitted on. With
+// -check it fits nothing and judges the shipped constants on every row of another
+// table; with -folds it leaves out one GPU, and one model on one GPU, too.
 package main
 
 import (
@@ -15,26 +16,39 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/file"
 )
 
+// options are the flags.
+type options struct {
+	table, kernels, into, extra, list string
+	check, folds                      bool
+}
+
 func main() {
-	table := flag.String("measurements", "../shared/data/measured-latency.csv", "table of measured runs")
-	into := flag.String("write", "", "write the fitted constants to this file")
-	check := flag.Bool("check", false, "fit nothing: report the error of the shipped constants")
-	list := flag.String("rows", "", "list the rows of groups that contain this text")
-	folds := flag.Bool("folds", false, "fit nothing for use: leave out one model, GPU or model on a GPU at a time, and report the error on it")
-	extra := flag.String("tables", "", "more models and GPUs")
+	var o options
+	flag.StringVar(&o.table, "measurements", "../shared/data/measured-latency.csv", "table of measured runs")
+	flag.StringVar(&o.kernels, "kernels", "../shared/data/h200-kernels.csv", "table of measured kernels; empty keeps the shipped numbers")
+	flag.StringVar(&o.into, "write", "", "write constants.yaml and kernels.yaml to this folder")
+	flag.BoolVar(&o.check, "check", false, "fit nothing: report the error of the shipped constants")
+	flag.StringVar(&o.list, "rows", "", "list the rows of groups that contain this text")
+	flag.BoolVar(&o.folds, "folds", false, "leave out one GPU, and one model on one GPU, too")
+	flag.StringVar(&o.extra, "tables", "", "more models and GPUs")
 	flag.Parse()
-	if err := run(*table, *into, *extra, *list, *check, *folds); err != nil {
+	if err := o.run(); err != nil {
 		fmt.Fprintln(os.Stderr, "perfmodel:", err)
 		os.Exit(1)
 	}
 }
 
-func run(table, into, extra, list string, checkOnly, folds bool) error {
-	catalog, err := file.Catalog(extra)
+func (o options) run() error {
+	catalog, err := file.Catalog(o.extra)
 	if err != nil {
 		return err
 	}
-	source, err := os.Open(table)
+	if o.kernels != "" && !o.check {
+		if catalog, err = o.measure(catalog); err != nil {
+			return err
+		}
+	}
+	source, err := os.Open(o.table)
 	if err != nil {
 		return err
 	}
@@ -43,29 +57,74 @@ func run(table, into, extra, list string, checkOnly, folds bool) error {
 	if err != nil {
 		return err
 	}
-	if folds {
-		fmt.Print(fit.FoldReport(rows, fit.Prior(), catalog.Constants))
+	if o.check {
+		judged := fit.Judge(rows, catalog.Constants, "")
+		fmt.Print(fit.Report("Shipped constants on every row of the table.", judged, left), fit.List(judged, o.only()))
 		return nil
 	}
-	fitted, checked := fit.Split(rows)
-	constants := catalog.Constants
-	if checkOnly {
-		fitted, checked = nil, rows
-	} else {
-		constants = fit.WithErrors(fit.Fit(fitted, fit.Prior()), checked, rows)
-		constants = fit.Widen(constants, fit.CrossValidate(rows, fit.Prior(), fit.Folds[0]))
-	}
-	fmt.Print(fit.Report(fitted, checked, left, constants))
-	if list != "" {
-		fmt.Print(fit.List(rows, list, constants))
-	}
-	if into == "" {
+	byModel := fit.CrossValidate(rows, fit.Prior(), fit.Folds[0])
+	fmt.Print(fit.Report("Every row judged by constants fitted without its model, in any format, on any GPU, with any engine.", byModel, left), fit.List(byModel, o.only()))
+	if !o.folds && o.into == "" {
 		return nil
 	}
-	text, err := perfmodel.MarshalConstants(constants)
+	byGPU := fit.CrossValidate(rows, fit.Prior(), fit.Folds[1])
+	if o.folds {
+		for i, judged := range [][]fit.Judged{byGPU, fit.CrossValidate(rows, fit.Prior(), fit.Folds[2])} {
+			fmt.Print("\n", fit.Report("Every row judged by constants fitted without its "+fit.Folds[i+1].Name+".", judged, left))
+		}
+	}
+	if o.into == "" {
+		return nil
+	}
+	text, err := perfmodel.MarshalConstants(fit.Calibrate(fit.Fit(rows, fit.Prior()), byModel, byGPU))
 	if err != nil {
 		return err
 	}
-	head := fmt.Sprintf("# Fitted by hack/perfmodel on %d rows, checked on %d others.\n# `make perf-model` writes this file; do not edit it.\n", len(fitted), len(checked))
-	return os.WriteFile(into, append([]byte(head), text...), 0o644)
+	return o.write("constants.yaml", fmt.Sprintf("# Fitted by hack/perfmodel on %d rows; bands by fits without a row's model.\n", len(rows)), text)
+}
+
+// only is what to list; nothing has a group with a line break in its name.
+func (o options) only() string {
+	if o.list == "" {
+		return "\n"
+	}
+	return o.list
+}
+
+// measure puts the table of kernels into numbers and reports on them.
+func (o options) measure(catalog perfmodel.Catalog) (perfmodel.Catalog, error) {
+	source, err := os.Open(o.kernels)
+	if err != nil {
+		return catalog, err
+	}
+	defer source.Close()
+	kernels, err := fit.ReadKernels(source)
+	if err != nil {
+		return catalog, err
+	}
+	gpu, err := catalog.GPU(catalog.Kernels.GPU)
+	if err != nil {
+		return catalog, err
+	}
+	text, err := perfmodel.MarshalKernels(fit.FitKernels(kernels, gpu))
+	if err != nil {
+		return catalog, err
+	}
+	if catalog, err = catalog.With(text); err != nil {
+		return catalog, err
+	}
+	report, err := fit.KernelReport(catalog, kernels)
+	if err != nil {
+		return catalog, err
+	}
+	fmt.Print(report)
+	if o.into == "" {
+		return catalog, nil
+	}
+	return catalog, o.write("kernels.yaml", fmt.Sprintf("# What kernels reach, by hack/perfmodel from %d of them.\n", len(kernels)), text)
+}
+
+func (o options) write(name, head string, text []byte) error {
+	head += "# `make perf-model` writes this file; do not edit it.\n"
+	return os.WriteFile(o.into+"/"+name, append([]byte(head), text...), 0o644)
 }

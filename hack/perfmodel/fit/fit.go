@@ -3,9 +3,7 @@ package fit
 import (
 	"maps"
 	"math"
-	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 )
@@ -19,37 +17,37 @@ func clone(k perfmodel.Constants) perfmodel.Constants {
 // are equally wrong.
 func deviation(estimate, measured float64) float64 { return math.Log(estimate / measured) }
 
+// Times are what a deployment does under the load of a row: milliseconds per
+// output token, to the first token and for a whole request, and requests a second.
+type Times struct{ Token, First, Whole, Rate float64 }
+
+// Predict estimates a row.
+func (r Row) Predict(k perfmodel.Constants) Times {
+	tokens := float64(r.Load.Output - 1)
+	if r.Pools != nil {
+		s, err := r.Pools.With(k).Serve(r.Load)
+		if err != nil {
+			return Times{Token: 1, First: 1, Whole: 1, Rate: 1} // does not fit; far off
+		}
+		t := Times{Token: float64(s.PerToken.Value) / 1e6, First: max(1, float64(s.FirstToken.Value)/1e6), Rate: s.Requests}
+		t.Whole = t.First + tokens*t.Token
+		return t
+	}
+	e := r.Estimator.With(k)
+	t := e.Terms(r.Load)
+	out := Times{Token: 1e3 * t.Token, First: 1e3 * t.First}
+	out.Rate = float64(r.Load.Concurrency) / (t.First + tokens*t.Token)
+	// In a loop that keeps the engine busy every request beside it is computed
+	// once, whoever waits for it.
+	out.Whole = 1e3 * (k.First*1e-6 + t.Batch*t.Prompt + tokens*t.Step)
+	return out
+}
+
 // PredictToken is the estimated time per output token, in milliseconds.
-func (r Row) PredictToken(k perfmodel.Constants) float64 {
-	return float64(r.Estimator.With(k).PerToken(r.Load).Value) / 1e6
-}
+func (r Row) PredictToken(k perfmodel.Constants) float64 { return r.Predict(k).Token }
 
-// PlayFirst is the time to the first token that users are promised, in
-// milliseconds: of a closed loop, played.
-func (r Row) PlayFirst(k perfmodel.Constants) float64 {
-	s, err := r.Estimator.With(k).ClosedLoop(r.Load)
-	if err != nil {
-		return r.PredictFirst(k) // more than fit; they wait outside
-	}
-	return float64(s.FirstToken.Value) / 1e6
-}
-
-// PredictFirst is a formula for the time to the first token, in milliseconds,
-// that tells what is fixed of it from what grows with the load.
-func (r Row) PredictFirst(k perfmodel.Constants) float64 {
-	return float64(r.Estimator.With(k).First(r.Load).Value) / 1e6
-}
-
-// loss is robust: small errors count fully, gross ones by their logarithm, so
-// that a run that went wrong does not pull the constants.
-func loss(rows []Row, weight map[Group]float64, k perfmodel.Constants, of func(Row, perfmodel.Constants) float64) float64 {
-	var sum float64
-	for _, r := range rows {
-		d := math.Abs(of(r, k))
-		sum += weight[r.Group] * math.Log1p(d/0.1)
-	}
-	return sum
-}
+// PredictFirst is the estimated time to the first token, in milliseconds.
+func (r Row) PredictFirst(k perfmodel.Constants) float64 { return r.Predict(k).First }
 
 // weights lie half-way between every row and every group counting the same.
 func weights(rows []Row) map[Group]float64 {
@@ -63,92 +61,26 @@ func weights(rows []Row) map[Group]float64 {
 	return w
 }
 
-// PredictWhole is the estimated time of a whole request in a loop that keeps the
-// engine busy, in milliseconds: every request beside it is computed once.
-func (r Row) PredictWhole(k perfmodel.Constants) float64 {
-	e, l := r.Estimator.With(k), r.Load
-	ranks := e.Setup().Parallel.DP
-	batch := (l.Concurrency + ranks - 1) / ranks
-	prompts := time.Duration(batch) * e.Prefill(l.Input, 1, 0).Value
-	steps := time.Duration(l.Output-1) * e.Decode(batch, float64(l.Input)+float64(l.Output)/2).Value
-	return float64(e.Overhead()+prompts+steps) / 1e6
-}
-
-func tokenError(r Row, k perfmodel.Constants) float64 { return deviation(r.PredictToken(k), r.Token) }
-func firstError(r Row, k perfmodel.Constants) float64 { return deviation(r.PredictFirst(k), r.First) }
-
-// pull is what a constant at the other end of its range than the prior must gain.
-const pull = 0.01
-
-// search fits the few parameters of the time to the first token from a prior,
-// with several starts around it. A weak pull towards the prior decides where the
-// rows say nothing.
-func search(rows []Row, prior perfmodel.Constants, params []parameter, of func(Row, perfmodel.Constants) float64, starts, steps int) perfmodel.Constants {
-	if len(rows) == 0 {
-		return prior
-	}
-	weight := weights(rows)
-	var all float64
-	for _, r := range rows {
-		all += weight[r.Group]
-	}
-	random := rand.New(rand.NewPCG(1, uint64(len(rows))))
-	origin := make([]float64, len(params))
-	for i, p := range params {
-		origin[i] = p.unit(p.get(&prior))
-	}
-	with := func(x []float64) perfmodel.Constants {
-		k := clone(prior)
-		for i, p := range params {
-			p.set(&k, p.value(x[i]))
-		}
-		return k
-	}
-	objective := func(x []float64) float64 {
-		var far float64
-		for i := range x {
-			far += (x[i] - origin[i]) * (x[i] - origin[i])
-		}
-		return loss(rows, weight, with(x), of)/all + pull*far
-	}
-	best, low := origin, math.Inf(1)
-	for s := range starts {
-		start := make([]float64, len(origin))
-		for i := range start {
-			start[i] = origin[i]
-			if s > 0 {
-				start[i] = min(1, max(0, origin[i]+0.3*random.NormFloat64()))
-			}
-		}
-		x, _ := minimise(objective, start, 0.15, steps)
-		x, y := minimise(objective, x, 0.05, steps)
-		if y < low {
-			best, low = x, y
-		}
-	}
-	return with(best)
-}
-
 // steps is how many a fit takes: more of them move medians by a tenth of a point.
 const steps = 12
 
-// Fit finds the constants of all engines and kinds of models from a prior.
+// Fit finds the constants of all engines and kinds of models from a prior. It
+// takes no row that may have used speculative decoding.
 func Fit(rows []Row, prior []perfmodel.Constants) []perfmodel.Constants {
-	var out []perfmodel.Constants
-	for _, k := range fitTokens(rows, prior) {
-		timed := slices.DeleteFunc(Of(rows, k.Engine, k.Mixture), func(r Row) bool { return r.First <= 0 })
-		out = append(out, rounded(search(timed, k, first, firstError, 2, 200), append(slices.Clone(mixture), first...)))
-	}
-	return out
-}
-
-// fitTokens leaves out what only the time to the first token depends on.
-func fitTokens(rows []Row, prior []perfmodel.Constants) []perfmodel.Constants {
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Drafted })
 	j := newJoint(rows, prior)
 	x := j.solve(steps)
 	var out []perfmodel.Constants
 	for _, b := range j.blocks[1:] {
-		out = append(out, rounded(b.constants(x), b.params))
+		k := rounded(b.constants(x), b.params)
+		k.GPUs = nil
+		for _, r := range b.rows {
+			if !slices.Contains(k.GPUs, r.Group.GPU) {
+				k.GPUs = append(k.GPUs, r.Group.GPU)
+			}
+		}
+		slices.Sort(k.GPUs)
+		out = append(out, k)
 	}
 	return out
 }

@@ -42,7 +42,8 @@ func TestRowsLeftOutHaveAReason(t *testing.T) {
 	for reason, row := range map[string]string{
 		"architecture not known":  "a,x,vllm,acme/Unheard,h100_sxm,agg,1024,512,,,16,4,1,,1,1,100,9",
 		"GPU not known":           "a,x,vllm,Qwen/Qwen3-32B,abacus,agg,1024,512,,,16,4,1,,1,1,100,9",
-		"not an aggregated run":   "a,x,vllm,Qwen/Qwen3-32B,h100_sxm,disagg,1024,512,,,16,4,1,,1,1,100,9",
+		"neither aggregated":      "a,x,vllm,Qwen/Qwen3-32B,h100_sxm,static,1024,512,,,16,4,1,,1,1,100,9",
+		"disaggregated, and":      "a,x,vllm,Qwen/Qwen3-32B,h100_sxm,disagg,1024,512,,,16,4,1,,1,1,100,9",
 		"overloaded":              "a,x,vllm,Qwen/Qwen3-32B,h100_sxm,agg,1024,512,,,16,4,1,,1,1,10000,9",
 		"layout the model":        "a,x,vllm,Qwen/Qwen3-32B,h100_sxm,agg,1024,512,,,16,7,1,,1,1,100,9",
 		"number format not known": "a,x,vllm,Qwen/Qwen3-32B,h100_sxm,agg,1024,512,base3,,16,4,1,,1,1,100,9",
@@ -74,9 +75,9 @@ func TestAFitExplainsMeasurementsMadeByTheModel(t *testing.T) {
 		rows[i].Token = rows[i].PredictToken(truth)
 	}
 	before := Tokens(rows, []perfmodel.Constants{Prior()[0]})
-	after := Tokens(rows, fitTokens(rows, Prior()))
+	after := Tokens(rows, Fit(rows, Prior()))
 	// The prior keeps a part of what nine rows would change.
-	if after.P90 > 0.08 || after.Median > before.Median/3 {
+	if after.P90 > 0.13 || after.Median > before.Median/2 {
 		t.Errorf("error before %.3f, after the fit %.3f, worst %.3f", before.Median, after.Median, after.P90)
 	}
 }
@@ -108,7 +109,7 @@ func TestAnEngineLearnsFromTheRowsOfOthers(t *testing.T) {
 			seen = append(seen, r)
 		}
 	}
-	before, after := Tokens(unseen, Prior()), Tokens(unseen, fitTokens(seen, Prior()))
+	before, after := Tokens(unseen, Prior()), Tokens(unseen, Fit(seen, Prior()))
 	if len(unseen) != 1 || after.Median > before.Median/2 {
 		t.Errorf("error of an engine without rows: %.3f by the prior, %.3f by the fit of others", before.Median, after.Median)
 	}
@@ -174,23 +175,115 @@ func TestFoldsJudgeWhatTheFitHasNotSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range rows {
-		rows[i].Token = rows[i].PredictToken(truth)
+		rows[i].Token, rows[i].First = rows[i].PredictToken(truth), 0
 		if rows[i].Group.Model == "Qwen/Qwen3-8B" {
 			rows[i].Token *= 3
 		}
 	}
-	held := CrossValidate(rows, Prior(), Folds[0])
-	if len(held) != 4 || held[0].Without != "" || held[0].Rows != 9 {
-		t.Fatalf("got %+v", held)
+	judged := CrossValidate(rows, Prior(), Folds[0])
+	if len(judged) != len(rows) {
+		t.Fatalf("%d of %d rows were judged", len(judged), len(rows))
 	}
-	// Three of nine rows are off by three, so nine of ten lie as far apart as that.
-	wide := Widen(Prior(), held)
-	if band := wide[0].Error.TokenP90; band < 1 || wide[1].Error.TokenP90 != 0 {
-		t.Errorf("band %.2f of what was left out, %.2f of a kind that has no rows", band, wide[1].Error.TokenP90)
-	}
-	for _, h := range held[1:] {
-		if far := h.Median > 0.4; far != (h.Without == "Qwen3-8B") || h.Rows != 3 {
-			t.Errorf("without %s: median error %.2f of %d rows", h.Without, h.Median, h.Rows)
+	for _, model := range []string{"Llama-3.1-8B", "Qwen3-32B", "Qwen3-8B"} {
+		var own []Judged
+		for _, j := range judged {
+			if j.Without == model {
+				own = append(own, j)
+			}
 		}
+		s := perToken.summary(own)
+		if far := s.Median > 0.4; far != (model == "Qwen3-8B") || s.Rows != 3 {
+			t.Errorf("without %s: median error %.2f of %d rows", model, s.Median, s.Rows)
+		}
+	}
+	// Three of nine rows are off by three, so the band is as wide as that.
+	wide := Calibrate(Prior(), judged, judged)
+	if band := wide[0].Error.TokenP90; band < 1 {
+		t.Errorf("band %.2f of what was left out", band)
+	}
+	// A band that is made without the odd model does not hold it.
+	if in := perToken.inside(judged, judged); in > 0.7 {
+		t.Errorf("%.2f of the rows lie in bands made without their models", in)
+	}
+}
+
+const pools = "id,silicon_data_source,backend,model_path,system,mode,isl,osl,gemm_quant_mode,moe_quant_mode,prefill_num_workers,prefill_tp_size,prefill_attention_dp_size,prefill_moe_ep_size,decode_batch_size,decode_num_workers,decode_tp_size,decode_attention_dp_size,decode_moe_ep_size,silicon_ttft_ms,silicon_tpot_ms\n"
+
+// The batch is that of one attention rank of one decode worker, and the requests at
+// a time are those of all.
+func TestDisaggregatedRunsAreReadAsTheyWereRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		row             string
+		prefill, decode perfmodel.Parallel
+		users, gpus     int
+	}{
+		"one of each":           {"a,x,sglang,deepseek-ai/DeepSeek-V3,b200_sxm,disagg,1024,1024,fp8,fp8,1,8,1,8,16,1,8,1,8,100,9", perfmodel.Parallel{TP: 8, PP: 1, DP: 1, EP: 8}, perfmodel.Parallel{TP: 8, PP: 1, DP: 1, EP: 8}, 16, 16},
+		"ranks of both sides":   {"b,x,sglang,deepseek-ai/DeepSeek-V3,b200_sxm,disagg,1024,1024,nvfp4,nvfp4,7,1,4,4,64,2,1,8,8,100,9", perfmodel.Parallel{TP: 1, PP: 1, DP: 4, EP: 4}, perfmodel.Parallel{TP: 1, PP: 1, DP: 8, EP: 8}, 1024, 44},
+		"the source's own word": {"c,silicon_concurrency=1000,sglang,deepseek-ai/DeepSeek-V3,b200_sxm,disagg,1024,1024,nvfp4,nvfp4,7,1,4,4,64,2,1,8,8,100,9", perfmodel.Parallel{TP: 1, PP: 1, DP: 4, EP: 4}, perfmodel.Parallel{TP: 1, PP: 1, DP: 8, EP: 8}, 1000, 44},
+		"experts over 24 GPUs":  {"d,x,sglang,deepseek-ai/DeepSeek-V3,gb300,disagg,8192,1024,fp8,fp8,4,1,8,8,32,1,1,24,24,100,9", perfmodel.Parallel{TP: 1, PP: 1, DP: 8, EP: 8}, perfmodel.Parallel{TP: 1, PP: 1, DP: 24, EP: 24}, 768, 56},
+	} {
+		rows, left, err := Read(strings.NewReader(pools+c.row+"\n"), perfmodel.Default())
+		if err != nil || len(rows) != 1 || rows[0].Pools == nil {
+			t.Errorf("%s: %d rows, left out %v, error %v", name, len(rows), left, err)
+			continue
+		}
+		r := rows[0]
+		if diff := cmp.Diff([]perfmodel.Parallel{c.prefill, c.decode}, []perfmodel.Parallel{r.Pools.Prefill.Setup().Parallel, r.Pools.Decode.Setup().Parallel}); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if r.Load.Concurrency != c.users || r.GPUs() != c.gpus || !r.Group.Apart {
+			t.Errorf("%s: %d requests on %d GPUs, want %d on %d", name, r.Load.Concurrency, r.GPUs(), c.users, c.gpus)
+		}
+	}
+}
+
+func TestASourceSaysHowRequestsCame(t *testing.T) {
+	for name, c := range map[string]struct {
+		source        string
+		arrival       perfmodel.Arrival
+		told, drafted bool
+	}{
+		"a dump":                    {"db-dump/2026-04-27; config_id=1; silicon_concurrency=4", perfmodel.Staggered, true, false},
+		"an export by date":         {"source_file=2026-03-25.csv; model=x; silicon_concurrency=4", perfmodel.Staggered, true, true},
+		"a sweep of equal requests": {"source_file=/x/data/h100_sxm/trtllm/1.0.0rc3/a.csv; silicon_concurrency=4", perfmodel.InStep, true, false},
+		"a sweep of both kinds":     {"source_file=/x/data/h200_sxm/sglang/0.5.6.post2/a.csv; silicon_concurrency=4", perfmodel.Staggered, false, false},
+		"a job":                     {"source_file=/x/data/gb200/trtllm/1.3.0/a.csv; gtl_task_id=7", perfmodel.Staggered, false, false},
+		"another":                   {"a friend", perfmodel.Staggered, false, false},
+	} {
+		rows, left, err := Read(strings.NewReader(head+"a,"+c.source+",trtllm,deepseek-ai/DeepSeek-R1,b200_sxm,agg,1024,1024,fp8,fp8,4,8,1,1,8,1,100,9\n"), perfmodel.Default())
+		if err != nil || len(rows) != 1 {
+			t.Errorf("%s: %d rows, left out %v, error %v", name, len(rows), left, err)
+			continue
+		}
+		if r := rows[0]; r.Load.Arrival != c.arrival || r.Told != c.told || r.Drafted != c.drafted {
+			t.Errorf("%s: arrival %s, told %v, drafted %v", name, r.Load.Arrival, r.Told, r.Drafted)
+		}
+	}
+}
+
+// The choice by estimates that are right is the best one; the rule takes the
+// fewest GPUs and the most requests, which is too slow here.
+func TestAChoiceIsHeldAgainstTheBestThatWasMeasured(t *testing.T) {
+	var judged []Judged
+	for _, tp := range []string{"1", "2", "4"} {
+		for _, batch := range []string{"1", "16", "128"} {
+			rows, _, err := Read(strings.NewReader(head+"r"+tp+batch+",x,vllm,Qwen/Qwen3-8B,h100_sxm,agg,1024,512,,,"+batch+","+tp+",1,,1,1,100,9\n"), perfmodel.Default())
+			if err != nil || len(rows) != 1 {
+				t.Fatal(rows, err)
+			}
+			is := Judge(rows, Prior(), "")[0]
+			is.Row.Token, is.Row.First = is.Times.Token, is.Times.First
+			judged = append(judged, is)
+		}
+	}
+	r := Rank(judged)
+	if r.Cases == 0 || r.Model != r.Cases || r.Rule >= r.Model || r.Lost != 0 {
+		t.Errorf("got %+v", r)
+	}
+	for i := range judged { // the slower it is, the faster it is thought to be
+		judged[i].Times.Token, judged[i].Times.Rate = 1e3/judged[i].Times.Token, 1/judged[i].Times.Rate
+	}
+	if wrong := Rank(judged); wrong.Model >= r.Model {
+		t.Errorf("estimates that are wrong choose as well: %+v", wrong)
 	}
 }

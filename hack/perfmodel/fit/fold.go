@@ -1,11 +1,11 @@
 package fit
 
 import (
-	"cmp"
-	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 )
@@ -36,100 +36,235 @@ func architecture(model string) string {
 	return name
 }
 
-// Held is the error of estimates of rows that were left out of a fit.
-type Held struct {
-	Engine  perfmodel.Engine
-	Kind    string
-	Without string // the value left out; empty for all of them together
-	Summary
-	// Inside is the share of rows within the band that the prior came with, Band
-	// the one that holds nine of ten.
-	Inside, Band float64
+// Judged is a row and what constants say of it that were fitted without it.
+type Judged struct {
+	Row
+	Times
+	Without string // what was left out with it
 }
 
-// CrossValidate fits as often as a fold has values, each time without the rows
-// of one, and sums up the errors on the rows left out.
-func CrossValidate(rows []Row, prior []perfmodel.Constants, fold Fold) []Held {
+// Judge estimates rows by constants; what was left out to fit them is the
+// caller's to know.
+func Judge(rows []Row, constants []perfmodel.Constants, without string) []Judged {
+	out := make([]Judged, len(rows))
+	for i, r := range rows {
+		out[i] = Judged{Row: r, Times: r.Predict(constantsOf(constants, r.Group)), Without: without}
+	}
+	return out
+}
+
+// CrossValidate fits as often as a fold has values, each time without the rows of
+// one, and judges the rows left out. They keep their order.
+func CrossValidate(rows []Row, prior []perfmodel.Constants, fold Fold) []Judged {
 	var values []string
 	for _, r := range rows {
 		if v := fold.Of(r.Group); !slices.Contains(values, v) {
 			values = append(values, v)
 		}
 	}
-	slices.Sort(values)
-	errs, inside := map[Held][]float64{}, map[Held]int{}
-	for _, v := range values {
-		var rest, kept []Row
-		for _, r := range rows {
-			if fold.Of(r.Group) == v {
-				kept = append(kept, r)
-			} else {
-				rest = append(rest, r)
-			}
-		}
-		constants := fitTokens(rest, prior)
-		for _, r := range kept {
-			k := constantsOf(constants, r.Group)
-			e := r.PredictToken(k)/r.Token - 1
-			near := math.Abs(math.Log1p(e)) <= math.Log1p(k.Error.TokenP90)
-			for _, without := range []string{"", v} {
-				h := Held{Engine: r.Group.Engine, Kind: r.Group.Kind(), Without: without}
-				errs[h] = append(errs[h], e)
-				if near {
-					inside[h]++
+	out := make([]Judged, len(rows))
+	work := make(chan string)
+	var group sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			for v := range work {
+				rest := slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return fold.Of(r.Group) == v })
+				constants := Fit(rest, prior)
+				for i, r := range rows {
+					if fold.Of(r.Group) == v {
+						out[i] = Judge([]Row{r}, constants, v)[0]
+					}
 				}
 			}
-		}
+		})
 	}
-	var out []Held
-	for h, signed := range errs {
-		n := inside[h]
-		h.Summary, h.Inside = summary(signed), float64(n)/float64(len(signed))
-		far := make([]float64, len(signed))
-		for i, e := range signed {
-			far[i] = math.Abs(math.Log1p(e))
-		}
-		h.Band = math.Expm1(quantile(far, 0.9))
-		out = append(out, h)
+	for _, v := range values {
+		work <- v
 	}
-	slices.SortFunc(out, func(a, b Held) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Engine, b.Engine), cmp.Compare(a.Without, b.Without))
-	})
+	close(work)
+	group.Wait()
 	return out
 }
 
-// Widen makes bands hold for models that a fit has not seen, too: those of the
-// checked groups may be narrower by luck.
-func Widen(constants []perfmodel.Constants, held []Held) []perfmodel.Constants {
+// measure is one thing that is estimated: its ratio to what was measured, and
+// whether it is known.
+type measure struct {
+	name  string
+	ratio func(Judged) float64
+	known func(Judged) bool
+}
+
+var (
+	perToken = measure{"TPOT", func(j Judged) float64 { return j.Times.Token / j.Row.Token }, func(Judged) bool { return true }}
+	perGPU   = measure{"rate", func(j Judged) float64 { return j.Times.Rate / j.Row.Rate() },
+		func(j Judged) bool { return j.Row.First > 0 && !j.Crowded }}
+	toFirst = measure{"TTFT", func(j Judged) float64 { return j.Times.First / j.Row.First },
+		func(j Judged) bool { return j.Row.First > 0 && !j.Crowded && j.Told }}
+	toFirstUntold = measure{"TTFT, arrivals not known", toFirst.ratio,
+		func(j Judged) bool { return j.Row.First > 0 && !j.Crowded && !j.Told }}
+	toFirstIdle = measure{"TTFT, idle", toFirst.ratio,
+		func(j Judged) bool { return toFirst.known(j) && j.Load.Concurrency <= idle && !j.Group.Apart }}
+)
+
+// idle is how many requests at a time leave an engine mostly idle.
+const idle = 4
+
+// offs are the logarithms of the ratios.
+func (m measure) offs(rows []Judged) []float64 {
+	var out []float64
+	for _, j := range rows {
+		if m.known(j) {
+			out = append(out, math.Log(m.ratio(j)))
+		}
+	}
+	return out
+}
+
+func (m measure) summary(rows []Judged) Summary {
+	offs := m.offs(rows)
+	for i, o := range offs {
+		offs[i] = math.Expm1(o)
+	}
+	return summary(offs)
+}
+
+// covered is the share of what was measured that a band is made for. It is more
+// than nine in ten, so that nine in ten of the next model's lie within, too.
+const covered = 0.93
+
+// band is so much more or as many times less: a third is as far off as three
+// times.
+func band(offs []float64) float64 {
+	if len(offs) == 0 {
+		return 0
+	}
+	far := make([]float64, len(offs))
+	for i, o := range offs {
+		far[i] = math.Abs(o)
+	}
+	return math.Expm1(quantile(far, covered))
+}
+
+// enough is how many rows it takes to speak of their spread.
+const enough = 20
+
+// bandFor is the band of a measure for one engine and part, from rows of other
+// models than one. Where there are too few, those of other engines count, too.
+func (m measure) bandFor(all []Judged, g Group, except string) float64 {
+	var own, others []float64
+	for _, j := range all {
+		if j.Drafted || !m.known(j) || j.Group.Part() != g.Part() || except != "" && architecture(j.Group.Model) == except {
+			continue
+		}
+		off := math.Log(m.ratio(j))
+		others = append(others, off)
+		if j.Group.Engine == g.Engine {
+			own = append(own, off)
+		}
+	}
+	if len(own) >= enough {
+		return band(own)
+	}
+	return max(band(own), band(others))
+}
+
+// inside is the share of rows within bands that were made without their models.
+func (m measure) inside(all, rows []Judged) float64 {
+	bands := map[string]float64{}
+	var n, in int
+	for _, j := range rows {
+		if !m.known(j) {
+			continue
+		}
+		key := string(j.Group.Engine) + j.Group.Part() + architecture(j.Group.Model)
+		if _, ok := bands[key]; !ok {
+			bands[key] = m.bandFor(all, j.Group, architecture(j.Group.Model))
+		}
+		n++
+		if math.Abs(math.Log(m.ratio(j))) <= math.Log1p(bands[key]) {
+			in++
+		}
+	}
+	if n == 0 {
+		return math.NaN()
+	}
+	return float64(in) / float64(n)
+}
+
+// Calibrate gives constants their bands: within them lie nine of ten rows of
+// models that a fit has not seen, and for GPUs that an engine was not measured on,
+// of GPUs that a fit has not seen.
+func Calibrate(constants []perfmodel.Constants, models, gpus []Judged) []perfmodel.Constants {
 	out := slices.Clone(constants)
+	round := func(f float64) float64 { return math.Round(f*1000) / 1000 }
 	for i, k := range out {
-		for _, h := range held {
-			if h.Without == "" && h.Engine == k.Engine && h.Kind == (Group{Mixture: k.Mixture}).Kind() {
-				out[i].Error.TokenP90 = max(k.Error.TokenP90, math.Round(h.Band*1000)/1000)
-			}
+		g := Group{Engine: k.Engine, Mixture: k.Mixture}
+		apart := g
+		apart.Apart = true
+		own := part(models, g)
+		e := perfmodel.ErrorSpread{
+			TokenMedian: round(perToken.summary(own).Median), TokenP90: round(perToken.bandFor(models, g, "")),
+			FirstMedian: round(toFirst.summary(own).Median), FirstP90: round(toFirst.bandFor(models, g, "")),
+			IdleP90:  round(max(0.2, toFirstIdle.bandFor(models, g, ""))),
+			ApartP90: round(perToken.bandFor(models, apart, "")), ApartFirstP90: round(toFirst.bandFor(models, apart, "")),
+			RateP90: round(perGPU.bandFor(models, g, "")), AmongP90: round(among(models, g)),
+			Rows: len(own),
 		}
+		// Nothing tells how these came; twice as far either way is as much as is known.
+		e.UnknownP90 = round(max(2*e.FirstP90, toFirstUntold.bandFor(models, g, "")))
+		wide, usual := math.Log1p(perToken.bandFor(gpus, g, "")), math.Log1p(perToken.bandFor(models, g, ""))
+		e.Elsewhere = 1.25
+		if usual > 0 {
+			e.Elsewhere = round(max(1.25, wide/usual))
+		}
+		out[i].Error = e
 	}
 	return out
 }
 
-// FoldReport is cross-validation in words and numbers. It holds what was left out
-// against the bands that shipped constants give, too.
-func FoldReport(rows []Row, prior, shipped []perfmodel.Constants) string {
-	var b strings.Builder
-	prior = slices.Clone(prior)
-	for i, k := range prior {
-		prior[i].Error = constantsOf(shipped, Group{Engine: k.Engine, Mixture: k.Mixture}).Error
-	}
-	for _, fold := range Folds {
-		fmt.Fprintf(&b, "Time per output token of what was left out of the fit, one %s at a time, percent:\n%-48s %5s %8s %6s %6s %6s %8s\n", fold.Name, "", "rows", "median", "mean", "p90", "bias", "in band")
-		for _, h := range CrossValidate(rows, prior, fold) {
-			title := fmt.Sprintf("%s %s, all", h.Engine, h.Kind)
-			if h.Without != "" {
-				title = "  without " + h.Without
-			}
-			fmt.Fprintf(&b, "%-48s %5d %8.1f %6.1f %6.1f %+6.1f %8.0f\n", title, h.Rows, 100*h.Median, 100*h.Mean, 100*h.P90, 100*h.Bias, 100*h.Inside)
+// among is the band of rates among the deployments of one model on one GPU, at one
+// length, once what they have in common is taken away: it decides how sure a
+// ranking is.
+func among(all []Judged, g Group) float64 {
+	cases := map[string][]Judged{}
+	for _, j := range part(all, g) {
+		if perGPU.known(j) {
+			cases[caseOf(j)] = append(cases[caseOf(j)], j)
 		}
-		b.WriteByte('\n')
 	}
-	return b.String()
+	var offs []float64
+	for _, rows := range cases {
+		of := perGPU.offs(rows)
+		if len(of) < 3 {
+			continue
+		}
+		middle := quantile(of, 0.5)
+		for _, o := range of {
+			offs = append(offs, o-middle)
+		}
+	}
+	if len(offs) < enough {
+		return perGPU.bandFor(all, g, "")
+	}
+	far := make([]float64, len(offs))
+	for i, o := range offs {
+		far[i] = math.Abs(o)
+	}
+	return math.Expm1(quantile(far, 0.9))
+}
+
+// part are the rows of an engine and part that are known to decode plainly.
+func part(rows []Judged, g Group) []Judged {
+	return slices.DeleteFunc(slices.Clone(rows), func(j Judged) bool {
+		return j.Drafted || j.Group.Engine != g.Engine || j.Group.Part() != g.Part()
+	})
+}
+
+func constantsOf(constants []perfmodel.Constants, g Group) perfmodel.Constants {
+	for _, k := range constants {
+		if k.Engine == g.Engine && k.Mixture == g.Mixture {
+			return k
+		}
+	}
+	return perfmodel.Constants{}
 }

@@ -25,7 +25,6 @@ type block struct {
 	width  []float64 // how far each may lie from its parent
 	rows   []Row
 	weight []float64 // of rows
-	whole  []bool    // of rows: is the whole time of a request known?
 }
 
 const none = -1
@@ -39,10 +38,11 @@ type joint struct {
 // noise is how far off rows are for reasons that no constant explains.
 const noise = 0.1
 
-// wholeShare is what the whole time of a request counts beside its time per
-// token. Prompts either delay their own first token or others' next ones; the sum
-// does not depend on which, so it tells the cost of prompts from who bears it.
-const wholeShare = 0.25
+// A row has three errors. The time per token counts fully. The whole time of a
+// request counts beside it: prompts either delay their own first token or others'
+// next ones, the sum does not depend on which, so it tells the cost of prompts from
+// who bears it. The first token counts least, as it varies most.
+var shares = [...]float64{1, 0.25, 0.15}
 
 func newJoint(rows []Row, prior []perfmodel.Constants) *joint {
 	j := &joint{}
@@ -92,7 +92,6 @@ func (b *block) take(rows []Row) {
 	b.rows = rows
 	for _, r := range rows {
 		b.weight = append(b.weight, weight[r.Group])
-		b.whole = append(b.whole, r.First > 0 && !r.Crowded)
 	}
 }
 
@@ -104,26 +103,28 @@ func (b *block) constants(x []float64) perfmodel.Constants {
 	return k
 }
 
-// errors are two for each row: of the time per token and of the whole request.
+// errors are three for each row: of the time per token, of the whole request and
+// of the first token, as far as they are known.
 func (b *block) errors(x []float64) []float64 {
 	k := b.constants(x)
-	out := make([]float64, 0, 2*len(b.rows))
-	for i, r := range b.rows {
-		var whole float64
-		if b.whole[i] {
-			whole = deviation(r.PredictWhole(k), r.First+float64(r.Load.Output-1)*r.Token)
+	out := make([]float64, 0, len(shares)*len(b.rows))
+	for _, r := range b.rows {
+		t := r.Predict(k)
+		var whole, first float64
+		if r.First > 0 && !r.Crowded {
+			whole = deviation(t.Whole, r.First+float64(r.Load.Output-1)*r.Token)
+			if r.Told {
+				first = deviation(t.First, r.First)
+			}
 		}
-		out = append(out, tokenError(r, k), whole)
+		out = append(out, deviation(t.Token, r.Token), whole, first)
 	}
 	return out
 }
 
 // counts is what the i-th error counts.
 func (b *block) counts(i int) float64 {
-	if i%2 == 0 {
-		return b.weight[i/2]
-	}
-	return b.weight[i/2] * wholeShare
+	return b.weight[i/len(shares)] * shares[i%len(shares)]
 }
 
 // astray is how far the i-th constant lies from its parent, in widths.

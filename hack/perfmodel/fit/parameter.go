@@ -1,14 +1,12 @@
 package fit
 
 import (
-	"math"
 	"slices"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 )
 
-// parameter is one constant and the bounds within which it makes sense. It is
-// searched on a logarithmic scale mapped to 0..1.
+// parameter is one constant and the bounds within which it makes sense.
 type parameter struct {
 	name      string
 	low, high float64
@@ -35,27 +33,36 @@ func layer(k *constants) map[perfmodel.Generation]float64       { return k.Layer
 func expertLayer(k *constants) map[perfmodel.Generation]float64 { return k.ExpertLayer }
 
 // dense are the constants that models without experts determine, experts those
-// that are left, mixture both, first those of the time to the first token.
+// that are left, mixture both. Shares of what kernels reach end short of all of it:
+// within what the numbers of the kernels are off from single ones.
 var (
 	dense = []parameter{
-		field("weights", 0.6, 1, func(k *constants) *float64 { return &k.Weights }),
+		field("weights", 0.4, 0.95, func(k *constants) *float64 { return &k.Weights }),
 		field("fourBit", 0.4, 1, func(k *constants) *float64 { return &k.FourBit }),
-		field("cache", 0.5, 1, func(k *constants) *float64 { return &k.Cache }),
+		field("cache", 0.4, 0.95, func(k *constants) *float64 { return &k.Cache }),
 		entry("compute.bf16", 0.3, 0.9, compute, perfmodel.BF16),
-		entry("compute.fp8", 0.25, 0.8, compute, perfmodel.FP8),
-		entry("compute.fp4", 0.15, 0.7, compute, perfmodel.FP4),
-		field("attention", 0.3, 0.9, func(k *constants) *float64 { return &k.Attention }),
+		entry("compute.fp8", 0.3, 0.9, compute, perfmodel.FP8),
+		entry("compute.fp4", 0.2, 0.9, compute, perfmodel.FP4),
+		field("attention", 0.4, 0.9, func(k *constants) *float64 { return &k.Attention }),
 		field("reduce", 0.2, 1, func(k *constants) *float64 { return &k.Reduce }),
 		field("reduceStart", 1, 20, func(k *constants) *float64 { return &k.ReduceStart }),
 		field("reduceHop", 0.2, 10, func(k *constants) *float64 { return &k.ReduceHop }),
-		entry("layer.hopper", 4, 100, layer, perfmodel.Hopper),
-		entry("layer.blackwell", 4, 100, layer, perfmodel.Blackwell),
+		entry("layer.hopper", 2, 100, layer, perfmodel.Hopper),
+		entry("layer.blackwell", 2, 100, layer, perfmodel.Blackwell),
 		field("host", 100, 4000, func(k *constants) *float64 { return &k.Host }),
 		field("sequence", 1, 200, func(k *constants) *float64 { return &k.Sequence }),
-		field("interference", 0.3, 1.2, func(k *constants) *float64 { return &k.Interference }),
+		field("interference", 0.5, 1.3, func(k *constants) *float64 { return &k.Interference }),
+		field("busy", 1000, 400000, func(k *constants) *float64 { return &k.Busy }),
+		field("own", 0.7, 4, func(k *constants) *float64 { return &k.Own }),
+		field("wait", 0.1, 20, func(k *constants) *float64 { return &k.Wait }),
+		field("queue", 0.03, 1, func(k *constants) *float64 { return &k.Queue }),
+		field("equal", 0.7, 6, func(k *constants) *float64 { return &k.Equal }),
+		field("equalQueue", 0.03, 1, func(k *constants) *float64 { return &k.EqualQueue }),
+		field("prefilling", 0.1, 1.3, func(k *constants) *float64 { return &k.Prefilling }),
+		field("handover", 1000, 1000000, func(k *constants) *float64 { return &k.Handover }),
 	}
 	experts = []parameter{
-		field("expertBandwidth", 0.15, 1, func(k *constants) *float64 { return &k.ExpertBandwidth }),
+		field("expertBandwidth", 0.15, 0.95, func(k *constants) *float64 { return &k.ExpertBandwidth }),
 		field("expertCompute", 0.03, 0.9, func(k *constants) *float64 { return &k.ExpertCompute }),
 		entry("expertLayer.hopper", 3, 200, expertLayer, perfmodel.Hopper),
 		entry("expertLayer.blackwell", 3, 200, expertLayer, perfmodel.Blackwell),
@@ -66,12 +73,11 @@ var (
 		field("sparseLayer", 0.5, 150, func(k *constants) *float64 { return &k.SparseLayer }),
 	}
 	mixture = append(slices.Clone(dense), experts...)
-	first   = []parameter{
-		field("first", 2000, 20000, func(k *constants) *float64 { return &k.First }),
-		field("queue", 0.01, 3, func(k *constants) *float64 { return &k.Queue }),
-		field("queueGrowth", 0.2, 1, func(k *constants) *float64 { return &k.QueueGrowth }),
-	}
 )
+
+// scheduling are the constants that depend on an engine's scheduler and on what
+// is around it, more than on kernels.
+var scheduling = []string{"busy", "own", "wait", "queue", "equal", "equalQueue", "prefilling", "handover"}
 
 // reach is how far a constant may lie from what it is drawn towards, as a
 // logarithm: what engines have in common from the prior, an engine's from that,
@@ -85,13 +91,9 @@ func (p parameter) reach() reach {
 	case slices.ContainsFunc(experts, func(e parameter) bool { return e.name == p.name }):
 		return reach{common: 0.6, mixture: 0.5}
 	case p.name == "interference":
-		return reach{common: 0.4, engine: 0.1, mixture: 0.15}
+		return reach{common: 0.2, engine: 0.1, mixture: 0.1}
+	case slices.Contains(scheduling, p.name):
+		return reach{common: 0.8, engine: 0.5, mixture: 0.4}
 	}
 	return reach{common: 0.4, engine: 0.2, mixture: 0.15}
 }
-
-func (p parameter) unit(v float64) float64 {
-	return min(1, max(0, math.Log(v/p.low)/math.Log(p.high/p.low)))
-}
-
-func (p parameter) value(u float64) float64 { return p.low * math.Pow(p.high/p.low, u) }

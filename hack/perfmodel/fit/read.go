@@ -16,15 +16,37 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 )
 
-// Row is one measured run of an engine under a closed loop of equal requests.
+// Row is one measured run of a deployment under a load of equal requests.
 type Row struct {
 	ID        string
 	Group     Group
 	Load      perfmodel.Load
 	Estimator *perfmodel.Estimator
-	Token     float64 // milliseconds per output token
-	First     float64 // milliseconds to the first token
-	Crowded   bool    // more requests were offered than fit, so some waited for others
+	// Pools is set where prompts and answers have engines of their own; Estimator
+	// is then that of the answers.
+	Pools   *perfmodel.Pools
+	Token   float64 // milliseconds per output token
+	First   float64 // milliseconds to the first token
+	Crowded bool    // more requests were offered than fit, so some waited for others
+	// Told reports whether it is known how requests came.
+	Told bool
+	// Drafted means that the run may have used speculative decoding: its table has
+	// runs with and without it under the same columns.
+	Drafted bool
+}
+
+// GPUs of the deployment.
+func (r Row) GPUs() int {
+	if r.Pools != nil {
+		return r.Pools.GPUs()
+	}
+	return r.Estimator.Setup().Parallel.GPUs()
+}
+
+// Rate is how many requests a second were served, which follows from how many
+// there were at a time and how long each took.
+func (r Row) Rate() float64 {
+	return 1e3 * float64(r.Load.Concurrency) / (r.First + float64(r.Load.Output-1)*r.Token)
 }
 
 // Group is what rows are split by into those to fit on and those to check on.
@@ -34,10 +56,16 @@ type Group struct {
 	GPU     string
 	Weights perfmodel.Precision
 	Mixture bool
+	// Apart is of disaggregated deployments.
+	Apart bool
 }
 
 func (g Group) String() string {
-	return fmt.Sprintf("%s %s %s %s", g.Engine, g.Model, g.GPU, g.Weights)
+	text := fmt.Sprintf("%s %s %s %s", g.Engine, g.Model, g.GPU, g.Weights)
+	if g.Apart {
+		text += " disaggregated"
+	}
+	return text
 }
 
 // Kind is dense or mixture.
@@ -46,6 +74,14 @@ func (g Group) Kind() string {
 		return "mixture"
 	}
 	return "dense"
+}
+
+// Part is the kind, and whether the deployment is disaggregated.
+func (g Group) Part() string {
+	if g.Apart {
+		return g.Kind() + ", disaggregated"
+	}
+	return g.Kind()
 }
 
 // LeftOut counts rows that were not used, by reason.
@@ -78,7 +114,8 @@ func (c columns) number(name string) float64 {
 
 func (c columns) int(name string) int { return int(c.number(name)) }
 
-// Read takes the aggregated rows whose architecture and GPU are known.
+// Read takes the rows whose architecture and GPU are known, and whose deployment
+// the table describes: disaggregated ones name the workers of both pools.
 func Read(table io.Reader, catalog perfmodel.Catalog) ([]Row, []LeftOut, error) {
 	lines, err := csv.NewReader(table).ReadAll()
 	if err != nil {
@@ -97,7 +134,7 @@ func Read(table io.Reader, catalog perfmodel.Catalog) ([]Row, []LeftOut, error) 
 	for _, line := range lines[1:] {
 		row, reason := read(columns{index, line}, catalog)
 		if reason == "" {
-			key := fmt.Sprint(row.Group, row.Estimator.Setup().Parallel, row.Load, row.Token, row.First)
+			key := row.key()
 			if seen[key] {
 				reason = "the same measurement is in the table already"
 			}
@@ -125,10 +162,23 @@ var formats = map[string]perfmodel.Precision{
 	"nvfp4": perfmodel.FP4, "int4_wo": perfmodel.INT4, "w4a16_mxfp4": perfmodel.MXFP4,
 }
 
+// key is the same for the same measurement: the table has some several times.
+func (r Row) key() string {
+	deployment := fmt.Sprint(r.Estimator.Setup().Parallel)
+	if p := r.Pools; p != nil {
+		deployment = fmt.Sprint(p.Prefills, p.Prefill.Setup().Parallel, p.Decodes, deployment)
+	}
+	return fmt.Sprint(r.Group, deployment, r.Load, r.Token, r.First)
+}
+
 // read turns a line into a row, or says why not.
 func read(c columns, catalog perfmodel.Catalog) (Row, string) {
-	if mode := c.text("mode"); mode != "agg" {
-		return Row{}, "not an aggregated run: " + mode
+	apart := c.text("mode") == "disagg"
+	if mode := c.text("mode"); mode != "agg" && !apart {
+		return Row{}, "neither aggregated nor disaggregated: " + mode
+	}
+	if apart && c.int("decode_num_workers") < 1 {
+		return Row{}, "disaggregated, and neither the number of workers nor their batches are named"
 	}
 	model, err := catalog.Model(c.text("model_path"))
 	if err != nil {
@@ -150,34 +200,69 @@ func read(c columns, catalog perfmodel.Catalog) (Row, string) {
 	}
 	token, first := c.number("silicon_tpot_ms"), c.number("silicon_ttft_ms")
 	input, output := c.int("isl"), c.int("osl")
-	if first > float64(output)*token {
-		return Row{}, "overloaded: requests waited longer than they were served, so the batch is not known"
-	}
 	if token <= 0 || input <= 0 || output <= 1 {
 		return Row{}, "no time per token, or no lengths"
+	}
+	if !apart && first > float64(output)*token {
+		return Row{}, "overloaded: requests waited longer than they were served, so the batch is not known"
+	}
+	setup := perfmodel.Setup{Model: model, GPU: gpu, Engine: engine, Quantisation: quantisation}
+	source := sourceOf(c)
+	row := Row{
+		ID: c.text("id"), Token: token, First: first, Told: source.told, Drafted: source.drafts(engine, model.Name, gpu.Generation),
+		Load:  perfmodel.Load{Input: input, Output: output, Arrival: source.arrival},
+		Group: Group{Engine: engine, Model: model.Name, GPU: gpu.Name, Weights: moe, Mixture: model.Mixture(), Apart: apart},
+	}
+	if apart {
+		return row, row.pools(c, setup, catalog)
 	}
 	parallel, batch, reason := layout(c)
 	if reason != "" {
 		return Row{}, reason
 	}
-	setup := perfmodel.Setup{
-		Model: model, GPU: gpu, Engine: engine,
-		Quantisation: quantisation, Parallel: parallel,
-	}
-	estimator, err := catalog.Estimator(setup)
-	if err != nil {
+	setup.Parallel = parallel
+	if row.Estimator, err = catalog.Estimator(setup); err != nil {
 		return Row{}, "layout the model does not allow: " + parallel.String()
 	}
-	crowded := false
-	if most := estimator.MaxConcurrency(input, output) / max(1, parallel.DP); most > 0 {
-		crowded = batch > most
+	if most := row.Estimator.MaxConcurrency(input, output) / max(1, parallel.DP); most > 0 {
+		row.Crowded = batch > most
 		batch = min(batch, most)
 	}
-	return Row{
-		ID: c.text("id"), Estimator: estimator, Token: token, First: first, Crowded: crowded,
-		Load:  perfmodel.Load{Concurrency: batch * max(1, parallel.DP), Input: input, Output: output},
-		Group: Group{Engine: setup.Engine, Model: model.Name, GPU: gpu.Name, Weights: moe, Mixture: model.Mixture()},
-	}, ""
+	row.Load.Concurrency = batch * max(1, parallel.DP)
+	return row, ""
+}
+
+// pools reads both sides of a disaggregated run. Sizes are those of one worker, the
+// batch is that of one attention rank of one decode worker, and all of them
+// together are the requests at a time.
+func (r *Row) pools(c columns, setup perfmodel.Setup, catalog perfmodel.Catalog) string {
+	side := func(name string) (*perfmodel.Estimator, int, string) {
+		s := setup
+		s.Parallel = perfmodel.Parallel{
+			TP: max(1, c.int(name+"_tp_size")), PP: max(1, c.int(name+"_pp_size")),
+			DP: max(1, c.int(name+"_attention_dp_size")), EP: max(1, c.int(name+"_moe_ep_size")),
+		}
+		e, err := catalog.Estimator(s)
+		if err != nil {
+			return nil, 0, "layout the model does not allow: " + s.Parallel.String()
+		}
+		return e, max(1, c.int(name+"_num_workers")), ""
+	}
+	prefill, prefills, reason := side("prefill")
+	if reason != "" {
+		return reason
+	}
+	decode, decodes, reason := side("decode")
+	if reason != "" {
+		return reason
+	}
+	r.Pools = &perfmodel.Pools{Prefill: prefill, Decode: decode, Prefills: prefills, Decodes: decodes}
+	r.Estimator = decode
+	r.Load.Concurrency = decodes * decode.Setup().Parallel.DP * max(1, c.int("decode_batch_size"))
+	if m := concurrency.FindStringSubmatch(c.text("silicon_data_source")); m != nil {
+		r.Load.Concurrency, _ = strconv.Atoi(m[1])
+	}
+	return ""
 }
 
 // withCache are the formats of checkpoints that come with scales for a cache of 8

@@ -38,112 +38,91 @@ func quantile(values []float64, q float64) float64 {
 	return sorted[low] + (sorted[high]-sorted[low])*(at-float64(low))
 }
 
-func constantsOf(constants []perfmodel.Constants, g Group) perfmodel.Constants {
-	for _, k := range constants {
-		if k.Engine == g.Engine && k.Mixture == g.Mixture {
-			return k
-		}
-	}
-	return perfmodel.Constants{}
-}
-
-// Tokens summarises the error of the time per output token.
-func Tokens(rows []Row, constants []perfmodel.Constants) Summary {
-	var errs []float64
-	for _, r := range rows {
-		errs = append(errs, r.PredictToken(constantsOf(constants, r.Group))/r.Token-1)
-	}
-	return summary(errs)
-}
-
-// Firsts summarises the error of the time to the first token.
-func Firsts(rows []Row, constants []perfmodel.Constants) Summary {
-	var errs []float64
-	for _, r := range rows {
-		if r.First > 0 {
-			errs = append(errs, r.PlayFirst(constantsOf(constants, r.Group))/r.First-1)
-		}
-	}
-	return summary(errs)
-}
-
 // Of returns the rows of an engine and kind.
 func Of(rows []Row, engine perfmodel.Engine, mixture bool) []Row {
 	return slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Group.Engine != engine || r.Group.Mixture != mixture })
 }
 
-// idle is how many requests at a time leave an engine mostly idle.
-const idle = 4
-
-// idleRows is how many rows it takes to speak of their spread.
-const idleRows = 5
-
-// WithErrors records in the constants how far off they are on the checked rows;
-// of the first token on an idle engine there are too few, so all rows count.
-func WithErrors(constants []perfmodel.Constants, rows, all []Row) []perfmodel.Constants {
-	out := slices.Clone(constants)
-	for i, k := range out {
-		own := Of(rows, k.Engine, k.Mixture)
-		token, first := Tokens(own, constants), Firsts(own, constants)
-		timed := slices.DeleteFunc(slices.Clone(own), func(r Row) bool { return r.First <= 0 })
-		// Without such rows, half of the estimate either way is as much as is known.
-		unloaded := 0.5
-		quiet := slices.DeleteFunc(Of(all, k.Engine, k.Mixture), func(r Row) bool { return r.Load.Concurrency > idle || r.First <= 0 })
-		round := func(f float64) float64 { return math.Round(f*1000) / 1000 }
-		if len(quiet) >= idleRows {
-			unloaded = spread(quiet, func(r Row) float64 { return r.PlayFirst(k) / r.First })
-		}
-		out[i].Error = perfmodel.Spread{
-			TokenMedian: round(token.Median), TokenP90: round(spread(own, func(r Row) float64 { return r.PredictToken(k) / r.Token })),
-			FirstMedian: round(first.Median), FirstP90: round(spread(timed, func(r Row) float64 { return r.PlayFirst(k) / r.First })),
-			IdleP90: round(unloaded), Rows: len(own),
-		}
-	}
-	return out
+// Tokens summarises the error of the time per output token.
+func Tokens(rows []Row, constants []perfmodel.Constants) Summary {
+	return perToken.summary(Judge(rows, constants, ""))
 }
 
-// spread is the band of estimates in which nine of ten measurements lie: so much
-// more, or as many times less. A third is as far off as three times.
-func spread(rows []Row, ratio func(Row) float64) float64 {
-	if len(rows) == 0 {
-		return 0
-	}
-	var off []float64
-	for _, r := range rows {
-		off = append(off, math.Exp(math.Abs(math.Log(ratio(r))))-1)
-	}
-	return quantile(off, 0.9)
+// goals are the medians that estimates of unseen models should have, by part.
+var goals = map[string][3]float64{ // TPOT, rate, TTFT
+	"dense": {0.08, 0.15, 0.25}, "mixture": {0.15, 0.15, 0.25},
+	"dense, disaggregated": {0.20, 0.20, 0.25}, "mixture, disaggregated": {0.20, 0.20, 0.25},
 }
 
-// Report is the fit in words and numbers: per engine and group, fitted and
-// checked, with the worst rows by name and the reasons for rows left out.
-func Report(fitted, check []Row, left []LeftOut, constants []perfmodel.Constants) string {
+// inBand is the share of rows that bands should hold.
+const inBand = 0.9
+
+func verdict(met bool) string {
+	if met {
+		return "met"
+	}
+	return "NOT met"
+}
+
+// Report is what estimates of rows are worth that were judged by constants which
+// had not seen their models: by engine and part, with the goals, and by group.
+func Report(title string, judged []Judged, left []LeftOut) string {
 	var b strings.Builder
-	checked := "checked on, never fitted on"
-	if len(fitted) == 0 {
-		checked = "of the table"
-	}
-	fmt.Fprintf(&b, "Time per output token (TPOT) and to the first token (TTFT): error of the estimate, percent.\n")
-	for _, part := range []struct {
-		title string
-		rows  []Row
-	}{{checked, check}, {"fitted on", fitted}} {
-		if len(part.rows) == 0 {
+	fmt.Fprintf(&b, "%s\nError of the estimate, percent: time per output token (TPOT), requests a second and GPU (rate), time to the first token (TTFT) where it is known how requests came; and the share of rows within bands made without their models.\n\n", title)
+	fmt.Fprintf(&b, "%-34s %5s | %6s %6s %6s %7s | %6s %6s %7s | %6s %6s %7s\n", "", "rows", "TPOT", "p90", "bias", "in band", "rate", "bias", "in band", "TTFT", "bias", "in band")
+	var said []string
+	for _, g := range parts(judged) {
+		rows := part(judged, g)
+		if len(rows) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "\nGroups %s:\n%-64s %5s %8s %6s %6s %6s | %8s %6s\n", part.title, "", "rows", "TPOT med", "mean", "p90", "bias", "TTFT med", "p90")
-		for _, k := range constants {
-			own := Of(part.rows, k.Engine, k.Mixture)
-			if len(own) == 0 {
+		name := string(g.Engine) + " " + g.Part()
+		token, rate, first := perToken.summary(rows), perGPU.summary(rows), toFirst.summary(rows)
+		ti, ri, fi := perToken.inside(judged, rows), perGPU.inside(judged, rows), toFirst.inside(judged, rows)
+		fmt.Fprintf(&b, "%-34s %5d | %6.1f %6.1f %+6.1f %7.0f | %6.1f %+6.1f %7.0f | %6.1f %+6.1f %7.0f\n", name, token.Rows,
+			100*token.Median, 100*token.P90, 100*token.Bias, 100*ti, 100*rate.Median, 100*rate.Bias, 100*ri, 100*first.Median, 100*first.Bias, 100*fi)
+		goal := goals[g.Part()]
+		for i, s := range []Summary{token, rate, first} {
+			if s.Rows == 0 {
 				continue
 			}
-			for _, g := range groups(own) {
-				line(&b, "  "+g.String(), slices.DeleteFunc(slices.Clone(own), func(r Row) bool { return r.Group != g }), constants)
+			said = append(said, fmt.Sprintf("%-34s %-5s median %5.1f, goal %2.0f: %s", name, []string{"TPOT", "rate", "TTFT"}[i], 100*s.Median, 100*goal[i], verdict(s.Median <= goal[i])))
+		}
+		for i, in := range []float64{ti, ri, fi} {
+			if !math.IsNaN(in) {
+				said = append(said, fmt.Sprintf("%-34s %-5s in band %4.0f, goal %2.0f: %s", name, []string{"TPOT", "rate", "TTFT"}[i], 100*in, 100*inBand, verdict(in >= inBand)))
 			}
-			line(&b, string(k.Engine)+" "+Group{Mixture: k.Mixture}.Kind()+", all", own, constants)
 		}
 	}
-	outliers(&b, check, constants)
+	for _, all := range []string{"dense", "mixture", "dense, disaggregated", "mixture, disaggregated"} {
+		rows := slices.DeleteFunc(slices.Clone(judged), func(j Judged) bool { return j.Drafted || j.Group.Part() != all })
+		if len(rows) > 0 {
+			token, rate, first := perToken.summary(rows), perGPU.summary(rows), toFirst.summary(rows)
+			fmt.Fprintf(&b, "%-34s %5d | %6.1f %6.1f %+6.1f %7s | %6.1f %+6.1f %7s | %6.1f %+6.1f\n", "all engines, "+all, token.Rows,
+				100*token.Median, 100*token.P90, 100*token.Bias, "", 100*rate.Median, 100*rate.Bias, "", 100*first.Median, 100*first.Bias)
+		}
+	}
+	b.WriteString("\nGoals:\n  " + strings.Join(said, "\n  ") + "\n")
+	r := Rank(judged)
+	if r.Cases > 0 {
+		fmt.Fprintf(&b, "\nRanking: of %d cases (model, GPU, engine, lengths, target), the choice is within 10 %% of the best measured throughput per GPU under the target in %.0f %%; by the simple rule (fewest GPUs, most requests) in %.0f %%. In the middle %.1f %% of the best is lost, in the worst tenth %.0f %%.\n",
+			r.Cases, 100*float64(r.Model)/float64(r.Cases), 100*float64(r.Rule)/float64(r.Cases), 100*r.Lost, 100*r.LostP90)
+	}
+	drafts := slices.DeleteFunc(slices.Clone(judged), func(j Judged) bool { return !j.Drafted })
+	if len(drafts) > 0 {
+		s := perToken.summary(drafts)
+		fmt.Fprintf(&b, "\nNot counted: %d rows whose table lists runs with and without speculative decoding alike (TPOT median %.1f, bias %+.1f, as if without).\n", s.Rows, 100*s.Median, 100*s.Bias)
+	}
+	b.WriteString("\nBy group:\n")
+	for _, g := range groups(judged) {
+		rows := slices.DeleteFunc(slices.Clone(judged), func(j Judged) bool { return j.Group != g || j.Drafted })
+		if len(rows) == 0 {
+			continue
+		}
+		token, rate, first := perToken.summary(rows), perGPU.summary(rows), toFirst.summary(rows)
+		fmt.Fprintf(&b, "  %-72s %5d | %6.1f %6.1f %+6.1f | %6.1f %+6.1f | %6.1f %+6.1f\n", g, token.Rows,
+			100*token.Median, 100*token.P90, 100*token.Bias, 100*rate.Median, 100*rate.Bias, 100*first.Median, 100*first.Bias)
+	}
 	b.WriteString("\nRows left out:\n")
 	for _, l := range left {
 		fmt.Fprintf(&b, "%6d  %s\n", l.Rows, l.Reason)
@@ -151,58 +130,46 @@ func Report(fitted, check []Row, left []LeftOut, constants []perfmodel.Constants
 	return b.String()
 }
 
-func line(b *strings.Builder, title string, rows []Row, constants []perfmodel.Constants) {
-	t, f := Tokens(rows, constants), Firsts(rows, constants)
-	fmt.Fprintf(b, "%-64s %5d %8.1f %6.1f %6.1f %+6.1f | %8.1f %6.1f\n", title, t.Rows, 100*t.Median, 100*t.Mean, 100*t.P90, 100*t.Bias, 100*f.Median, 100*f.P90)
+// parts are the engines and parts that rows have, aggregated ones first.
+func parts(judged []Judged) []Group {
+	var out []Group
+	for _, j := range judged {
+		g := Group{Engine: j.Group.Engine, Mixture: j.Group.Mixture, Apart: j.Group.Apart}
+		if !slices.Contains(out, g) {
+			out = append(out, g)
+		}
+	}
+	slices.SortFunc(out, func(a, b Group) int {
+		return cmp.Or(cmp.Compare(len(a.Part()), len(b.Part())), cmp.Compare(a.Engine, b.Engine))
+	})
+	return out
 }
 
-func groups(rows []Row) []Group {
+func groups(judged []Judged) []Group {
 	var out []Group
-	for _, r := range rows {
-		if !slices.Contains(out, r.Group) {
-			out = append(out, r.Group)
+	for _, j := range judged {
+		if !slices.Contains(out, j.Group) {
+			out = append(out, j.Group)
 		}
 	}
 	slices.SortFunc(out, func(a, b Group) int { return cmp.Compare(a.String(), b.String()) })
 	return out
 }
 
-// outliers names the rows that are furthest off, and groups that are as a whole.
-func outliers(b *strings.Builder, rows []Row, constants []perfmodel.Constants) {
-	b.WriteString("\nGroups that the model misses as a whole (median above 40 %):\n")
-	for _, g := range groups(rows) {
-		own := slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Group != g })
-		if s := Tokens(own, constants); s.Median > 0.4 {
-			fmt.Fprintf(b, "  %s: %.0f %%\n", g, 100*s.Median)
-		}
-	}
-	type far struct {
-		row Row
-		off float64
-	}
-	var list []far
-	for _, r := range rows {
-		list = append(list, far{r, r.PredictToken(constantsOf(constants, r.Group))/r.Token - 1})
-	}
-	slices.SortFunc(list, func(a, b far) int { return cmp.Compare(math.Abs(b.off), math.Abs(a.off)) })
-	b.WriteString("\nRows furthest off:\n")
-	for _, f := range list[:min(12, len(list))] {
-		fmt.Fprintf(b, "  %+6.0f %%  measured %7.2f ms  %s\n", 100*f.off, f.row.Token, f.row.ID)
-	}
-}
-
 // List shows estimate and measurement of every row of the groups that contain
 // part in their name.
-func List(rows []Row, part string, constants []perfmodel.Constants) string {
+func List(judged []Judged, part string) string {
 	var b strings.Builder
-	for _, r := range rows {
-		if !strings.Contains(r.Group.String(), part) {
+	for _, j := range judged {
+		if !strings.Contains(j.Group.String(), part) {
 			continue
 		}
-		k := constantsOf(constants, r.Group)
-		token, first := r.PredictToken(k), r.PlayFirst(k)
-		fmt.Fprintf(&b, "%+5.0f %% of %8.2f ms, %+5.0f %% of %8.0f ms  %s  %d at once, %d+%d  %s\n",
-			100*(token/r.Token-1), r.Token, 100*(first/r.First-1), r.First, r.Estimator.Setup().Parallel, r.Load.Concurrency, r.Load.Input, r.Load.Output, r.ID)
+		deployment := j.Estimator.Setup().Parallel.String()
+		if p := j.Pools; p != nil {
+			deployment = fmt.Sprintf("%d x %s -> %d x %s", p.Prefills, p.Prefill.Setup().Parallel, p.Decodes, deployment)
+		}
+		fmt.Fprintf(&b, "%s %s, %d requests of %d/%d: TPOT %.2f of %.2f ms (%+.0f %%), TTFT %.0f of %.0f ms (%+.0f %%)%s\n", j.Group, deployment, j.Load.Concurrency, j.Load.Input, j.Load.Output,
+			j.Times.Token, j.Row.Token, 100*(j.Times.Token/j.Row.Token-1), j.Times.First, j.Row.First, 100*(j.Times.First/j.Row.First-1), map[bool]string{true: " drafted?"}[j.Drafted])
 	}
 	return b.String()
 }

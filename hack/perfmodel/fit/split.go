@@ -32,6 +32,11 @@ var checked = []Group{
 	{Engine: perfmodel.SGLang, Model: "deepseek-ai/DeepSeek-V3", GPU: "b300_sxm", Weights: perfmodel.FP8, Mixture: true},
 	{Engine: perfmodel.SGLang, Model: "deepseek-ai/DeepSeek-V3", GPU: "b300_sxm", Weights: perfmodel.FP4, Mixture: true},
 	{Engine: perfmodel.SGLang, Model: "zai-org/GLM-5", GPU: "h200_sxm", Weights: perfmodel.FP8, Mixture: true},
+
+	{Engine: perfmodel.TRTLLM, Model: "deepseek-ai/DeepSeek-V3", GPU: "b200_sxm", Weights: perfmodel.FP4, Mixture: true, Apart: true},
+	{Engine: perfmodel.TRTLLM, Model: "deepseek-ai/DeepSeek-V3", GPU: "h200_sxm", Weights: perfmodel.FP8, Mixture: true, Apart: true},
+	{Engine: perfmodel.SGLang, Model: "deepseek-ai/DeepSeek-V3", GPU: "gb300", Weights: perfmodel.FP8, Mixture: true, Apart: true},
+	{Engine: perfmodel.VLLM, Model: "moonshotai/Kimi-K2.5", GPU: "gb200", Weights: perfmodel.FP4, Mixture: true, Apart: true},
 }
 
 // Checked reports whether a group is kept for checking.

@@ -78,6 +78,8 @@ func Command() *cobra.Command {
 	number("sla.ttft", "ttft", "target of the time to the first token, in ms")
 	number("sla.itl", "itl", "target of the time between tokens, in ms")
 	number("sla.requestRate", "rate", "requests a second to size replicas for")
+	number("sla.confidence", "confidence", "chance, 0.5 to 0.99, with which targets are to be kept, as far as the model's bands tell")
+	text("sla.arrival", "arrival", "how requests come: in-step, spread or poisson")
 	number("hardware.gpuBudget", "gpus", "most GPUs of the whole graph")
 	number("hardware.maxNumGpusPerEngine", "engine-gpus", "most GPUs of one engine")
 	number("hardware.numGpusPerNode", "gpus-per-node", "GPUs of a node")

@@ -27,15 +27,19 @@ var gpuData []byte
 //go:embed data/constants.yaml
 var constantData []byte
 
+//go:embed data/kernels.yaml
+var kernelData []byte
+
 // FormatVersion is the version of the tables this package reads.
 const FormatVersion = 1
 
-// Catalog is what is known: models, GPUs and the constants of engines. Its
-// lists are sorted by name.
+// Catalog is what is known: models, GPUs, what kernels reach and the constants of
+// engines. Its lists are sorted by name.
 type Catalog struct {
 	Models    []Model
 	GPUs      []GPU
 	Constants []Constants
+	Kernels   Kernels
 }
 
 // file is the form of a table, built in or given by a user. Any part may be
@@ -45,6 +49,12 @@ type file struct {
 	Models    []Model     `json:"models,omitempty"`
 	GPUs      []GPU       `json:"gpus,omitempty"`
 	Constants []Constants `json:"constants,omitempty"`
+	Kernels   *Kernels    `json:"kernels,omitempty"`
+}
+
+// MarshalKernels writes what kernels reach in the form of a table.
+func MarshalKernels(kernels Kernels) ([]byte, error) {
+	return yaml.Marshal(file{Version: FormatVersion, Kernels: &kernels})
 }
 
 // MarshalConstants writes constants in the form of a table.
@@ -55,7 +65,7 @@ func MarshalConstants(constants []Constants) ([]byte, error) {
 // Default returns the built-in tables.
 func Default() Catalog {
 	var c Catalog
-	for _, data := range [][]byte{modelData, gpuData, constantData} {
+	for _, data := range [][]byte{modelData, gpuData, kernelData, constantData} {
 		next, err := c.With(data)
 		if err != nil {
 			panic("built-in tables: " + err.Error()) // a test reads them
@@ -85,7 +95,15 @@ func (c Catalog) With(data []byte) (Catalog, error) {
 			return Catalog{}, err
 		}
 	}
+	kernels := c.Kernels
+	if f.Kernels != nil {
+		if err := f.Kernels.validate(); err != nil {
+			return Catalog{}, err
+		}
+		kernels = *f.Kernels
+	}
 	return Catalog{
+		Kernels:   kernels,
 		Models:    merge(c.Models, f.Models, func(m Model) string { return key(m.Name) }),
 		GPUs:      merge(c.GPUs, f.GPUs, func(g GPU) string { return key(g.Name) }),
 		Constants: merge(c.Constants, f.Constants, func(k Constants) string { return fmt.Sprint(k.Engine, k.Mixture) }),

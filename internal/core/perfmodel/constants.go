@@ -8,7 +8,7 @@ type Constants struct {
 	// kernels.
 	Mixture bool `json:"mixture,omitempty"`
 
-	// Shares of the hardware's peak, by kind of work.
+	// Shares of what kernels reach, by kind of work; see Kernels.
 	Weights float64 `json:"weights"` // bandwidth while reading weights
 	// FourBit is what weights of 4 bits reach of that: they come with scales and
 	// are unpacked on the way. 0 means all of it.
@@ -18,7 +18,7 @@ type Constants struct {
 	Attention       float64               `json:"attention"`
 	ExpertBandwidth float64               `json:"expertBandwidth"`
 	ExpertCompute   float64               `json:"expertCompute"`
-	Reduce          float64               `json:"reduce"` // bandwidth of all-reduce
+	Reduce          float64               `json:"reduce"` // of the link's bandwidth, by all-reduce
 	// Scatter is how many independent choices of experts a token stands for: the
 	// tokens of a sequence resemble each other and share experts.
 	Scatter float64 `json:"scatter"`
@@ -35,29 +35,77 @@ type Constants struct {
 	Host        float64                `json:"hostMicros"`        // per step
 	Sequence    float64                `json:"sequenceMicros"`    // per step and sequence
 	First       float64                `json:"firstMicros"`       // per request
+	Busy        float64                `json:"busyMicros"`        // per request, beside others
 
 	// Interference is the share of other requests' prefill that a decoding
-	// request waits for; Queue is the share of the prefill of those that arrived
-	// together that a new request waits for.
+	// request waits for.
 	Interference float64 `json:"interference"`
-	Queue        float64 `json:"queue"`
-	// QueueGrowth is the power with which that wait grows with their number.
-	QueueGrowth float64 `json:"queueGrowth"`
+	// A first token waits for its own prompt, which takes Own times as long beside
+	// others as alone; for Wait steps of sequences that decode; and, in a closed
+	// loop, for Queue of half of the others' prompts: how many of those that could
+	// come together do. Equal and EqualQueue are Own and Queue of a loop of equal
+	// requests, who come back together as far as the engine served them together.
+	Own        float64 `json:"own"`
+	Wait       float64 `json:"wait"`
+	Queue      float64 `json:"queue"`
+	Equal      float64 `json:"equal"`
+	EqualQueue float64 `json:"equalQueue"`
+
+	// Prefilling is how much of the rate at which its engines can compute prompts a
+	// prefill pool reaches, and Handover is what a request takes to change pools,
+	// in microseconds, beside moving its cache.
+	Prefilling float64 `json:"prefilling,omitempty"`
+	Handover   float64 `json:"handoverMicros,omitempty"`
+
+	// GPUs are those on which the engine was measured.
+	GPUs []string `json:"gpus,omitempty"`
+
+	// Undivided attention reads a sequence's cache by one part of the GPU for each
+	// head, and Unfused activations are kernels of their own. Engines do neither;
+	// plain PyTorch does.
+	Undivided bool `json:"undivided,omitempty"`
+	Unfused   bool `json:"unfused,omitempty"`
 
 	// Error is what the fit left over on groups that it had not seen.
-	Error Spread `json:"error"`
+	Error ErrorSpread `json:"error"`
 }
 
-// Spread describes relative errors of the time per output token and of the
-// time to the first token, without sign.
-type Spread struct {
+// ErrorSpread describes relative errors of the time per output token and of the
+// time to the first token, without sign. A band holds nine of ten measurements of
+// models that a fit has not seen.
+type ErrorSpread struct {
 	TokenMedian float64 `json:"tokenMedian"`
 	TokenP90    float64 `json:"tokenP90"`
 	FirstMedian float64 `json:"firstMedian"`
-	FirstP90    float64 `json:"firstP90"`
+	// FirstP90 is of loads that come as measured ones did, spread; UnknownP90 of
+	// those of which it is not known how they came, in step and open ones among
+	// them.
+	FirstP90   float64 `json:"firstP90"`
+	UnknownP90 float64 `json:"unknownP90,omitempty"`
 	// IdleP90 is of the first token at no more than four requests at a time.
 	IdleP90 float64 `json:"idleP90"`
-	Rows    int     `json:"rows"`
+	// ApartP90 is of the time per output token of disaggregated deployments, and
+	// ApartFirstP90 of their first token.
+	ApartP90      float64 `json:"apartP90,omitempty"`
+	ApartFirstP90 float64 `json:"apartFirstP90,omitempty"`
+	// RateP90 is of requests per second.
+	RateP90 float64 `json:"rateP90,omitempty"`
+	// AmongP90 is of rates among the deployments of one model on one GPU, beside
+	// what they have in common.
+	AmongP90 float64 `json:"amongP90,omitempty"`
+	// Elsewhere is how many times as wide bands are for GPUs that the engine was
+	// not measured on.
+	Elsewhere float64 `json:"elsewhere,omitempty"`
+	Rows      int     `json:"rows"`
+}
+
+// widened is the spread for a GPU that nothing was measured on.
+func (s ErrorSpread) widened() ErrorSpread {
+	f := max(1, s.Elsewhere)
+	for _, p := range []*float64{&s.TokenP90, &s.FirstP90, &s.UnknownP90, &s.IdleP90, &s.ApartP90, &s.ApartFirstP90, &s.RateP90} {
+		*p *= f
+	}
+	return s
 }
 
 // beside is the share of a prefill by which it makes a step longer. SGLang

@@ -2,6 +2,7 @@ package perfmodel
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -35,14 +36,14 @@ func (c Catalog) Estimator(s Setup) (*Estimator, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Estimator{c: bind(s.filled(), k)}
+	e := &Estimator{c: bind(s.filled(), k, c.Kernels)}
 	e.memory = e.c.memory()
 	return e, nil
 }
 
 // With replaces the constants; for fitting them.
 func (e *Estimator) With(k Constants) *Estimator {
-	return &Estimator{c: bind(e.c.Setup, k), memory: e.memory}
+	return &Estimator{c: bind(e.c.Setup, k, e.c.kernels), memory: e.memory}
 }
 
 // Setup is the setup with its defaults filled in.
@@ -51,7 +52,22 @@ func (e *Estimator) Setup() Setup { return e.c.Setup }
 // Constants are those of the setup's engine.
 func (e *Estimator) Constants() Constants { return e.c.k }
 
-func (e *Estimator) spread() Spread { return e.c.k.Error }
+func (e *Estimator) spread() ErrorSpread {
+	if known := e.c.k.GPUs; len(known) > 0 && !slices.Contains(known, e.c.GPU.Name) {
+		return e.c.k.Error.widened()
+	}
+	return e.c.k.Error
+}
+
+// firstSpread is the band of first tokens: how a load comes decides more of it
+// than the engine does, and closed loops that are spread are what was measured.
+func (e *Estimator) firstSpread(a Arrival) float64 {
+	s := e.spread()
+	if a == Staggered || a == "" {
+		return s.FirstP90
+	}
+	return max(s.FirstP90, s.UnknownP90)
+}
 
 // Prefill is the time to compute batch prompts of tokens tokens together, of
 // each of which the first cached are in the cache already. It contains no
@@ -88,11 +104,19 @@ func (e *Estimator) Chunk(fresh, before int) Estimate {
 	return estimate(seconds, e.spread().IdleP90)
 }
 
+// Layer is the time of one layer for so many tokens without attention to others,
+// in seconds: what can be held against kernels.
+func (e *Estimator) Layer(tokens float64) float64 {
+	return e.c.layers(tokens, tokens) / float64(e.c.Model.Layers)
+}
+
 // Transfer is the time to move a prompt's cache from a prefill engine to this
 // decode engine, over the link between their nodes.
 func (e *Estimator) Transfer(tokens int) Estimate {
+	return estimate(e.transfer(tokens), 0.5)
+}
+
+func (e *Estimator) transfer(tokens int) float64 {
 	const share = 0.7 // of the fabric's bandwidth, with many small blocks
-	memory := e.Memory()
-	seconds := float64(tokens)*memory.CachePerToken/(e.c.GPU.Fabric*1e9*share) + 1e-3
-	return estimate(seconds, 0.5)
+	return float64(tokens)*e.memory.CachePerToken/(e.c.GPU.Fabric*1e9*share) + 1e-3
 }

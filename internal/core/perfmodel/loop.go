@@ -27,7 +27,7 @@ func (e *Estimator) ClosedLoop(l Load) (Serving, error) {
 	if l.Output == 1 {
 		token = []float64{e.c.step(float64(users), l)}
 	}
-	s := Serving{FirstToken: estimate(median(first), e.spread().FirstP90), PerToken: estimate(median(token), e.spread().TokenP90)}
+	s := Serving{FirstToken: estimate(median(first), e.firstSpread(InStep)), PerToken: estimate(median(token), e.spread().TokenP90)}
 	s.Requests = float64(l.Concurrency) / (e.c.k.First*1e-6 + mean(latency))
 	s.Tokens = s.Requests * float64(l.Output)
 	s.TokensPerGPU = s.Tokens / float64(e.c.Parallel.GPUs())

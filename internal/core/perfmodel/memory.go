@@ -30,7 +30,7 @@ func (c *cost) weights() float64 {
 	if e := m.Experts; e != nil {
 		layers := float64(m.expertLayers()) / pp
 		total += layers * (q.Weights.Bytes()*3*h*float64(e.Shared)/t + 2*h*float64(e.Count))
-		total += layers * q.Experts.Bytes() * 3 * h * float64(e.FFN) * float64(e.Count) / float64(p.TP*p.DP)
+		total += layers * q.Experts.Bytes() * 3 * h * float64(e.FFN) * float64(e.Count) * e.uneven(p.EP) / float64(p.TP*p.DP)
 	}
 	embedding := 2 * h * float64(m.Vocab) / t
 	if !m.Tied && p.PP == 1 {

@@ -41,6 +41,13 @@ type Experts struct {
 	Dense int `json:"dense,omitempty"`
 }
 
+// uneven is how many times as many experts as the mean the fullest of so many
+// GPUs holds: engines repeat some where they do not divide.
+func (e *Experts) uneven(gpus int) float64 {
+	fullest := (e.Count + gpus - 1) / gpus
+	return float64(fullest*gpus) / float64(e.Count)
+}
+
 // Latent is multi-head latent attention: the cache holds one compressed vector
 // per token, the same on every GPU.
 type Latent struct {

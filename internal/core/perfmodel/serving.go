@@ -1,11 +1,33 @@
 package perfmodel
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
 
-// Load is a closed loop of equal requests.
+// Arrival is how the requests of a load come. It decides whether prompts delay
+// first tokens or next ones: their sum does not depend on it.
+type Arrival string
+
+// The processes.
+const (
+	// Staggered is a closed loop whose users ask again one after the other, as their
+	// answers differ in length: what load generators with a fixed number of users
+	// do, all of whom begin at once. It is what an empty Arrival means.
+	Staggered Arrival = "spread"
+	// InStep is a closed loop of equal requests: all users ask at once, and those
+	// who were served together ask again together.
+	InStep Arrival = "in-step"
+	// Poisson is an open load: requests come at random, at the rate at which they
+	// are served, and Concurrency is how many are there in the mean.
+	Poisson Arrival = "poisson"
+)
+
+// Arrivals are those that a load may have.
+var Arrivals = []Arrival{Staggered, InStep, Poisson}
+
+// Load is a number of equal requests at a time.
 type Load struct {
 	// Concurrency is how many requests an engine has at once, over all its
 	// attention ranks.
@@ -13,7 +35,8 @@ type Load struct {
 	Input       int // prompt tokens
 	Output      int // output tokens
 	// Cached is the share of a prompt that is found in the cache, 0 to 1.
-	Cached float64
+	Cached  float64
+	Arrival Arrival
 }
 
 // Serving is what a load gets.
@@ -53,16 +76,43 @@ func (c *cost) step(batch float64, l Load) float64 {
 	return c.decode(batch, float64(l.Input)+float64(l.Output)/2)
 }
 
+// together is which share of those that could come together do: of them each
+// waits for half of the others' prompts before its first token, in the mean, and
+// the other half computes theirs while it decodes.
+func (c *cost) together(a Arrival) float64 {
+	switch a {
+	case InStep:
+		return c.k.EqualQueue
+	case Poisson:
+		return 0
+	default:
+		return c.k.Queue
+	}
+}
+
 // token is the mean time per output token of a rank's batch, in seconds: the
 // step itself, and other requests' prompts computed in between.
 func (c *cost) token(batch, prompt, step float64, l Load) float64 {
-	return step + c.k.Interference*(batch-1)/float64(max(1, l.Output))*prompt
+	beside := c.k.Interference * (1 - c.together(l.Arrival)/2)
+	return step + beside*(batch-1)/float64(max(1, l.Output))*prompt
 }
 
-// first is the mean time to the first token in a closed loop of requests of
-// about the same length, in seconds.
-func (c *cost) first(batch, prompt float64) float64 {
-	return c.k.First*1e-6 + prompt*(1+c.k.Queue*math.Pow(batch-1, c.k.QueueGrowth))
+// first is the mean time to the first token of requests of about the same length,
+// in seconds: what is fixed, the own prompt, which others' steps slow down, the
+// steps that run when it comes, and the prompts before it. In an open load these
+// are a line at the one server that computes prompts.
+func (c *cost) first(batch, prompt, token float64, l Load) float64 {
+	others, own := 1-1/batch, c.k.Own
+	if l.Arrival == InStep {
+		own = c.k.Equal
+	}
+	first := c.k.First*1e-6 + c.k.Busy*1e-6*others + prompt*(1+(own-1)*others) + c.k.Wait*token*others
+	if l.Arrival == Poisson {
+		whole := first + token*float64(max(0, l.Output-1))
+		busy := min(0.95, batch/whole*prompt)
+		return first + prompt*busy/(2*(1-busy))
+	}
+	return first + c.together(l.Arrival)*(batch-1)/2*prompt
 }
 
 // round is one turn of a closed loop on a rank, in which every user asks once:
@@ -106,13 +156,38 @@ func (e *Estimator) PerToken(l Load) Estimate {
 	return estimate(e.c.token(batch, e.c.prompt(l), e.c.step(batch, l), l), e.spread().TokenP90)
 }
 
+// Serve is the mean of what a load gets that comes as its Arrival says, by
+// formula. A load that does not fit is refused.
+func (e *Estimator) Serve(l Load) (Serving, error) {
+	if most := e.MaxConcurrency(l.Input, l.Output); l.Concurrency > most {
+		return Serving{}, &CapacityError{Concurrency: l.Concurrency, Most: most}
+	}
+	return e.under(l), nil
+}
+
 // First is the mean time to the first token under a load that fits.
-func (e *Estimator) First(l Load) Estimate {
-	return estimate(e.c.first(e.c.perRank(l.Concurrency), e.c.prompt(l)), e.spread().FirstP90)
+func (e *Estimator) First(l Load) Estimate { return e.under(l).FirstToken }
+
+func (e *Estimator) under(l Load) Serving {
+	t := e.Terms(l)
+	return e.serving(t.First, t.Token, l)
+}
+
+// Terms are what the times of a load are made of, in seconds: the prompt and the
+// step of one rank's batch, and what comes of them. They are for fitting.
+type Terms struct{ Batch, Prompt, Step, Token, First float64 }
+
+// Terms of a load that fits.
+func (e *Estimator) Terms(l Load) Terms {
+	t := Terms{Batch: e.c.perRank(l.Concurrency), Prompt: e.c.prompt(l)}
+	t.Step = e.c.step(t.Batch, l)
+	t.Token = e.c.token(t.Batch, t.Prompt, t.Step, l)
+	t.First = e.c.first(t.Batch, t.Prompt, t.Token, l)
+	return t
 }
 
 func (e *Estimator) serving(first, token float64, l Load) Serving {
-	s := Serving{FirstToken: estimate(first, e.spread().FirstP90), PerToken: estimate(token, e.spread().TokenP90)}
+	s := Serving{FirstToken: estimate(first, e.firstSpread(l.Arrival)), PerToken: estimate(token, e.spread().TokenP90)}
 	s.Requests = float64(l.Concurrency) / (first + token*float64(max(0, l.Output-1)))
 	s.Tokens = s.Requests * float64(l.Output)
 	s.TokensPerGPU = s.Tokens / float64(e.c.Parallel.GPUs())
@@ -122,21 +197,29 @@ func (e *Estimator) serving(first, token float64, l Load) Serving {
 // PrefillRate is how many prompts per second an engine that only prefills can
 // compute, all attention ranks together.
 func (e *Estimator) PrefillRate(l Load) float64 {
-	return float64(e.c.Parallel.DP) / e.c.prompt(l)
+	return float64(e.c.Parallel.DP) / e.c.handed(l)
 }
+
+// handed is the time of a prompt in an engine that hands it on: less of the GPU is
+// computing than where answers are given, too.
+func (c *cost) handed(l Load) float64 { return c.prompt(l) / cmp.Or(c.k.Prefilling, 1) }
 
 // PrefillOnly estimates the first token of a prefill engine to which requests
 // come at random with rate per second; the decode engine adds the transfer. An
 // overloaded engine has no answer.
 func (e *Estimator) PrefillOnly(l Load, rate float64) (Estimate, error) {
-	service := e.c.prompt(l)
+	service := e.c.handed(l)
 	servers := float64(e.c.Parallel.DP)
 	busy := rate * service / servers
 	if busy >= 1 {
 		return Estimate{}, &OverloadError{Rate: rate, Most: servers / service}
 	}
-	wait := service / 2 * math.Pow(busy, math.Sqrt(2*(servers+1))-1) / (servers * (1 - busy))
-	return estimate(e.c.k.First*1e-6+service+wait, e.spread().FirstP90), nil
+	return estimate(e.c.k.First*1e-6+service+line(service, servers, busy), e.firstSpread(Poisson)), nil
+}
+
+// line is the mean wait for one of several servers that take a fixed time each.
+func line(service, servers, busy float64) float64 {
+	return service / 2 * math.Pow(busy, math.Sqrt(2*(servers+1))-1) / (servers * (1 - busy))
 }
 
 // OverloadError says that requests come faster than they can be served.

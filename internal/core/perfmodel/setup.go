@@ -128,8 +128,8 @@ func (s Setup) Validate() error {
 	switch {
 	case group%p.EP != 0:
 		return refuse("EP %d does not divide TP·DP = %d", p.EP, group)
-	case e.Count%p.EP != 0:
-		return refuse("%d experts are not divisible by EP %d", e.Count, p.EP)
+	case p.EP > e.Count:
+		return refuse("%d experts cannot be spread over EP %d", e.Count, p.EP)
 	case e.FFN%(group/p.EP) != 0:
 		return refuse("expert width %d is not divisible by %d slices", e.FFN, group/p.EP)
 	}

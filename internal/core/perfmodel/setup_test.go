@@ -19,7 +19,8 @@ func TestLayoutsThatNoEngineWouldStart(t *testing.T) {
 		"more stages than layers":           {"Qwen/Qwen3-0.6B", Parallel{PP: 29}, false},
 		"experts over all ranks":            {"deepseek-ai/DeepSeek-R1", Parallel{TP: 1, DP: 16, EP: 16}, true},
 		"expert parallel without experts":   {"Qwen/Qwen3-32B", Parallel{TP: 2, EP: 2}, false},
-		"experts do not divide":             {"deepseek-ai/DeepSeek-R1", Parallel{TP: 1, DP: 24, EP: 24}, false},
+		"experts repeated where uneven":     {"deepseek-ai/DeepSeek-R1", Parallel{TP: 1, DP: 24, EP: 24}, true},
+		"more ranks than experts":           {"deepseek-ai/DeepSeek-R1", Parallel{TP: 1, DP: 512, EP: 512}, false},
 		"expert groups do not divide ranks": {"Qwen/Qwen3-30B-A3B", Parallel{TP: 4, EP: 8}, false},
 		"a negative size":                   {"Qwen/Qwen3-32B", Parallel{TP: -1}, false},
 	} {

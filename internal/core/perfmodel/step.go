@@ -9,12 +9,15 @@ import "math"
 // cost computes with one setup, all of whose fields are filled in.
 type cost struct {
 	Setup
-	k Constants
+	k       Constants
+	kernels Kernels
 	// What the tables say of this setup, looked up once: a search asks for the
 	// same setup thousands of times.
 	dense, expert, plain format
 	layer, expertLayer   float64 // fixed times
 	streaming            float64 // bandwidth while reading weights
+	reading              float64 // bandwidth while reading the cache
+	grouped              float64 // bandwidth while reading experts
 	attention            float64 // speed of attention
 }
 
@@ -22,29 +25,35 @@ type cost struct {
 // element of a weight and of an input takes.
 type format struct{ speed, weight, input float64 }
 
-func bind(s Setup, k Constants) cost {
+func bind(s Setup, k Constants, kernels Kernels) cost {
 	of := func(p Precision, share float64) format {
-		return format{speed: s.GPU.flops(p) * share, weight: p.Bytes(), input: p.activation()}
+		return format{speed: s.GPU.flops(p) * kernels.compute(p) * share, weight: p.Bytes(), input: p.activation()}
 	}
 	q := s.Quantisation
 	dense := of(q.Weights, k.compute(q.Weights))
 	if q.Weights.Bytes() < 1 && k.FourBit > 0 {
 		dense.weight /= k.FourBit // read more slowly, as if there were more of it
 	}
+	read := s.GPU.bandwidth() * kernels.Read
 	return cost{
-		Setup: s, k: k,
+		Setup: s, k: k, kernels: kernels,
 		dense: dense, expert: of(q.Experts, k.ExpertCompute), plain: of(BF16, k.compute(BF16)),
 		layer: generationOf(k.Layer, s.GPU.Generation), expertLayer: generationOf(k.ExpertLayer, s.GPU.Generation),
-		streaming: s.GPU.bandwidth() * k.Weights,
-		attention: s.GPU.flops(BF16) * k.Attention,
+		streaming: read * k.Weights,
+		grouped:   read * k.ExpertBandwidth,
+		reading:   s.GPU.bandwidth() * kernels.Context * k.Cache,
+		attention: s.GPU.flops(BF16) * kernels.Prompt * k.Attention,
 	}
 }
 
 // product is a matrix product of m rows with a k by n matrix of weights.
 func (c *cost) product(m, n, k float64, f *format) float64 {
-	compute := 2 * m * n * k / f.speed
-	bytes := f.weight*n*k + f.input*m*k + 2*m*n
-	return max(compute, bytes/c.streaming)
+	if n <= 0 || k <= 0 {
+		return 0
+	}
+	fixed := c.kernels.Start + c.kernels.Depth*k/1024*(1+c.kernels.Narrow/n)
+	busy := overlap((f.weight*n*k+f.input*m*k)/c.streaming, 2*m*n*k/f.speed)
+	return fixed*1e-6 + busy + c.kernels.Written*2*m*n/c.streaming
 }
 
 // split divides heads among tensor-parallel ranks, each having at least one.
@@ -77,7 +86,7 @@ func (c *cost) linear(m, sequences float64) float64 {
 	keys, values := split(l.KeyHeads, t)*float64(l.Size), split(l.Heads, t)*float64(l.Size)
 	w := &c.dense
 	time := c.product(m, 2*keys+2*values, h, w) + c.product(m, h, values, w)
-	state := 2 * 4 * values * float64(l.Size) * sequences / (c.GPU.bandwidth() * c.k.Cache)
+	state := 2 * 4 * values * float64(l.Size) * sequences / c.reading
 	compute := 8 * m * values * float64(l.Size) / c.attention
 	return time + max(state, compute)
 }
@@ -104,9 +113,9 @@ func (c *cost) experts(m float64) float64 {
 	touched := count * (1 - math.Pow(1-active/count, max(1, tokens*c.k.Scatter)))
 	compute := 6 * tokens * active * h * f / group / c.expert.speed
 	bytes := c.expert.weight*3*h*f*touched/group + 4*tokens*active*h/group
-	time := max(compute, bytes/(c.GPU.bandwidth()*c.k.ExpertBandwidth))
+	time := overlap(compute, bytes/c.grouped) + 2*c.kernels.Start*1e-6
 	if p.EP > 1 {
-		time *= imbalance
+		time *= imbalance * e.uneven(p.EP)
 	}
 	if p.DP > 1 {
 		time += 2 * c.exchange(tokens*h*2, p.TP*p.DP)
@@ -193,7 +202,7 @@ func (c *cost) lookback(n, s float64) float64 {
 	full, window, share := c.reach(s)
 	span := full*(1-share) + window*share
 	kv := c.Quantisation.Cache.Bytes()
-	bandwidth := c.GPU.bandwidth() * c.k.Cache
+	bandwidth, start := c.reading, c.kernels.ContextStart*1e-6
 	var index float64
 	if c.Model.Sparse > 0 {
 		index = n * s * indexSize / bandwidth
@@ -202,9 +211,14 @@ func (c *cost) lookback(n, s float64) float64 {
 		width := float64(l.KV + l.RoPE)
 		bytes := width * kv * span * n / bandwidth
 		compute := 2 * n * span * split(c.Model.Heads, c.Parallel.TP) * (width + float64(l.KV)) / c.attention
-		return layers * (max(bytes, compute) + index)
+		return layers * (start + overlap(bytes, compute) + index)
 	}
-	return layers * (2*split(c.Model.KVHeads, c.Parallel.TP)*float64(c.Model.HeadSize)*kv*span*n/bandwidth + index)
+	head := 2 * float64(c.Model.HeadSize) * kv * span
+	read := split(c.Model.KVHeads, c.Parallel.TP) * head * n / bandwidth
+	if c.k.Undivided {
+		read = max(read, head/(c.kernels.Alone*1e9))
+	}
+	return layers * (start + read + index)
 }
 
 // lookaround is attention of new tokens, of which before are cached, to
@@ -229,10 +243,12 @@ func (c *cost) lookaround(fresh, before float64) float64 {
 		index = 2 * indexHeads * indexSize * (s*s - before*before) / 2 / flops
 	}
 	n := split(c.Model.Heads, c.Parallel.TP)
+	start := c.kernels.PromptStart * 1e-6
+	work *= 1 + c.kernels.PromptFill/max(1, n*fresh/128)
 	if l := c.Model.Latent; l != nil {
-		return layers * (2*n*float64(l.NoPE+l.RoPE+l.Value)*work/flops + index)
+		return layers * (start + 2*n*float64(l.NoPE+l.RoPE+l.Value)*work/flops + index)
 	}
-	return layers * (4*n*float64(c.Model.HeadSize)*work/flops + index)
+	return layers * (start + 4*n*float64(c.Model.HeadSize)*work/flops + index)
 }
 
 // rows bounds how many sequences of a batch share a pass of a pipeline.
@@ -252,6 +268,15 @@ func (c *cost) prefill(batch, fresh, cached float64) float64 {
 		return 0
 	}
 	m := batch * fresh
-	move := 12 * m * float64(c.Model.Hidden) / (0.8 * c.GPU.bandwidth()) * float64(c.Model.Layers)
-	return c.layers(m, batch) + move + batch*c.lookaround(fresh, cached) + c.output(batch)
+	return c.layers(m, batch) + c.passes(m) + batch*c.lookaround(fresh, cached) + c.output(batch)
+}
+
+// passes are norms and activations of m tokens, in all layers. Engines fuse
+// activations with products.
+func (c *cost) passes(m float64) float64 {
+	bytes := c.kernels.HiddenBytes * float64(c.Model.Hidden)
+	if c.k.Unfused {
+		bytes += c.kernels.ActivatedBytes * float64(c.Model.FFN) / float64(c.Parallel.TP)
+	}
+	return m * bytes * float64(c.Model.Layers) / (passBandwidth * c.GPU.bandwidth())
 }

@@ -8,8 +8,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 )
 
 // Backend is the engine to profile.
@@ -118,6 +121,12 @@ type SLA struct {
 	RequestRate float64
 	// Strict makes a missed target a failure.
 	Strict bool
+	// Confidence is the chance with which targets are to be kept and rates reached,
+	// as far as the model's bands tell; zero means by its middle.
+	Confidence float64
+	// Arrival is how requests come; empty means as the load generator sends them:
+	// in step.
+	Arrival perfmodel.Arrival
 }
 
 // Invalid lists everything that is wrong with a configuration.
@@ -219,6 +228,7 @@ func (c *Config) sla(r *reader) {
 		ISL: r.whole("isl", 3000), OSL: r.whole("osl", 500),
 		TTFT: r.number("ttft", 50), ITL: r.number("itl", 10),
 		RequestRate: r.number("requestRate", 0), Strict: r.flag("strict", false),
+		Confidence: r.number("confidence", 0), Arrival: perfmodel.Arrival(r.text("arrival", "")),
 	}
 }
 
@@ -255,6 +265,8 @@ func (c *Config) check() []string {
 	refuse(s.ISL < 1 || s.OSL < 1, "sla: isl and osl must be 1 or more")
 	refuse(s.TTFT <= 0 || s.ITL <= 0, "sla: ttft and itl must be more than 0 ms")
 	refuse(s.RequestRate < 0, "sla.requestRate: must not be negative")
+	refuse(s.Confidence != 0 && (s.Confidence < 0.5 || s.Confidence > 0.99), "sla.confidence: %g is not between 0.5 and 0.99", s.Confidence)
+	refuse(s.Arrival != "" && !slices.Contains(perfmodel.Arrivals, s.Arrival), "sla.arrival: %q is none of in-step, spread, poisson", s.Arrival)
 	return problems
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/search"
 )
@@ -195,9 +196,10 @@ func (r Report) facts() []fact {
 		{"Requests", fmt.Sprintf("%d tokens in, %d out", r.Goal.ISL, r.Goal.OSL)},
 		{"Targets", r.targets()},
 		{"Chosen", best.String()},
-		{"Load", users(best)},
+		{"Load", r.users(best)},
 		{"Time to first token", bandText(best.TTFT) + " ms"},
 		{"Time between tokens", bandText(best.ITL) + " ms"},
+		{"Ranking", r.sure()},
 		{"Throughput", fmt.Sprintf("%.0f output tokens a second and GPU, %.3g requests a second on %d GPUs", best.TokensPerGPU, best.Rate, best.GPUs)},
 	}
 	if m := best.Trial; best.Measured {
@@ -210,11 +212,26 @@ func (r Report) facts() []fact {
 	return append(all, fact{"Times are", r.Source})
 }
 
+// sure says how sure it is that the chosen one is a good one.
+func (r Report) sure() string {
+	c := r.Outcome.Certainty()
+	text := fmt.Sprintf("among the best three of %d candidates with a chance of %.0f %%, the best with %.0f %%", c.Candidates, 100*c.Podium, 100*c.First)
+	if p := r.Goal.Confidence; p > 0 {
+		text += fmt.Sprintf("; chosen to keep the targets with %.0f %%", 100*p)
+	}
+	return text
+}
+
 // users says under which load the times hold.
-func users(c search.Candidate) string {
+func (r Report) users(c search.Candidate) string {
 	each := "each engine"
 	if c.Prefill != nil {
 		each = "each decode engine"
+	}
+	if a := r.Goal.Arrival; a == perfmodel.Poisson {
+		return fmt.Sprintf("%d requests at once on %s in the mean, coming at random; times are means", c.Decode.Concurrency, each)
+	} else if a == perfmodel.Staggered {
+		return fmt.Sprintf("%d users at once on %s, who ask again when answered, one after the other; times are means", c.Decode.Concurrency, each)
 	}
 	return fmt.Sprintf("%d users at once on %s, who ask again when answered; times are medians", c.Decode.Concurrency, each)
 }

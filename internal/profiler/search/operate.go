@@ -26,6 +26,7 @@ const (
 	decoding way = iota // prompts are computed elsewhere
 	guessed             // both halves, by formula
 	played              // both halves, step by step; for those that may be chosen
+	arriving            // both halves, by formula, as the goal says that requests come
 )
 
 // served is an engine at a load.
@@ -39,7 +40,16 @@ type served struct {
 func (s served) perRank() int { return s.concurrency / s.layout.Ranks() }
 
 func (p *Problem) load(concurrency int) perfmodel.Load {
-	return perfmodel.Load{Concurrency: concurrency, Input: p.Goal.ISL, Output: p.Goal.OSL}
+	return perfmodel.Load{Concurrency: concurrency, Input: p.Goal.ISL, Output: p.Goal.OSL, Arrival: p.Goal.Arrival}
+}
+
+// whether a load is played: users who ask at once and again when answered can be;
+// others are estimated by the mean.
+func (p *Problem) closely(w way) way {
+	if p.Goal.Arrival == "" || p.Goal.Arrival == perfmodel.InStep {
+		return w
+	}
+	return arriving
 }
 
 // at is an engine with so many requests for each of its ranks. Every pair asks
@@ -64,6 +74,8 @@ func (p *Problem) estimate(e *engine, w way, perRank int) (served, bool) {
 		estimate = e.Aggregated
 	case played:
 		estimate = e.ClosedLoop
+	case arriving:
+		estimate = e.Serve
 	}
 	s, err := estimate(p.load(concurrency))
 	if err != nil {
@@ -82,7 +94,7 @@ func (e *engine) room() int { return min(e.most/e.layout.Ranks(), mostSequences)
 
 func (p *Problem) keeps(e *engine, w way, perRank int) bool {
 	s, ok := p.at(e, w, perRank)
-	return ok && s.itl.Value <= p.Goal.ITL && (w == decoding || s.ttft.Value <= p.Goal.TTFT)
+	return ok && p.safe(s.itl) <= p.Goal.ITL && (w == decoding || p.safe(s.ttft) <= p.Goal.TTFT)
 }
 
 // operate finds the highest load at which an engine keeps the targets that
@@ -104,7 +116,7 @@ func (p *Problem) share() int {
 // aggregated adds a candidate for each engine that does both halves.
 func (o *Outcome) aggregated(engines []*engine) {
 	for _, e := range engines {
-		if c, ok := o.Problem.whole(e, guessed, 0, 0); ok {
+		if c, ok := o.Problem.whole(e, o.Problem.closely(guessed), 0, 0); ok {
 			o.Candidates = append(o.Candidates, c)
 		}
 	}
@@ -118,7 +130,7 @@ func (p *Problem) whole(e *engine, w way, most, enough int) (Candidate, bool) {
 		return Candidate{}, false
 	}
 	replicas, limit := 1, s.concurrency
-	capacity := s.requests * aggregatedShare
+	capacity := s.requests * aggregatedShare * p.lower(s.itl)
 	switch {
 	case p.Goal.RequestRate > 0:
 		replicas = ceiling(p.Goal.RequestRate / capacity)
@@ -138,7 +150,7 @@ func (p *Problem) whole(e *engine, w way, most, enough int) (Candidate, bool) {
 		Decode: Worker{Layout: e.layout, Replicas: replicas, Concurrency: s.concurrency, Limit: limit, CacheTokens: e.memory.Tokens},
 		TTFT:   s.ttft, ITL: s.itl, Rate: rate,
 		TokensPerGPU: rate * float64(p.Goal.OSL) / float64(replicas*e.layout.GPUs()),
-		settled:      w == played,
+		settled:      w != guessed,
 	}), true
 }
 
@@ -187,8 +199,8 @@ func (o *Outcome) disaggregated(engines []*engine) {
 
 // pair joins a prefill and a decode engine and sizes both.
 func (p *Problem) pair(prefill *engine, decode served) (Candidate, bool) {
-	prompts := prefill.prompts * prefillShare
-	answers := decode.requests * decodeShare
+	prompts := prefill.prompts * prefillShare * p.lower(band(prefill.idle))
+	answers := decode.requests * decodeShare * p.lower(decode.itl)
 	np, nd := p.replicas(prefill, decode, prompts, answers)
 	rate := min(float64(np)*prompts, float64(nd)*answers)
 	arrivals, limit := 0.0, decode.concurrency
@@ -241,7 +253,7 @@ func (p *Problem) replicas(prefill *engine, decode served, prompts, answers floa
 		for i := 0; ; i++ {
 			s := p.size(prefill, i, prompts)
 			np = s.replicas
-			if np >= 1<<16 || s.first > 0 && (s.first+decode.ttft.Value <= p.Goal.TTFT || s.idle) {
+			if np >= 1<<16 || s.first > 0 && (s.first+p.safe(decode.ttft) <= p.Goal.TTFT || s.idle) {
 				break
 			}
 		}
@@ -283,7 +295,7 @@ func (p *Problem) size(e *engine, i int, prompts float64) size {
 		}
 		s := size{replicas: n}
 		if first, err := p.first(e, p.Goal.RequestRate/float64(n)); err == nil {
-			s.first, s.idle = band(first).Value, first.Value < e.idle.Value+e.idle.Value/50
+			s.first, s.idle = p.safe(band(first)), first.Value < e.idle.Value+e.idle.Value/50
 		}
 		e.sizes = append(e.sizes, s)
 	}

@@ -24,8 +24,9 @@ func (p *Problem) judge(c Candidate) Candidate {
 			c.excess = max(c.excess, ratio)
 		}
 	}
-	miss("ttft", " ms", c.TTFT.Value, p.Goal.TTFT, c.TTFT.Value/p.Goal.TTFT)
-	miss("itl", " ms", c.ITL.Value, p.Goal.ITL, c.ITL.Value/p.Goal.ITL)
+	ttft, itl := p.safe(c.TTFT), p.safe(c.ITL)
+	miss("ttft", " ms", ttft, p.Goal.TTFT, ttft/p.Goal.TTFT)
+	miss("itl", " ms", itl, p.Goal.ITL, itl/p.Goal.ITL)
 	if want := p.Goal.RequestRate; want > 0 && c.Rate > 0 {
 		miss("requestRate", "/s", c.Rate, want, want/c.Rate)
 	}

@@ -232,7 +232,7 @@ type engine struct {
 	queued  map[float64]perfmodel.Estimate // first token by rate of arrivals
 	sizes   []size                         // more and more replicas for the rate
 	// By how it was asked, and requests for each of its ranks.
-	known [played + 1]map[int]served
+	known [arriving + 1]map[int]served
 }
 
 // engines lists what can run, the simplest first, and rejects the rest.

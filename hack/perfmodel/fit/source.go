@@ -1,0 +1,77 @@
+package fit
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
+)
+
+// source is where rows of the table come from. How requests came is a property of
+// the load generator, so it is told by source, and so is what else a source leaves
+// out.
+type source struct {
+	arrival perfmodel.Arrival
+	told    bool
+	// mixed means that runs with and without speculative decoding are listed alike.
+	mixed bool
+}
+
+// The public benchmark keeps a number of users busy with ten rounds of requests
+// whose lengths differ; all begin at once, so a tenth of what it averages is a
+// burst. It was exported several times: by date, with runs of speculative decoding
+// among the others, and as a dump of its database, without.
+var (
+	dump  = regexp.MustCompile(`^db-dump/`)
+	dated = regexp.MustCompile(`source_file=(\d{4}-\d{2}-\d{2}|[\w.-]+-gap-analysis)\.csv`)
+	// Sweeps of engines by one load generator, a file for each engine's version and
+	// model.
+	sweep = regexp.MustCompile(`/(vllm|sglang|trtllm)/([\w.]+)/[\w.-]+\.csv`)
+	// Runs of whole deployments, by job: how many users they had is not said.
+	job = regexp.MustCompile(`gtl_(job|task)_id=`)
+)
+
+func sourceOf(c columns) source {
+	text := c.text("silicon_data_source")
+	switch {
+	case dump.MatchString(text):
+		return source{arrival: perfmodel.Staggered, told: true}
+	case dated.MatchString(text):
+		return source{arrival: perfmodel.Staggered, told: true, mixed: true}
+	case job.MatchString(text):
+		return source{arrival: perfmodel.Staggered}
+	}
+	m := sweep.FindStringSubmatch(text)
+	if m == nil {
+		return source{arrival: perfmodel.Staggered}
+	}
+	// Requests of the sweeps are equal. Those of SGLang 0.5.6 waited for all others'
+	// prompts where these were short and for few where they were long: neither.
+	if m[1] == string(perfmodel.SGLang) && !strings.HasPrefix(m[2], "0.5.1.") {
+		return source{arrival: perfmodel.Staggered}
+	}
+	return source{arrival: perfmodel.InStep, told: true}
+}
+
+// drafted are the deployments of which a dated export contradicts the dump: the
+// same deployment at the same load is faster by a third and more, as with
+// speculative decoding.
+var drafted = map[perfmodel.Engine]map[string][]perfmodel.Generation{
+	perfmodel.TRTLLM: {"deepseek-ai/DeepSeek-V3": {perfmodel.Blackwell, perfmodel.Hopper}},
+	perfmodel.SGLang: {
+		"deepseek-ai/DeepSeek-V3": {perfmodel.Blackwell},
+		"Qwen/Qwen3.5-397B-A17B":  {perfmodel.Blackwell},
+	},
+}
+
+func (s source) drafts(engine perfmodel.Engine, model string, generation perfmodel.Generation) bool {
+	if !s.mixed {
+		return false
+	}
+	for _, g := range drafted[engine][model] {
+		if g == generation {
+			return true
+		}
+	}
+	return false
+}
