@@ -80,14 +80,14 @@ func Tabulate(m Model, longest, batch float64) (*Table, error) {
 // Prefill is linear between the table's places.
 func (t *Table) Prefill(tokens float64) float64 {
 	x := max(0, tokens) / t.promptStep
-	i := min(int(x), prompts-2)
+	i := int(min(x, prompts-2)) // a huge number is no int
 	return t.prefill[i] + (x-float64(i))*(t.prefill[i+1]-t.prefill[i])
 }
 
 // Token is linear between the table's places in either direction.
 func (t *Table) Token(n, context float64) float64 {
 	x, y := max(0, n)/t.batchStep, max(0, context)/t.contextStep
-	i, j := min(int(x), sequences-2), min(int(y), contexts-2)
+	i, j := int(min(x, sequences-2)), int(min(y, contexts-2))
 	x -= float64(i)
 	y -= float64(j)
 	low, high := t.token[i*contexts+j:], t.token[(i+1)*contexts+j:]

@@ -28,7 +28,10 @@ const (
 // Decide says what a graph is to have now.
 func Decide(c Config, s Snapshot, m Memory) (Decision, Memory) {
 	c = c.Defaults()
-	wanted := Vector{max(0, s.Roles[Prefill].Wanted), max(0, s.Roles[Decode].Wanted)}
+	for r := range s.Roles { // an array: the caller's stays as it is
+		s.Roles[r].Wanted = max(0, s.Roles[r].Wanted)
+	}
+	wanted := Vector{s.Roles[Prefill].Wanted, s.Roles[Decode].Wanted}
 	d := Decision{Replicas: wanted, Reason: Steady}
 	budget := c.budget(s.Grant)
 	if !c.sees(s) {
@@ -191,8 +194,13 @@ func (c Config) react(s Snapshot, m Memory, level float64, startup time.Duration
 	service := prefill * c.Model.Prefill(l.Input*(1-min(1, l.Hit)))
 	ready := float64(s.Roles[Prefill].Ready)
 	if s.Queue > ready {
-		drain := max(c.Drain, startup/3).Seconds()
-		need[Prefill] = replicas(level*service + s.Queue*service/drain)
+		left := startup
+		for _, age := range s.Roles[Prefill].Starting {
+			left = min(left, max(0, startup-age))
+		}
+		queue := max(0, s.Queue+(level-ready/service)*left.Seconds())
+		drain := max(c.Drain, startup*2/3).Seconds()
+		need[Prefill] = replicas(level*service + queue*service/drain)
 	}
 	batch, _ := capacity.Batch(c.Model, max(1, l.Context()), 0.95*c.Target.Token/decode, c.Margins.Cache)
 	full, _ := capacity.Batch(c.Model, max(1, l.Context()), c.Target.Token/decode, c.Margins.Cache)
@@ -258,11 +266,12 @@ func (p *Past) pause(now time.Duration, c Config, startup time.Duration) time.Du
 	return min(longestPause, least+time.Duration(float64(p.Pause-least)*math.Pow(0.9, hours)))
 }
 
-// moved remembers a change, and regrets a shrink that is taken back.
+// moved remembers a change, and regrets shrinks that are taken back: as many replicas
+// again as before them, so soon that what was saved is less than a start.
 func (p *Past) moved(now time.Duration, from, to int, startup time.Duration, c Config) {
 	switch pause := p.pause(now, c, startup); {
 	case to > from:
-		if p.shrunk.within(pause+startup, now) && p.before > from {
+		if p.shrunk.within(pause+startup, now) && p.before > 0 && to >= p.before {
 			p.Pause, p.pausedAt = min(longestPause, 2*pause), now
 			p.before = 0
 		}

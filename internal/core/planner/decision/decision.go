@@ -69,12 +69,12 @@ func (c Config) Defaults() Config {
 	}
 	def(&c.Tick, 5*time.Second)
 	def(&c.Pause, 60*time.Second)
-	def(&c.Drain, 10*time.Second)
+	def(&c.Drain, 20*time.Second)
 	if c.Margins == (capacity.Margins{}) {
 		c.Margins = capacity.DefaultMargins()
 	}
 	if !(c.Quantile > 0 && c.Quantile < 1) {
-		c.Quantile = 0.9
+		c.Quantile = 0.7
 	}
 	if c.FilterLevel+c.FilterTrend+c.FilterNoise == 0 {
 		c.FilterLevel, c.FilterTrend, c.FilterNoise = 1, 0.1, 10

@@ -6,7 +6,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/original"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/trace"
 )
 
 // Native is the policy of this project: decision.Decide, as the planner calls it.
@@ -233,5 +232,5 @@ func Need(s Setup, rate float64) decision.Vector {
 
 // Beginning is what the first minute of a trace needs.
 func Beginning(s Setup) decision.Vector {
-	return Need(s, float64(len(trace.Trace(s.Trace).Between(0, 60)))/60+0.1)
+	return Need(s, float64(len(s.Trace.Between(0, 60)))/60+0.1)
 }
