@@ -29,6 +29,8 @@ type Setup struct {
 	GPUs   decision.Vector
 	// Begin is what there is at first.
 	Begin decision.Vector
+	// Warm is until when requests and GPUs are played and not counted.
+	Warm float64
 }
 
 // Policy decides. One is used for one run.
@@ -123,6 +125,7 @@ type run struct {
 	accounted        float64
 	gpuSeconds       float64
 	firsts, tokens   [bands]int
+	counts           bool // it is past Warm
 }
 
 // bands are logarithmic, a tenth each, from a tenth of a millisecond.
@@ -147,7 +150,7 @@ func quantile(counts *[bands]int, share float64, total int) float64 {
 
 // Run plays a setup under a policy.
 func Run(s Setup, p Policy) Result {
-	r := &run{Setup: s, prefill: s.Begin[decision.Prefill], wanted: s.Begin}
+	r := &run{Setup: s, prefill: s.Begin[decision.Prefill], wanted: s.Begin, counts: s.Warm <= 0}
 	for range s.Begin[decision.Decode] {
 		r.decode = append(r.decode, &replica{next: math.Inf(1)})
 	}
@@ -188,10 +191,15 @@ func Run(s Setup, p Policy) Result {
 	}
 	r.close()
 	res := &r.result
-	res.Requests, res.Length = len(s.Trace), end
-	n := math.Max(1, float64(len(s.Trace)))
+	for _, q := range s.Trace {
+		if q.At >= s.Warm {
+			res.Requests++
+		}
+	}
+	res.Length = end - s.Warm
+	n := math.Max(1, float64(res.Requests))
 	res.Met, res.MetFirst, res.MetToken = float64(r.met)/n, float64(r.first)/n, float64(r.told)/n
-	res.First95, res.Token95 = quantile(&r.firsts, 0.95, len(s.Trace)), quantile(&r.tokens, 0.95, len(s.Trace))
+	res.First95, res.Token95 = quantile(&r.firsts, 0.95, res.Requests), quantile(&r.tokens, 0.95, res.Requests)
 	res.GPUHours = r.gpuSeconds / 3600
 	return *res
 }
@@ -262,6 +270,10 @@ func (r *run) peak() {
 // close ends a slot and begins the next.
 func (r *run) close() {
 	r.account()
+	if !r.counts && r.now >= r.Warm {
+		r.counts, r.gpuSeconds = true, 0
+		r.result.Changes, r.result.Violations, r.result.Peak = 0, 0, 0
+	}
 	r.peak()
 	r.slot.Wanted, r.slot.GPUs = r.wanted, r.gpus()
 	r.slot.Ready = decision.Vector{r.prefill, r.serving()}
@@ -310,10 +322,12 @@ func (r *run) computed() {
 	q := &r.Trace[done.request]
 	wait := r.now - q.At
 	inTime := wait <= r.Target.FirstToken
-	if inTime {
-		r.first++
+	if q.At >= r.Warm {
+		r.firsts[band(wait)]++
+		if inTime {
+			r.first++
+		}
 	}
-	r.firsts[band(wait)]++
 	r.slot.firsts++
 	r.slot.first += wait
 	var to *replica
@@ -364,18 +378,24 @@ func (r *run) ended(which int) {
 		d.held -= float64(s.context)
 		r.active--
 		took := (r.now - s.first) / float64(s.output)
-		r.tokens[band(took)]++
-		c := r.slot
+		c, counts := r.slot, s.began >= r.Warm
+		if counts {
+			r.tokens[band(took)]++
+		}
 		c.Ended++
 		c.endedInput += float64(s.input)
 		c.output += float64(s.output)
 		c.token += took
 		c.duration += r.now - s.began
 		if took <= r.Target.Token {
-			r.told++
 			if s.inTime {
-				r.met++
 				c.Met++
+			}
+			if counts && s.inTime {
+				r.met++
+			}
+			if counts {
+				r.told++
 			}
 		}
 	}
