@@ -152,7 +152,7 @@ func (c Config) calibrate(s Snapshot, rate float64, m Memory) capacity.Calibrati
 func (c Config) needs(d *Decision, s Snapshot, m Memory, startup time.Duration) Vector {
 	prefill, decode := m.Calibration.Scales()
 	load := capacity.Load{Rate: d.Forecast.Rate, Lengths: m.Lengths}
-	need := Vector{1, 1}
+	var need Vector // where nothing comes the floors speak
 	d.Roles[Prefill].Binding, d.Roles[Decode].Binding = ByFloor, ByFloor
 	if load.Rate > 0 && load.Input > 0 {
 		p := capacity.Prefill(c.Model, load, c.Target, prefill, c.Margins)
@@ -163,8 +163,6 @@ func (c Config) needs(d *Decision, s Snapshot, m Memory, startup time.Duration) 
 		if e.CacheBinds {
 			d.Roles[Decode].Binding = ByCache
 		}
-	} else {
-		need = Vector{} // idle: the floors speak
 	}
 	d.Roles[Prefill].Need, d.Roles[Decode].Need = need[Prefill], need[Decode]
 	more := c.react(s, m, d.Forecast.Level, startup)

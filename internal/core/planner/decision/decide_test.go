@@ -59,7 +59,8 @@ func (w *world) held() int {
 // write does with a role what a controller does.
 func (w *world) write(r Role, to int) {
 	w.wanted[r] = to
-	for ; w.ready[r]+len(w.starts[r]) < to; w.starts[r] = append(w.starts[r], w.now) {
+	for w.ready[r]+len(w.starts[r]) < to {
+		w.starts[r] = append(w.starts[r], w.now)
 	}
 	for w.ready[r]+len(w.starts[r]) > to {
 		if n := len(w.starts[r]); n > 0 {
@@ -229,7 +230,8 @@ func TestConstantTrafficSettles(t *testing.T) {
 		}
 		settled := w.wanted
 		for range 12 * 30 {
-			if w.tick(5 * rate); w.wanted != settled {
+			w.tick(5 * rate)
+			if w.wanted != settled {
 				t.Fatalf("%v requests a second: %v became %v", rate, settled, w.wanted)
 			}
 		}
@@ -317,8 +319,8 @@ func TestAnyNumbersGiveADecision(t *testing.T) {
 		for r := range Roles {
 			s.Roles[r] = State{Wanted: chance.IntN(9) - 1, Ready: chance.IntN(5), Draining: chance.IntN(3)}
 		}
-		d, m := Decide(c, s, Memory{})
-		d, _ = Decide(c, s, m)
+		_, m := Decide(c, s, Memory{})
+		d, _ := Decide(c, s, m)
 		for r := range Roles {
 			if d.Replicas[r] < 0 || d.Replicas[r] > capacity.Most {
 				t.Fatalf("%d replicas of %s from %+v", d.Replicas[r], Role(r), s)

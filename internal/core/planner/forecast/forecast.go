@@ -310,7 +310,7 @@ func (s State) compare(p Params) State {
 		due++
 	}
 	for _, a := range s.pending[:due] {
-		high, ok := s.highest(s.seen-a.base, p)
+		high, ok := s.highest(s.seen-a.base)
 		if !ok {
 			continue
 		}
@@ -327,7 +327,7 @@ func (s State) compare(p Params) State {
 }
 
 // highest is the highest mean of three bins among the last n.
-func (s State) highest(n int, p Params) (float64, bool) {
+func (s State) highest(n int) (float64, bool) {
 	if n < 1 || n > len(s.rates) {
 		return 0, false
 	}

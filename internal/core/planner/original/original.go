@@ -6,6 +6,7 @@ package original
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/interp"
 
@@ -89,10 +90,8 @@ type Decision struct {
 
 // Decide is one interval.
 func Decide(c Config, p *Profile, o Observation, m Memory) (Decision, Memory) {
-	for _, v := range []float64{o.Requests, o.Input, o.Output, o.FirstToken, o.Token, o.Duration} {
-		if math.IsNaN(v) {
-			return Decision{Outcome: NoTraffic}, m
-		}
+	if slices.ContainsFunc([]float64{o.Requests, o.Input, o.Output, o.FirstToken, o.Token, o.Duration}, math.IsNaN) {
+		return Decision{Outcome: NoTraffic}, m
 	}
 	m.requests, m.input, m.output = m.requests.add(c, o.Requests), m.input.add(c, o.Input), m.output.add(c, o.Output)
 	m.PrefillCorrection, m.DecodeCorrection = 1, 1

@@ -114,7 +114,7 @@ func (v *View) lengths(seconds float64) capacity.Lengths {
 		l.Input = input / float64(began)
 		l.InputSpread = max(0, square/float64(began)/(l.Input*l.Input)-1)
 		left := (began*95 + 99) / 100
-		for b, n := range histogram {
+		for b, n := range &histogram {
 			if left -= n; left <= 0 {
 				l.Input95 = upTo(b)
 				break
