@@ -310,7 +310,7 @@ func (s State) compare(p Params) State {
 		due++
 	}
 	for _, a := range s.pending[:due] {
-		high, ok := s.highest(s.seen-a.base)
+		high, ok := s.highest(s.seen - a.base)
 		if !ok {
 			continue
 		}
