@@ -180,6 +180,12 @@ fuzz: ## Fuzz argument parsing, overlays, graphs, conversion and admission (FUZZ
 requests: build addons ## From goals to graphs, estimated and measured, and load of 50 requests on each
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/e2e -run TestRequestsBecomeGraphs -measure
 
+TRACES ?= ../shared/data/traces
+
+.PHONY: scaling
+scaling: ## Policies of scaling on sine, step and a published trace (TRACES=folder), beside their targets
+	go run ./hack/scaling -traces $(TRACES)
+
 MEASUREMENTS ?= ../shared/data/measured-latency.csv
 KERNELS ?= ../shared/data/h200-kernels.csv
 

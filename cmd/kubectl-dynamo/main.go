@@ -17,6 +17,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/plan"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/profile"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/scale"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/why"
@@ -36,7 +37,7 @@ func main() {
 	stderr := sanitise.NewWriter(os.Stderr)
 	root.SetOut(sanitise.NewWriter(os.Stdout))
 	root.SetErr(stderr)
-	root.AddCommand(convert.Command(), demo.Command(), doctor.Command(), install.Command(), install.Uninstall(), models.Command(), plan.Command(), profile.Command(), render.Command(), status.Command(), validate.Command(), why.Command())
+	root.AddCommand(convert.Command(), demo.Command(), doctor.Command(), install.Command(), install.Uninstall(), models.Command(), plan.Command(), profile.Command(), render.Command(), scale.Command(), status.Command(), validate.Command(), why.Command())
 	if err := root.Execute(); err != nil {
 		if err.Error() != "" {
 			fmt.Fprintln(stderr, "kubectl-dynamo:", err)

@@ -81,7 +81,7 @@ func TestProgramsDoNotContainEachOther(t *testing.T) {
 }
 
 func TestWhatWorksWithoutAClusterHasNoClient(t *testing.T) {
-	for _, verb := range []string{"profile", "render", "validate"} {
+	for _, verb := range []string{"profile", "render", "scale", "validate"} {
 		for _, dep := range dependencies(t, "./internal/cli/"+verb) {
 			// Of client-go the types' scheme alone, which reaches nobody. The rules of
 			// schemas are evaluated by packages of the API server.

@@ -1,0 +1,288 @@
+// Package scale is the verb that tells what an autoscaler would do. It needs no cluster:
+// it plays traces against the same decisions that a planner makes.
+package scale
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/simulation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/trace"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
+)
+
+// Command is the verb.
+func Command() *cobra.Command {
+	command := &cobra.Command{Use: "scale", Short: "See what policies of scaling would do"}
+	command.AddCommand(simulate())
+	return command
+}
+
+type options struct {
+	trace                   string
+	low, high               float64
+	period, length, repeat  time.Duration
+	input, output           int32
+	rate, time, spread      float64
+	ttft, itl               float64
+	startups                []time.Duration
+	policies                []string
+	gpus                    int
+	profile, model, gpu     string
+	backend, page           string
+	prefillGPUs, decodeGPUs int
+	quantile                float64
+	seed                    uint64
+}
+
+const help = `Plays a trace of requests against replicas that start, serve and end, under several policies, and
+prints for each how many requests kept the targets and what GPU-hours that took. The policies:
+
+  native       decisions as dynamo-operator makes them: forecast, need, one budget for both roles
+  original     the planner of January 2026, every 60 s, that remembers the last value
+  hpa          a HorizontalPodAutoscaler for each role, on requests per replica
+  fixed        the best fixed size, chosen in hindsight
+  clairvoyant  knows every request beforehand: no policy can be expected to do better
+
+--trace is a file in the form of Azure's or BurstGPT's CSV or Mooncake's JSON lines, gzip or not,
+or one of sine, step and poisson, which are made. Replicas are timed by --profile, a folder that
+the profiler wrote, by --model and --gpu through the performance model, or else as a model of 8
+billion parameters on one H200. Routing is ideal and the timing exact: what differs between
+two lines is the policy.`
+
+func simulate() *cobra.Command {
+	o := &options{}
+	command := &cobra.Command{
+		Use:   "simulate --trace TRACE",
+		Short: "Play a trace against policies of scaling, without a cluster",
+		Long:  help,
+		Example: `  kubectl dynamo scale simulate --trace sine --low 5 --high 45
+  kubectl dynamo scale simulate --trace day.csv --rate-scale 12 --ttft 300 --itl 12 --page day.html`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.run(sanitise.Document(cmd.OutOrStdout()), cmd.ErrOrStderr())
+		},
+	}
+	f := command.Flags()
+	f.StringVar(&o.trace, "trace", "", "`file` of requests, or sine, step or poisson")
+	f.Float64Var(&o.low, "low", 5, "lowest rate of a trace that is made, in requests a second")
+	f.Float64Var(&o.high, "high", 45, "highest rate of a trace that is made; the rate of poisson")
+	f.DurationVar(&o.period, "period", 10*time.Minute, "period of sine; of step a third of it before, in and after the step is --length / 3")
+	f.DurationVar(&o.length, "length", 30*time.Minute, "length of a trace that is made")
+	f.Int32Var(&o.input, "isl", 3000, "prompt tokens of a trace that is made")
+	f.Int32Var(&o.output, "osl", 300, "output tokens of a trace that is made")
+	f.DurationVar(&o.repeat, "repeat", 0, "play the trace again and again for so long")
+	f.Float64Var(&o.rate, "rate-scale", 1, "copies of each request of a file")
+	f.Float64Var(&o.spread, "spread", 20, "seconds over which the copies are spread")
+	f.Float64Var(&o.time, "time-scale", 1, "factor on the times of a file")
+	f.Float64Var(&o.ttft, "ttft", 200, "target of the time to the first token, in ms")
+	f.Float64Var(&o.itl, "itl", 10, "target of the time between tokens, in ms")
+	f.DurationSliceVar(&o.startups, "startup", []time.Duration{30 * time.Second, 120 * time.Second}, "how long a replica takes to serve; several by comma")
+	f.StringSliceVar(&o.policies, "policy", []string{"native", "original", "hpa", "fixed", "clairvoyant"}, "policies, by comma")
+	f.IntVar(&o.gpus, "gpus", 16, "budget of GPUs; 0 is none")
+	f.IntVar(&o.prefillGPUs, "prefill-gpus", 1, "GPUs of a prefill replica")
+	f.IntVar(&o.decodeGPUs, "decode-gpus", 1, "GPUs of a decode replica")
+	f.StringVar(&o.profile, "profile", "", "`folder` with the profile of an engine, as the planner mounts it")
+	f.StringVar(&o.model, "model", "", "model, timed by the performance model")
+	f.StringVar(&o.gpu, "gpu", "h200_sxm", "GPU of --model")
+	f.StringVar(&o.backend, "backend", "vllm", "engine of --model: vllm, sglang or trtllm")
+	f.Float64Var(&o.quantile, "quantile", 0, "share of futures that native is ready for; its default if not given")
+	f.StringVar(&o.page, "page", "", "`file` to write the curves to, as one HTML page")
+	f.Uint64Var(&o.seed, "seed", 7, "what chance begins with: the same gives the same")
+	if err := command.MarkFlagRequired("trace"); err != nil {
+		panic(err) // the flag is a few lines above
+	}
+	return command
+}
+
+// Section is one start-up time with what each policy made of it.
+type Section struct {
+	Startup time.Duration
+	Played  []simulation.Played
+}
+
+func (o *options) run(out, notes io.Writer) error {
+	for _, p := range o.policies {
+		if !slices.Contains(simulation.Names(), simulation.Name(p)) {
+			return fmt.Errorf("policy %q: want some of %v", p, simulation.Names())
+		}
+	}
+	t, err := o.requests()
+	if err != nil {
+		return err
+	}
+	model, err := o.timing()
+	if err != nil {
+		return err
+	}
+	input, output := t.Means()
+	fmt.Fprintf(out, "%s: %d requests in %s, %.1f/s, %.0f and %.0f tokens; TTFT %.0f ms, ITL %.0f ms, %d GPUs\n",
+		o.trace, len(t), time.Duration(t.Length()*float64(time.Second)).Round(time.Second), t.Rate(), input, output, o.ttft, o.itl, o.gpus)
+	var sections []Section
+	for _, startup := range o.startups {
+		s := simulation.Setup{
+			Trace: t, Model: model, Target: capacity.Target{FirstToken: o.ttft / 1e3, Token: o.itl / 1e3}, Startup: startup.Seconds(),
+			Budget: o.gpus, GPUs: decision.Vector{max(1, o.prefillGPUs), max(1, o.decodeGPUs)},
+		}
+		s.Begin = simulation.Beginning(s)
+		section := Section{Startup: startup}
+		for _, name := range o.policies {
+			p, err := simulation.Play(s, simulation.Name(name), func(c *decision.Config) {
+				if o.quantile > 0 {
+					c.Quantile = o.quantile
+				}
+			})
+			if err != nil {
+				return err
+			}
+			section.Played = append(section.Played, p)
+		}
+		sections = append(sections, section)
+		Print(out, section)
+	}
+	if o.page == "" {
+		return nil
+	}
+	text, err := page(o.trace, sections)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(o.page, []byte(text), 0o644); err != nil { //nolint:gosec // a report to be shown around
+		return fmt.Errorf("write the page: %w", err)
+	}
+	fmt.Fprintf(notes, "wrote %s\n", o.page)
+	return nil
+}
+
+// Print is a table of one start-up time.
+func Print(out io.Writer, s Section) {
+	fmt.Fprintf(out, "\nstarts of %s\n", s.Startup)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "POLICY\tSLO %\tTTFT %\tITL %\tP95 TTFT\tP95 ITL\tGPU-HOURS\tPEAK\tCHANGES\tOVER BUDGET\t")
+	for _, p := range s.Played {
+		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t%.0f ms\t%.1f ms\t%.2f\t%d\t%d\t%d\t%s\n", p.Policy, 100*p.Met, 100*p.MetFirst, 100*p.MetToken,
+			1e3*p.First95, 1e3*p.Token95, p.GPUHours, p.Peak, p.Changes, p.Violations, p.Note)
+	}
+	_ = w.Flush() // to the same writer, whose errors nobody is left to be told
+}
+
+// requests is the trace.
+func (o *options) requests() (trace.Trace, error) {
+	chance := rand.New(rand.NewPCG(o.seed, o.seed)) //nolint:gosec // a simulation is to be the same each time
+	length := o.length.Seconds()
+	var t trace.Trace
+	switch o.trace {
+	case "sine":
+		t = trace.Generate(trace.Sine(o.low, o.high, o.period.Seconds()), length, o.input, o.output, chance)
+	case "step":
+		t = trace.Generate(trace.Step(o.low, o.high, length/3, 2*length/3), length, o.input, o.output, chance)
+	case "poisson":
+		t = trace.Generate(trace.Poisson(o.high), length, o.input, o.output, chance)
+	default:
+		var err error
+		if t, err = ReadTrace(o.trace); err != nil {
+			return nil, err
+		}
+		if !(o.rate > 0) || !(o.time > 0) {
+			return nil, errors.New("--rate-scale and --time-scale: want positive numbers")
+		}
+		t = t.Stretch(o.time)
+		if o.repeat > 0 {
+			t = t.Repeat(o.repeat.Seconds())
+		}
+		if o.rate != 1 {
+			t = t.Multiply(o.rate, o.spread, chance)
+		}
+	}
+	if t.Length() < simulation.Slot {
+		return nil, fmt.Errorf("trace %s: %d requests in %.0f s are too few", o.trace, len(t), t.Length())
+	}
+	return t, nil
+}
+
+// ReadTrace reads a file, compressed or not.
+func ReadTrace(path string) (trace.Trace, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var from io.Reader = file
+	if strings.HasSuffix(path, ".gz") {
+		if from, err = gzip.NewReader(file); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	t, err := trace.Read(from)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}
+
+// timing is what times replicas.
+func (o *options) timing() (capacity.Model, error) {
+	switch {
+	case o.profile != "":
+		return readProfile(o.profile)
+	case o.model != "":
+		catalog := perfmodel.Default()
+		model, err := catalog.Model(o.model)
+		if err != nil {
+			return nil, err
+		}
+		gpu, err := catalog.GPU(o.gpu)
+		if err != nil {
+			return nil, err
+		}
+		engine := func(gpus int) (*perfmodel.Estimator, error) {
+			return catalog.Estimator(perfmodel.Setup{Model: model, GPU: gpu, Engine: perfmodel.Engine(o.backend), Parallel: perfmodel.Parallel{TP: max(1, gpus)}})
+		}
+		prefill, err := engine(o.prefillGPUs)
+		if err != nil {
+			return nil, err
+		}
+		decode, err := engine(o.decodeGPUs)
+		if err != nil {
+			return nil, err
+		}
+		return capacity.FromEstimators(prefill, decode)
+	default:
+		return capacity.H200(), nil
+	}
+}
+
+// readProfile reads archives if there are any, or else JSON, as the original's planner
+// looks for them.
+func readProfile(folder string) (capacity.Model, error) {
+	var files [2][]byte
+	for i, role := range []string{"prefill", "decode"} {
+		body, err := os.ReadFile(filepath.Join(folder, "selected_"+role+"_interpolation", "raw_data.npz"))
+		if errors.Is(err, os.ErrNotExist) {
+			body, err = os.ReadFile(filepath.Join(folder, role+"_raw_data.json"))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read a profile: %w", err)
+		}
+		files[i] = body
+	}
+	p, err := capacity.ParseProfile(files[0], files[1])
+	if err != nil {
+		return nil, fmt.Errorf("profile %s: %w", folder, err)
+	}
+	return p.Model()
+}

@@ -1,0 +1,418 @@
+package decision
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
+)
+
+func config() Config {
+	return Config{Target: capacity.Target{FirstToken: 0.2, Token: 0.01}, Model: capacity.H200(), GPUs: Vector{1, 1}, Floors: Vector{1, 1}, Budget: 16}.Defaults()
+}
+
+// world is a cluster in which what is written comes true after a while.
+type world struct {
+	config  Config
+	now     time.Duration
+	startup time.Duration
+	wanted  Vector
+	ready   Vector
+	starts  [Roles][]time.Duration // when they began
+	ends    [Roles][]time.Duration // when they will be gone
+	memory  Memory
+	drain   func() time.Duration
+}
+
+func newWorld(c Config, startup time.Duration, begin Vector) *world {
+	return &world{config: c, startup: startup, wanted: begin, ready: begin, drain: func() time.Duration { return 20 * time.Second }}
+}
+
+func (w *world) snapshot(requests float64) Snapshot {
+	s := Snapshot{
+		Now: w.now, Bins: []float64{requests}, Startup: w.startup,
+		Lengths: capacity.Lengths{Input: 3000, Input95: 3000, Output: 300},
+	}
+	for r := range Roles {
+		s.Roles[r] = State{Wanted: w.wanted[r], Ready: w.ready[r], Draining: len(w.ends[r])}
+		for _, began := range w.starts[r] {
+			s.Roles[r].Starting = append(s.Roles[r].Starting, w.now-began)
+		}
+	}
+	return s
+}
+
+// held are the GPUs that somebody has.
+func (w *world) held() int {
+	n := 0
+	for r := range Roles {
+		n += w.config.GPUs[r] * (w.ready[r] + len(w.starts[r]) + len(w.ends[r]))
+	}
+	return n
+}
+
+// write does with a role what a controller does.
+func (w *world) write(r Role, to int) {
+	w.wanted[r] = to
+	for w.ready[r]+len(w.starts[r]) < to {
+		w.starts[r] = append(w.starts[r], w.now)
+	}
+	for w.ready[r]+len(w.starts[r]) > to {
+		if n := len(w.starts[r]); n > 0 {
+			w.starts[r] = w.starts[r][:n-1]
+		} else {
+			w.ready[r]--
+		}
+		w.ends[r] = append(w.ends[r], w.now+w.drain())
+	}
+}
+
+// pass lets a tick go by.
+func (w *world) pass() {
+	w.now += w.config.Tick
+	for r := range Roles {
+		for len(w.starts[r]) > 0 && w.now-w.starts[r][0] >= w.startup {
+			w.starts[r] = w.starts[r][1:]
+			w.ready[r]++
+		}
+		var left []time.Duration
+		for _, at := range w.ends[r] {
+			if at > w.now {
+				left = append(left, at)
+			}
+		}
+		w.ends[r] = left
+	}
+}
+
+func (w *world) tick(requests float64) Decision {
+	var d Decision
+	d, w.memory = Decide(w.config, w.snapshot(requests), w.memory)
+	for r := range Role(Roles) {
+		w.write(r, d.Replicas[r])
+	}
+	w.pass()
+	return d
+}
+
+func TestNoBudgetIsEverExceededWhateverIsLostOnTheWay(t *testing.T) {
+	for seed := range uint64(30) {
+		chance := rand.New(rand.NewPCG(seed, 1))
+		c := config()
+		c.GPUs, c.Budget = Vector{1 + chance.IntN(4), 1 + chance.IntN(4)}, 8+chance.IntN(24)
+		w := newWorld(c, time.Duration(10+chance.IntN(120))*time.Second, Vector{1, 1})
+		w.drain = func() time.Duration { return time.Duration(chance.IntN(90)) * time.Second }
+		rate := 10.0
+		for range 300 {
+			if chance.IntN(20) == 0 {
+				rate = 100 * chance.Float64()
+			}
+			s := w.snapshot(5 * rate * (0.8 + 0.4*chance.Float64()))
+			s.Lengths.Input, s.Lengths.Output = 100+8000*chance.Float64(), 10+600*chance.Float64()
+			s.Queue, s.Active = float64(chance.IntN(200)), float64(chance.IntN(300))
+			if chance.IntN(10) == 0 {
+				s.Failed = "scrape"
+			}
+			d, memory := Decide(w.config, s, w.memory)
+			if chance.IntN(20) != 0 { // else the planner was restarted
+				w.memory = memory
+			} else {
+				w.memory = Memory{}
+			}
+			// Either write may be lost, and they come in any order.
+			for _, r := range chance.Perm(Roles) {
+				if chance.IntN(10) > 0 {
+					w.write(Role(r), d.Replicas[r])
+				}
+				if w.held() > c.Budget {
+					t.Fatalf("seed %d: %d GPUs held of a budget of %d after %+v", seed, w.held(), c.Budget, d)
+				}
+			}
+			for r := range Roles {
+				if d.Replicas[r] < c.Floors[r] {
+					t.Fatalf("seed %d: %s has %d replicas, its floor is %d", seed, Role(r), d.Replicas[r], c.Floors[r])
+				}
+			}
+			w.pass()
+		}
+	}
+}
+
+func TestABudgetBelowTheFloorsChangesNothingAndSaysSo(t *testing.T) {
+	c := config()
+	c.Floors, c.Budget = Vector{3, 3}, 4
+	w := newWorld(c, 30*time.Second, Vector{2, 2})
+	for range 100 {
+		d := w.tick(200)
+		if d.Replicas != (Vector{2, 2}) || d.Reason != BelowFloors || d.Limited == "" {
+			t.Fatalf("got %+v", d)
+		}
+	}
+}
+
+func TestWhoSeesNothingNeverShrinksAndStillHoldsFloors(t *testing.T) {
+	c := config()
+	c.Floors = Vector{2, 1}
+	w := newWorld(c, 30*time.Second, Vector{1, 7})
+	for i := range 200 {
+		s := w.snapshot(0)
+		s.Failed = "frontend: connection refused"
+		if i%3 == 0 {
+			s.Failed, s.Bins = "", []float64{math.NaN()}
+		}
+		var d Decision
+		d, w.memory = Decide(w.config, s, w.memory)
+		if d.Replicas != (Vector{2, 7}) || d.Reason != Blind || d.BlindFor != i+1 {
+			t.Fatalf("tick %d: %+v", i, d)
+		}
+		for r := range Role(Roles) {
+			w.write(r, d.Replicas[r])
+		}
+		w.pass()
+	}
+}
+
+func TestAnIdleGraphReachesItsFloors(t *testing.T) {
+	w := newWorld(config(), 30*time.Second, Vector{6, 8})
+	for range 12 * 30 {
+		w.tick(0)
+	}
+	if w.wanted != (Vector{1, 1}) {
+		t.Errorf("after half an hour without a request there are %v", w.wanted)
+	}
+}
+
+func TestShrinksAreRareLateAndRegretted(t *testing.T) {
+	for seed := range uint64(10) {
+		chance := rand.New(rand.NewPCG(seed, 2))
+		c := config()
+		w := newWorld(c, time.Duration(20+chance.IntN(100))*time.Second, Vector{2, 2})
+		least := max(c.Pause, w.startup)
+		rate := 20.0
+		var grown, shrunk [Roles]moment
+		for range 720 {
+			if chance.IntN(15) == 0 {
+				rate = 60 * chance.Float64()
+			}
+			before, past := w.wanted, w.memory.Roles
+			w.tick(5 * rate)
+			now := w.now - c.Tick
+			for r := range Roles {
+				pause := past[r].pause(now, c, w.startup)
+				switch {
+				case w.wanted[r] > before[r]:
+					again := shrunk[r].within(pause+w.startup, now) && past[r].before > 0 && w.wanted[r] >= past[r].before
+					if after := w.memory.Roles[r].Pause; again && after < min(longestPause, 2*pause) {
+						t.Fatalf("seed %d: %s took a shrink back, and pauses %v after %v", seed, Role(r), after, pause)
+					}
+					grown[r] = moment{now, true}
+				case w.wanted[r] < before[r]:
+					if grown[r].within(least, now) || shrunk[r].within(least/4, now) {
+						t.Fatalf("seed %d: %s shrinks at %v, grew at %v, shrank at %v", seed, Role(r), now, grown[r], shrunk[r])
+					}
+					shrunk[r] = moment{now, true}
+				}
+			}
+		}
+	}
+}
+
+func TestConstantTrafficSettles(t *testing.T) {
+	for _, rate := range []float64{0.2, 5, 20, 40} {
+		w := newWorld(config(), 30*time.Second, Vector{2, 2})
+		for range 12 * 10 {
+			w.tick(5 * rate)
+		}
+		settled := w.wanted
+		for range 12 * 30 {
+			w.tick(5 * rate)
+			if w.wanted != settled {
+				t.Fatalf("%v requests a second: %v became %v", rate, settled, w.wanted)
+			}
+		}
+	}
+}
+
+func TestMoreLoadNeverMeansFewer(t *testing.T) {
+	settle := func(rate, input, output float64, target capacity.Target) Vector {
+		c := config()
+		c.Budget, c.Target = 0, target
+		w := newWorld(c, 30*time.Second, Vector{1, 1})
+		for range 100 {
+			s := w.snapshot(5 * rate)
+			s.Lengths = capacity.Lengths{Input: input, Input95: 1.5 * input, InputSpread: 0.3, Output: output}
+			var d Decision
+			d, w.memory = Decide(c, s, w.memory)
+			for r := range Role(Roles) {
+				w.write(r, d.Replicas[r])
+			}
+			w.pass()
+		}
+		return w.wanted
+	}
+	chance := rand.New(rand.NewPCG(3, 3))
+	for range 12 {
+		rate, input, output := 1+60*chance.Float64(), 100+6000*chance.Float64(), 10+500*chance.Float64()
+		target := capacity.Target{FirstToken: 0.1 + chance.Float64(), Token: 0.006 + 0.02*chance.Float64()}
+		base := settle(rate, input, output, target)
+		for name, more := range map[string]Vector{
+			"more arrivals":   settle(rate*1.5, input, output, target),
+			"longer prompts":  settle(rate, input*1.5, output, target),
+			"longer answers":  settle(rate, input, output*1.5, target),
+			"tighter targets": settle(rate, input, output, capacity.Target{FirstToken: target.FirstToken * 0.7, Token: target.Token * 0.7}),
+		} {
+			if more[Prefill] < base[Prefill] || more[Decode] < base[Decode] {
+				t.Errorf("%s: %v became %v at %v/s, %v and %v tokens, %+v", name, base, more, rate, input, output, target)
+			}
+		}
+	}
+}
+
+func TestTheMomentDoesNotMatterAndTheSameComesOfTheSame(t *testing.T) {
+	play := func(from time.Duration) []Vector {
+		chance := rand.New(rand.NewPCG(5, 5))
+		w := newWorld(config(), 30*time.Second, Vector{1, 1})
+		w.now = from
+		var all []Vector
+		for range 300 {
+			w.tick(200 * chance.Float64())
+			all = append(all, w.wanted)
+		}
+		return all
+	}
+	if diff := cmp.Diff(play(0), play(1234567*time.Millisecond)); diff != "" {
+		t.Errorf("twenty minutes later:\n%s", diff)
+	}
+}
+
+func TestADecisionLeavesWhatItWasGivenAsItWas(t *testing.T) {
+	w := newWorld(config(), 30*time.Second, Vector{1, 1})
+	for range 100 {
+		w.tick(100)
+	}
+	s := w.snapshot(150)
+	first, _ := Decide(w.config, s, w.memory)
+	Decide(w.config, w.snapshot(900), w.memory)
+	second, _ := Decide(w.config, s, w.memory)
+	if !reflect.DeepEqual(first, second) {
+		t.Errorf("the same snapshot and memory gave\n%+v, then\n%+v", first, second)
+	}
+}
+
+func TestAnyNumbersGiveADecision(t *testing.T) {
+	odd := []float64{0, -1, 1, math.NaN(), math.Inf(1), math.Inf(-1), 1e300, 5e-324}
+	chance := rand.New(rand.NewPCG(9, 9))
+	pick := func() float64 { return odd[chance.IntN(len(odd))] }
+	for range 1000 {
+		c := config()
+		c.Quantile, c.Budget = pick(), chance.IntN(40)-5
+		s := Snapshot{
+			Now: time.Duration(chance.Int64()), Bins: []float64{pick(), pick()}, Queue: pick(), Active: pick(), Startup: time.Duration(chance.Int64()) - math.MaxInt64/2,
+			Lengths:  capacity.Lengths{Input: pick(), Input95: pick(), InputSpread: pick(), Output: pick(), Hit: pick()},
+			Observed: capacity.Observation{Requests: 50, FirstToken: pick(), Token: pick()},
+		}
+		for r := range Roles {
+			s.Roles[r] = State{Wanted: chance.IntN(9) - 1, Ready: chance.IntN(5), Draining: chance.IntN(3)}
+		}
+		_, m := Decide(c, s, Memory{})
+		d, _ := Decide(c, s, m)
+		for r := range Roles {
+			if d.Replicas[r] < 0 || d.Replicas[r] > capacity.Most {
+				t.Fatalf("%d replicas of %s from %+v", d.Replicas[r], Role(r), s)
+			}
+		}
+	}
+}
+
+func TestAStepIsFollowedAtOnceAndNotTwice(t *testing.T) {
+	for _, startup := range []time.Duration{30 * time.Second, 120 * time.Second} {
+		c := config()
+		c.Budget = 0
+		w := newWorld(c, startup, Vector{1, 1})
+		for range 120 {
+			w.tick(5 * 5)
+		}
+		settled := func() Vector {
+			v := newWorld(c, startup, Vector{1, 1})
+			for range 200 {
+				v.tick(45 * 5)
+			}
+			return v.wanted
+		}()
+		for i := range 60 {
+			w.tick(45 * 5)
+			for r := range Roles {
+				if i >= 1 && w.wanted[r] < settled[r] {
+					t.Errorf("start %v: %d ticks after the step %s has %d of %d", startup, i+1, Role(r), w.wanted[r], settled[r])
+				}
+				if w.wanted[r] > settled[r]+1 {
+					t.Errorf("start %v: %d ticks after the step %s has %d, %d are enough", startup, i+1, Role(r), w.wanted[r], settled[r])
+				}
+			}
+		}
+	}
+}
+
+func TestGPUsMoveFromOneRoleToTheOtherOnceTheyAreFree(t *testing.T) {
+	c := config()
+	c.Budget = 5
+	w := newWorld(c, 30*time.Second, Vector{1, 4})
+	for range 240 {
+		s := w.snapshot(5 * 25)
+		s.Lengths = capacity.Lengths{Input: 8000, Input95: 8000, Output: 5}
+		var d Decision
+		d, w.memory = Decide(c, s, w.memory)
+		for r := range Role(Roles) {
+			w.write(r, d.Replicas[r])
+		}
+		if w.held() > c.Budget {
+			t.Fatalf("%d GPUs are held", w.held())
+		}
+		w.pass()
+	}
+	if w.wanted != (Vector{4, 1}) {
+		t.Errorf("got %v", w.wanted)
+	}
+}
+
+func TestReplicasWithoutANodeAreGivenUpAndNotAskedForAgainAtOnce(t *testing.T) {
+	w := newWorld(config(), 30*time.Second, Vector{2, 2})
+	for range 60 {
+		w.tick(40 * 5)
+	}
+	s := w.snapshot(40 * 5)
+	wanted := s.Roles[Decode].Wanted
+	s.Roles[Decode].Unschedulable, s.Roles[Decode].UnschedulableFor, s.Roles[Decode].Resource = 2, 70*time.Second, "nvidia.com/gpu"
+	d, m := Decide(w.config, s, w.memory)
+	if d.Replicas[Decode] != wanted-2 || d.Reason != Unschedulable || d.Limited == "" {
+		t.Fatalf("got %+v", d)
+	}
+	later := w.snapshot(40 * 5)
+	later.Roles[Decode].Wanted = wanted - 2
+	later.Now += time.Minute
+	if d, _ := Decide(w.config, later, m); d.Replicas[Decode] != wanted-2 {
+		t.Errorf("a minute later: %+v", d)
+	}
+	later.Now += learnt
+	if d, _ := Decide(w.config, later, m); d.Replicas[Decode] <= wanted-2 {
+		t.Errorf("after %v: %+v", learnt, d)
+	}
+}
+
+func BenchmarkDecide(b *testing.B) {
+	w := newWorld(config(), 120*time.Second, Vector{1, 1})
+	chance := rand.New(rand.NewPCG(1, 1))
+	for range 2000 {
+		w.tick(200 * chance.Float64())
+	}
+	s := w.snapshot(123)
+	b.ReportAllocs()
+	for b.Loop() {
+		Decide(w.config, s, w.memory)
+	}
+}

@@ -1,0 +1,123 @@
+package original
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
+)
+
+// profile is one whose every value can be told by hand: a prompt's token takes 0.02 ms,
+// and a step 4 ms and 10 more for a full cache.
+func profile(t *testing.T) *Profile {
+	t.Helper()
+	p := capacity.Profile{CacheTokens: 100000}
+	for input := 1000.0; input <= 8000; input += 1000 {
+		p.Input, p.FirstToken, p.InputThroughput = append(p.Input, input), append(p.FirstToken, input/50), append(p.InputThroughput, 50000)
+		for usage := 0.0; usage <= 1; usage += 0.125 {
+			token := 4 + 10*usage
+			p.Usage, p.Context, p.Token = append(p.Usage, usage), append(p.Context, input), append(p.Token, token)
+			p.OutputThroughput = append(p.OutputThroughput, usage*100000/input/token*1000)
+		}
+	}
+	out, err := NewProfile(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestDecide(t *testing.T) {
+	// 100 requests a second of 2000 and 400 tokens that got what the profile says.
+	seen := Observation{Requests: 18000, Input: 2000, Output: 400, FirstToken: 40, Token: 9.03, Duration: 1, Prefill: 1, Decode: 9, GraphReady: true}
+	for _, x := range []struct {
+		rule    string
+		change  func(*Config, *Observation)
+		p, d    int
+		outcome Outcome
+	}{
+		{"work over throughput, rounded up", nil, 4, 24, Decided},
+		{"a slow first token asks for nothing more", func(_ *Config, o *Observation) { o.FirstToken = 4000 }, 4, 24, Decided},
+		{"a fast first token asks for less", func(_ *Config, o *Observation) { o.FirstToken = 20 }, 2, 24, Decided},
+		{"without correction it is the profile alone", func(c *Config, o *Observation) { c.NoCorrection, o.FirstToken = true, 20 }, 4, 16, Decided},
+		{"GPUs of an engine divide", func(c *Config, _ *Observation) { c.PrefillGPUs = 4 }, 1, 24, Decided},
+		{"never below the minimum", func(c *Config, o *Observation) { c.MinEndpoint, o.Requests = 3, 1 }, 3, 3, Decided},
+		{"an interval without a request is skipped", func(_ *Config, o *Observation) { o.Requests, o.Input = 0, math.NaN() }, 0, 0, NoTraffic},
+		{"what is decided about a graph that is not ready is dropped", func(_ *Config, o *Observation) { o.GraphReady = false }, 4, 24, NotReady},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			c, o := Default(), seen
+			c.Budget, c.Token = -1, 9
+			if x.change != nil {
+				x.change(&c, &o)
+			}
+			d, _ := Decide(c, profile(t), o, Memory{})
+			if d.Outcome != x.outcome || x.outcome != NoTraffic && (d.Prefill != x.p || d.Decode != x.d) {
+				t.Errorf("got %+v, want %d and %d", d, x.p, x.d)
+			}
+		})
+	}
+}
+
+func TestBudget(t *testing.T) {
+	type vector struct{ P, D int }
+	for _, x := range []struct {
+		rule   string
+		config Config
+		asked  vector
+		fits   vector
+	}{
+		{"what fits stays", Config{Budget: 8, MinEndpoint: 1, PrefillGPUs: 1, DecodeGPUs: 1}, vector{4, 4}, vector{4, 4}},
+		{"below 0 there is none", Config{Budget: -1, MinEndpoint: 1, PrefillGPUs: 1, DecodeGPUs: 1}, vector{40, 40}, vector{40, 40}},
+		{"decode gets what prefill's rounding leaves, and grows", Config{Budget: 20, MinEndpoint: 1, PrefillGPUs: 8, DecodeGPUs: 1}, vector{10, 1}, vector{2, 4}},
+		{"below the minimum both get nothing", Config{Budget: 3, MinEndpoint: 2, PrefillGPUs: 1, DecodeGPUs: 1}, vector{4, 4}, vector{0, 0}},
+		{"decode keeps its minimum", Config{Budget: 4, MinEndpoint: 1, PrefillGPUs: 1, DecodeGPUs: 2}, vector{100, 1}, vector{2, 1}},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			var got vector
+			got.P, got.D = x.config.fit(x.asked.P, x.asked.D)
+			if diff := cmp.Diff(x.fits, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAPredictorWithFewPointsSaysTheLastValue(t *testing.T) {
+	c := Default()
+	c.Predictor = Kalman
+	var s series
+	var said []float64
+	for _, v := range []float64{0, 0, 10, 20, 30, 40, 50, 60} {
+		s = s.add(c, v)
+		var p float64
+		p, s = s.predict(c)
+		said = append(said, math.Round(p))
+	}
+	if diff := cmp.Diff([]float64{0, 0, 10, 20, 30, 40, 60, 70}, said); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAPublishedProfileGivesItsThroughput(t *testing.T) {
+	p := capacity.Profile{CacheTokens: 945029}
+	m := capacity.H200()
+	for input := 100.0; input < 16400; input += 1017 {
+		took := m.Prefill(input)
+		p.Input, p.FirstToken, p.InputThroughput = append(p.Input, input), append(p.FirstToken, took*1e3), append(p.InputThroughput, input/took)
+		for usage := 0.02; usage <= 1; usage += 0.07 {
+			n := usage * p.CacheTokens / input
+			token := m.Token(n, input)
+			p.Usage, p.Context, p.Token, p.OutputThroughput = append(p.Usage, usage), append(p.Context, input), append(p.Token, token*1e3), append(p.OutputThroughput, n/token)
+		}
+	}
+	got, err := NewProfile(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is := got.PrefillThroughput(3000); math.Abs(is/49481-1) > 0.05 {
+		t.Errorf("prefill of 3000 tokens: %.0f tokens/s/GPU, published are 49481", is)
+	}
+}

@@ -1,0 +1,64 @@
+package simulation
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/trace"
+)
+
+func setup(t trace.Trace) Setup {
+	s := Setup{Trace: t, Model: capacity.H200(), Target: capacity.Target{FirstToken: 0.2, Token: 0.01}, Startup: 30, Budget: 16, GPUs: decision.Vector{1, 1}}
+	s.Begin = Beginning(s)
+	return s
+}
+
+func TestARequestAloneTakesWhatTheModelSays(t *testing.T) {
+	s := setup(trace.Trace{{At: 0, Input: 3000, Output: 300}, {At: 50, Input: 3000, Output: 300}})
+	s.Begin = decision.Vector{1, 1}
+	r := Run(s, Fixed{})
+	first, token := s.Model.Prefill(3000), s.Model.Token(1, 3150)
+	if r.Met != 1 || r.First95 < first || r.First95 > 1.2*first || r.Token95 < token || r.Token95 > 1.2*token {
+		t.Errorf("%.4f s and %.5f s, the model says %.4f and %.5f", r.First95, r.Token95, first, token)
+	}
+	if want := 2 * (50 + first + 300*token) / 3600; math.Abs(r.GPUHours/want-1) > 0.02 {
+		t.Errorf("%.4f GPU-hours, want %.4f", r.GPUHours, want)
+	}
+}
+
+func TestEveryRequestEndsUnderEveryPolicy(t *testing.T) {
+	chance := rand.New(rand.NewPCG(1, 2))
+	s := setup(trace.Generate(trace.Step(2, 40, 120, 240), 400, 3000, 300, chance))
+	for _, name := range Names() {
+		p, err := Play(s, name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended, began := 0, 0
+		for _, slot := range p.Slots {
+			ended += slot.Ended
+			began += slot.Began
+		}
+		if ended != len(s.Trace) || began != ended {
+			t.Errorf("%s: %d requests, %d began and %d ended", name, len(s.Trace), began, ended)
+		}
+		if name == PolicyNative && p.Violations > 0 {
+			t.Errorf("native is over its budget %d times", p.Violations)
+		}
+	}
+}
+
+func TestTheClairvoyantServesMoreThanTheOriginal(t *testing.T) {
+	s := setup(trace.Generate(trace.Sine(5, 45, 600), 900, 3000, 300, rand.New(rand.NewPCG(3, 4))))
+	known := BestClairvoyant(s)
+	old, err := Play(s, PolicyOriginal, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if known.Met < 0.97 || old.Met > known.Met {
+		t.Errorf("clairvoyant %.3f, original %.3f", known.Met, old.Met)
+	}
+}
