@@ -340,6 +340,30 @@ func (c *Component) join(generation string) {
 	}
 }
 
+// Membership is which generation a worker is of, and the name that it has there.
+type Membership struct {
+	Generation, ObjectName string
+}
+
+// InGenerations is the graph with its workers in the generations that they are of, by
+// service. Workers that are not named stay where they are.
+func (g *Graph) InGenerations(of map[string]Membership) *Graph {
+	moved := *g
+	moved.Components = slices.Clone(g.Components)
+	for i := range moved.Components {
+		c := &moved.Components[i]
+		if m, named := of[c.Name]; named {
+			c.join(m.Generation)
+			c.ObjectName, c.ServiceName = m.ObjectName, serviceName(m.ObjectName)
+		}
+	}
+	return &moved
+}
+
+// WorkersDigest is a new id for a generation: that of the workers as they are now,
+// whatever their number. It is empty for a graph without workers.
+func (g *Graph) WorkersDigest() string { return g.workersDigest() }
+
 // workersDigest is empty for a graph without workers.
 func (g *Graph) workersDigest() string {
 	var workers []v1beta1.Component
