@@ -136,6 +136,9 @@ func DiscoveryBinding(graph string) string {
 	return suffixed(graph, "-k8s-service-discovery-binding", maxName)
 }
 
+// RevisionName names the ControllerRevision of a graph's spec by a hash of that.
+func RevisionName(graph, hash string) string { return suffixed(graph, "-"+hash, maxName) }
+
 // PickerConfigKey is the key, and the file, of an endpoint picker's configuration.
 const PickerConfigKey = "epp-config-dynamo.yaml"
 
