@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -53,6 +54,9 @@ func ReadRunning(owner metav1.Object, owned []Object) Running {
 	_, managed := owner.GetAnnotations()[v1alpha1.AnnotationGeneration]
 	_, earlier := owner.GetAnnotations()[v1alpha1.AnnotationEarlierGeneration]
 	for _, child := range owned {
+		if _, record := child.(*appsv1.ControllerRevision); record {
+			continue // of what ran
+		}
 		id := cmp.Or(generationID(child.GetLabels()[v1alpha1.LabelGeneration]), generationID(child.GetAnnotations()[v1alpha1.AnnotationGeneration]))
 		running.Generation = cmp.Or(running.Generation, id)
 		if managed || earlier || id != "" || Contract(child.GetAnnotations()[v1alpha1.AnnotationRuntimeContract]) == ContractV1 {

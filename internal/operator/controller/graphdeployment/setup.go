@@ -9,7 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/frontend"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 )
@@ -22,6 +24,10 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 		return err
 	}
 	pods, err := d.Inspector(ctx)
+	if err != nil {
+		return err
+	}
+	proxy, err := d.Config.Network.Proxy()
 	if err != nil {
 		return err
 	}
@@ -38,6 +44,12 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 			Beneath:  observe.New(d.GetClient(), beneath...),
 			Facts:    d.Facts,
 			Pods:     pods,
+			Rollouts: Rollouts{
+				Generations: d.Config.Rollout.Generations, NoSpareAfter: d.Config.Rollout.NoSpareAfter.Duration,
+				Settings: managed.Settings{ProgressDeadline: d.Config.Rollout.ProgressDeadline.Duration, HistoryLimit: d.Config.Rollout.HistoryLimit},
+			},
+			Frontends: frontend.NewPoller(ctx, proxy),
+			Expected:  &Expectations{},
 		},
 		Applier:        d.Applier,
 		Cleanup:        cleanup,
