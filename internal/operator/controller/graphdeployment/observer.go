@@ -68,9 +68,14 @@ func Children() []observe.Child {
 		{Object: &render.VirtualService{}, List: &render.VirtualServiceList{}, API: snapshot.APIIstio},
 		{Object: &render.InferencePool{}, List: &render.InferencePoolList{}, API: snapshot.APIInference},
 		{Object: &resourcev1.ResourceClaimTemplate{}, List: &resourcev1.ResourceClaimTemplateList{}, API: snapshot.APIDevices},
-		{Object: &appsv1.ControllerRevision{}, List: &appsv1.ControllerRevisionList{}},
 		{Object: &grovev1alpha1.PodCliqueSet{}, List: &grovev1alpha1.PodCliqueSetList{}, API: snapshot.APIGrove},
 	}
+}
+
+// Revisions are the records of what a graph's workers were rolled out from, where they
+// come in generations.
+func Revisions() observe.Child {
+	return observe.Child{Object: &appsv1.ControllerRevision{}, List: &appsv1.ControllerRevisionList{}}
 }
 
 // Claims hold data and are never pruned: what a graph no longer wants of these stays

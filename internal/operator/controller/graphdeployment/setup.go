@@ -20,6 +20,9 @@ import (
 // makes beneath them, pods, and the KAI queue.
 func Setup(ctx context.Context, d *controller.Deps) error {
 	children, claims, beneath := Children(), Claims(), Beneath()
+	if d.Config.Rollout.Generations {
+		children = append(children, Revisions())
+	}
 	if err := d.Index(ctx, append(controller.Required(children), claims)...); err != nil {
 		return err
 	}
