@@ -134,7 +134,6 @@ func pairs(pods []corev1.Pod) int64 {
 func (k *kubelet) watch(pods []corev1.Pod) {
 	floor, n := k.floor.Load(), pairs(pods)
 	if floor == 0 {
-		k.lowest.Store(n)
 		return
 	}
 	if n < k.lowest.Load() {
@@ -210,6 +209,14 @@ func TestARolloutByGenerationsKeepsItsFloor(t *testing.T) {
 				first = list.Items[0].Labels[v1alpha1.LabelGeneration]
 				return nil
 			})
+			w.eventually("all pairs to serve", func(ctx context.Context) error {
+				var pods corev1.PodList
+				if err := cluster.Client.List(ctx, &pods, client.InNamespace(w.namespace)); err != nil || pairs(pods.Items) != int64(replicas) {
+					return fmt.Errorf("%d pairs, %w", pairs(pods.Items), err)
+				}
+				return nil
+			})
+			k.lowest.Store(int64(replicas))
 			k.floor.Store(int64(replicas))
 
 			w.image(dgd, "1.1.0")
