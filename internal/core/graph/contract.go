@@ -48,6 +48,13 @@ type Running struct {
 	Names map[string]string
 }
 
+// Records are the annotations in which the operator keeps what it chose for a graph.
+var Records = []string{
+	v1alpha1.AnnotationWorkloadProvider, v1alpha1.AnnotationWorkloadChoice,
+	v1alpha1.AnnotationRuntimeContract, v1alpha1.AnnotationRuntimeContractChoice,
+	v1alpha1.AnnotationOriginVersion, v1alpha1.AnnotationGeneration, v1alpha1.AnnotationEarlierGeneration,
+}
+
 // ReadRunning reads the children that a graph, or a component, owns.
 func ReadRunning(owner metav1.Object, owned []Object) Running {
 	var running Running
