@@ -159,9 +159,10 @@ resilience: build ## Rollouts under traffic, rollouts that cannot progress, and 
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 40m ./test/resilience -measure
 
 .PHONY: rollouts
-rollouts: ## 100,000 random rollouts against the planner's invariants, every way of small ones with two faults, and its time
+rollouts: ## 100,000 random rollouts against the planner's invariants, every way of small ones with two faults, its time, and 5,000 simulated analyses of each kind
 	go test -count=1 -v -timeout 60m -run 'TestRandom|TestEveryWay|TestEachRule' ./internal/core/rollout/generation -seeds 100000 -deep
 	go test -run '^$$' -bench Next ./internal/core/rollout/generation
+	go test -count=1 -v -timeout 60m -run Candidates ./internal/core/rollout/analysis -runs 5000
 
 FUZZTIME ?= 60s
 

@@ -20,6 +20,10 @@ const (
 	// is false when it does not get on without a person, and its reason is the
 	// stage that the graph is in.
 	ConditionProgressing = "Progressing"
+	// ConditionServing is true while every cell of a graph's workers has at least as
+	// many replicas that serve as its rollouts may leave. It is on graphs whose workers
+	// were rolled out.
+	ConditionServing = "Serving"
 	// ConditionValid of a component or model is false while its spec breaks a
 	// rule.
 	ConditionValid = "Valid"
@@ -99,6 +103,9 @@ const (
 const (
 	ReasonAllServicesReady = "AllServicesReady"
 	ReasonServicesNotReady = "ServicesNotReady"
+	// ReasonAtFloor and ReasonBelowFloor are those of Serving.
+	ReasonAtFloor    = "AtFloor"
+	ReasonBelowFloor = "BelowFloor"
 	// ReasonRestarting means a requested restart is under way.
 	ReasonRestarting = "Restarting"
 	// ReasonOrchestratorUnavailable means the cluster lacks an API the graph
@@ -123,6 +130,7 @@ const (
 //
 //	Initializing -> Deploying -> Complete -> Repairing -> Repaired
 //	     any of them -> Waiting, Retrying, Restarting or Failed, and back
+//	     Complete -> RollingOut, RolloutHeld, RolloutBlocked -> Complete or RolloutAborted
 const (
 	// StageInitializing means that nothing of it exists yet.
 	StageInitializing = "Initializing"
@@ -132,6 +140,14 @@ const (
 	StageDeploying = "Deploying"
 	// StageRestarting means that a requested restart is under way.
 	StageRestarting = "Restarting"
+	// StageRollingOut means that one generation of its workers replaces another.
+	StageRollingOut = "RollingOut"
+	// StageRolloutHeld means that such a rollout waits at a step, or for a person.
+	StageRolloutHeld = "RolloutHeld"
+	// StageRolloutBlocked means that it can take no step without less serving than may.
+	StageRolloutBlocked = "RolloutBlocked"
+	// StageRolloutAborted means that it was given up, and what ran before it serves.
+	StageRolloutAborted = "RolloutAborted"
 	// StageComplete means that its current spec runs in full.
 	StageComplete = "Complete"
 	// StageRepairing means that a spec which ran in full does so no more.

@@ -96,6 +96,40 @@ const (
 	AnnotationVLLMExecutor = "nvidia.com/vllm-distributed-executor-backend"
 )
 
+// Annotations on a DynamoGraphDeployment that say how its workers are rolled out.
+const (
+	// AnnotationRolloutSteps are the shares of the entry replicas to stop at, each
+	// with a time or hold, as in "1 5m, 25% 10m, 50% hold".
+	AnnotationRolloutSteps = "nvidia.com/rollout-steps"
+	// AnnotationRolloutSLO is what a candidate has to meet, as in
+	// "errors<1%, ttft-p95<2s, itl-p95<60ms".
+	AnnotationRolloutSLO = "nvidia.com/rollout-slo"
+	// AnnotationRolloutAnalysis is guard, required or off.
+	AnnotationRolloutAnalysis = "nvidia.com/rollout-analysis"
+	// AnnotationRolloutOnFailure is abort or hold.
+	AnnotationRolloutOnFailure = "nvidia.com/rollout-on-failure"
+	// AnnotationRolloutIsolation is auto, shared, paired or none.
+	AnnotationRolloutIsolation = "nvidia.com/rollout-isolation"
+	// AnnotationRolloutPaused set to "true" stops growing and draining.
+	AnnotationRolloutPaused = "nvidia.com/rollout-paused"
+	// AnnotationRolloutPromote is <generation>/<step> or <generation>/all. It and the
+	// two below name a generation, so that one left behind never hits a later one.
+	AnnotationRolloutPromote = "nvidia.com/rollout-promote"
+	AnnotationRolloutAbort   = "nvidia.com/rollout-abort"
+	AnnotationRolloutRetry   = "nvidia.com/rollout-retry"
+)
+
+// Annotations of a graph's ControllerRevisions.
+const (
+	// AnnotationRolloutResult is what became of a revision: completed, aborted or
+	// superseded.
+	AnnotationRolloutResult = "nvidia.com/rollout-result"
+	// AnnotationRolloutRecord is what its rollout was like, as JSON.
+	AnnotationRolloutRecord = "nvidia.com/rollout-record"
+	// AnnotationChangeCause is kubectl's, on a graph too: why its spec was changed.
+	AnnotationChangeCause = "kubernetes.io/change-cause"
+)
+
 // Values of AnnotationDiscoveryMode.
 const (
 	DiscoveryModePod       = "pod"

@@ -227,6 +227,12 @@ type DynamoGraphDeploymentStatus struct {
 	// +optional
 	RollingUpdate *RollingUpdateStatus `json:"rollingUpdate,omitempty"`
 
+	// rollout is how one generation of workers replaces another, in more detail. It
+	// is absent of a graph that never rolled out.
+	//
+	// +optional
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
+
 	// placement is how well the pods are placed.
 	//
 	// +optional

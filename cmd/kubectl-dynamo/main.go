@@ -12,11 +12,13 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/convert"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/demo"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/doctor"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/exit"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/install"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/models"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/plan"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/profile"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/rollout"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/scale"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
@@ -37,7 +39,7 @@ func main() {
 	stderr := sanitise.NewWriter(os.Stderr)
 	root.SetOut(sanitise.NewWriter(os.Stdout))
 	root.SetErr(stderr)
-	root.AddCommand(convert.Command(), demo.Command(), doctor.Command(), install.Command(), install.Uninstall(), models.Command(), plan.Command(), profile.Command(), render.Command(), scale.Command(), status.Command(), validate.Command(), why.Command())
+	root.AddCommand(convert.Command(), demo.Command(), doctor.Command(), install.Command(), install.Uninstall(), models.Command(), plan.Command(), profile.Command(), render.Command(), rollout.Command(), scale.Command(), status.Command(), validate.Command(), why.Command())
 	if err := root.Execute(); err != nil {
 		if err.Error() != "" {
 			fmt.Fprintln(stderr, "kubectl-dynamo:", err)
@@ -48,7 +50,7 @@ func main() {
 
 // code is 1, unless the verb has a meaning of its own for how it ended.
 func code(err error) int {
-	if end, ok := errors.AsType[plan.Outcome](err); ok {
+	if end, ok := errors.AsType[exit.With](err); ok {
 		return end.Code
 	}
 	return 1

@@ -41,6 +41,7 @@ func stores(cfg config.Config) cache.Options {
 			&discoveryv1.EndpointSlice{}:        {Label: controller.Labelled(v1alpha1.LabelBaseModelHash)},
 			&batchv1.Job{}:                      {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}), Transform: apply.TrimJob},
 			&resourcev1.ResourceClaimTemplate{}: {Transform: apply.TrimDeviceTemplate},
+			&appsv1.ControllerRevision{}:        {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}), Transform: apply.TrimRevision},
 		},
 	}
 	for _, kind := range everybodys() {
@@ -69,7 +70,7 @@ func everybodys() []client.Object {
 // partiallyCached are the kinds of which the informers hold neither all objects nor all of
 // each.
 func partiallyCached() []client.Object {
-	return []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}}
+	return []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}, &appsv1.ControllerRevision{}}
 }
 
 // cacheLike is another cache like the manager's, with other selectors: one informer

@@ -26,17 +26,10 @@ type comparison struct {
 	records map[string]string
 }
 
-// recorded are the annotations in which the operator keeps what it chose for a graph.
-var recorded = []string{
-	v1alpha1.AnnotationWorkloadProvider, v1alpha1.AnnotationWorkloadChoice,
-	v1alpha1.AnnotationRuntimeContract, v1alpha1.AnnotationRuntimeContractChoice,
-	v1alpha1.AnnotationOriginVersion, v1alpha1.AnnotationGeneration, v1alpha1.AnnotationEarlierGeneration,
-}
-
 // inherit leaves the operator's records on a graph that is changed: whoever applies
 // a manifest does not take them away.
 func inherit(desired, live *v1alpha1.DynamoGraphDeployment) {
-	for _, key := range recorded {
+	for _, key := range graph.Records {
 		value, there := live.Annotations[key]
 		if _, said := desired.Annotations[key]; !there || said {
 			continue
@@ -182,7 +175,7 @@ func (c *comparison) tree(dgd *v1alpha1.DynamoGraphDeployment) (map[string]any, 
 	if err := json.Unmarshal(shown.JSON, &object); err != nil {
 		return nil, err
 	}
-	noted := append([]string{v1alpha1.AnnotationGraphPayload, v1alpha1.AnnotationWrittenAs}, recorded...)
+	noted := append([]string{v1alpha1.AnnotationGraphPayload, v1alpha1.AnnotationWrittenAs}, graph.Records...)
 	annotations := map[string]any{}
 	for key, value := range object.Metadata.Annotations {
 		if strings.Contains(key, v1alpha1.GroupName+"/") && !slices.Contains(noted, key) {
@@ -197,7 +190,7 @@ func (c *comparison) alone(tree any) (*v1alpha1.DynamoGraphDeployment, error) {
 	fields, _ := tree.(map[string]any)
 	annotations, _ := fields["annotations"].(map[string]any)
 	annotations = maps.Clone(annotations)
-	for _, key := range recorded {
+	for _, key := range graph.Records {
 		if value, there := c.records[key]; there {
 			annotations[key] = value
 		}

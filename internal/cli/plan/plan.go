@@ -15,6 +15,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/exit"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
@@ -44,14 +45,6 @@ const (
 	codeChanges = 2
 	codeRefused = 3
 )
-
-// Outcome is an end with a code of its own. Without a message nothing went wrong.
-type Outcome struct {
-	Code    int
-	message string
-}
-
-func (o Outcome) Error() string { return o.message }
 
 type options struct {
 	to           connect.Flags
@@ -159,7 +152,7 @@ func (o options) plan(ctx context.Context, d input.Document, from source, r rend
 		return Plan{}, err
 	}
 	if len(verdict.Problems) > 0 {
-		return Plan{}, Outcome{codeRefused, "would be refused: " + verdict.Problems.ToAggregate().Error()}
+		return Plan{}, exit.With{Code: codeRefused, Message: "would be refused: " + verdict.Problems.ToAggregate().Error()}
 	}
 	desired := verdict.Object.(*v1alpha1.DynamoGraphDeployment)
 	seen, err := from.live(ctx, desired.Namespace, desired.Name, r.Rules)
@@ -170,7 +163,7 @@ func (o options) plan(ctx context.Context, d input.Document, from source, r rend
 		inherit(desired, seen.graph)
 		change := validation.Update(seen.graph, desired, r.Rules)
 		if len(change.Problems) > 0 {
-			return Plan{}, Outcome{codeRefused, "would be refused: " + change.Problems.ToAggregate().Error()}
+			return Plan{}, exit.With{Code: codeRefused, Message: "would be refused: " + change.Problems.ToAggregate().Error()}
 		}
 		verdict.Warnings = change.Warnings
 	}
@@ -195,5 +188,5 @@ func conclude(plans []Plan) error {
 	if code == 0 {
 		return nil
 	}
-	return Outcome{Code: code}
+	return exit.With{Code: code}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/exit"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
@@ -106,7 +107,7 @@ func execute(t *testing.T, live, desired string, args ...string) (out string, co
 	command.SetErr(&stderr)
 	command.SilenceErrors, command.SilenceUsage = true, true
 	err = command.Execute()
-	var end Outcome
+	var end exit.With
 	switch {
 	case errors.As(err, &end):
 		code = end.Code

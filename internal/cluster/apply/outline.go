@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,6 +44,19 @@ func TrimJob(object any) (any, error) {
 		TypeMeta: j.TypeMeta, ObjectMeta: outline(j), Status: j.Status,
 		Spec: batchv1.JobSpec{ActiveDeadlineSeconds: j.Spec.ActiveDeadlineSeconds, BackoffLimit: j.Spec.BackoffLimit, Suspend: j.Spec.Suspend},
 	}, nil
+}
+
+// TrimRevision is Trim for the revisions of graphs, of which is told what became of
+// them and not what they hold: that is read by who goes back to one.
+func TrimRevision(object any) (any, error) {
+	r, ok := object.(*appsv1.ControllerRevision)
+	if !ok || guard.Outlines.Off() {
+		return Trim(object)
+	}
+	trimmed := &appsv1.ControllerRevision{TypeMeta: r.TypeMeta, ObjectMeta: outline(r), Revision: r.Revision}
+	trimmed.Labels = pick(r.Labels, v1alpha1.LabelGraphName, v1alpha1.LabelManagedBy, v1alpha1.LabelGeneration)
+	trimmed.Annotations = pick(r.Annotations, v1alpha1.AnnotationRolloutResult, v1alpha1.AnnotationChangeCause)
+	return trimmed, nil
 }
 
 // TrimForeign is Trim for kinds that everybody has objects of: of those that do

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,6 +32,34 @@ func (p *run) patchOwner(ctx context.Context, fields map[string]any) (graph.Obje
 	}
 	p.other(Change{Updated, id.kind, id.key})
 	return target, nil
+}
+
+// patchChild changes single fields of the very child that was seen.
+func (p *run) patchChild(ctx context.Context, patch ChildPatch) error {
+	id, err := p.identify(patch.Object)
+	if err != nil {
+		return err
+	}
+	fields := maps.Clone(patch.Fields)
+	metadata := map[string]any{}
+	if given, ok := fields["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(given)
+	}
+	metadata["uid"], metadata["resourceVersion"] = patch.Object.GetUID(), patch.Object.GetResourceVersion()
+	fields["metadata"] = metadata
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	err = p.client.Patch(ctx, patch.Object.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, text), client.FieldOwner(FieldManager))
+	switch {
+	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+		return nil // the informer is behind, and the next reconcile knows more
+	case err != nil:
+		return fmt.Errorf("patch %s: %w", id, err)
+	}
+	p.changed(Updated, id)
+	return nil
 }
 
 // scale sets the replicas of an object that others made from a child, the way an

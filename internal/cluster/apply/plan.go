@@ -35,13 +35,22 @@ type Plan struct {
 	Owned    []graph.Object
 	// PruneOnly makes and changes no child: what is to be removed has to go first.
 	PruneOnly bool
+	// Patches change single fields of children that stay as they are otherwise.
+	Patches []ChildPatch
 	// Scale sets the replicas of objects that others made from children.
 	Scale []workload.Rescaling
 }
 
+// ChildPatch is a change of single fields of a child. It counts for the child that was
+// seen: one that has changed since is left for the next reconcile.
+type ChildPatch struct {
+	Object graph.Object
+	Fields map[string]any
+}
+
 // Apply carries out a plan, in the order in which its parts need each other:
 //
-//	finalizer and annotations --> released objects --> other fields of the owner --> children --> scale
+//	finalizer and annotations --> released objects --> other fields of the owner --> children --> patches, scale
 //
 // Nothing follows if the first fails, or once the owner is found to go, and the
 // error says so then: see OwnerDeleted. Of the rest one failure does not keep the
@@ -64,6 +73,9 @@ func (a *Applier) Apply(ctx context.Context, owner graph.Object, plan Plan) (Cha
 		return p.changes, syncErr
 	}
 	errs := []error{syncErr, patchErr}
+	for _, patch := range plan.Patches {
+		errs = append(errs, p.patchChild(ctx, patch))
+	}
 	for _, s := range plan.Scale {
 		errs = append(errs, p.scale(ctx, s.Object, s.Replicas))
 	}

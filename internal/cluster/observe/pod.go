@@ -71,7 +71,7 @@ func IndexPods(ctx context.Context, indexer client.FieldIndexer) error {
 func serviceKey(graph, service string) string { return graph + "/" + service }
 
 // TrimPod keeps of a pod what tells how it is, and nothing that changes while
-// that stays the same: no times, no counts, no pauses. Objects equal after
+// that stays the same: no other times, no counts, no pauses. Objects equal after
 // trimming need no second look.
 func TrimPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
@@ -96,9 +96,13 @@ func TrimPod(object any) (any, error) {
 		},
 	}
 	for _, c := range pod.Status.Conditions {
-		trimmed.Status.Conditions = append(trimmed.Status.Conditions, corev1.PodCondition{
-			Type: c.Type, Status: c.Status, Reason: c.Reason, Message: short(c.Message),
-		})
+		kept := corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: short(c.Message)}
+		if c.Type == corev1.PodReady || c.Type == corev1.PodInitialized {
+			// It moves with the condition alone, and tells how long a worker has been ready,
+			// and whether it ever was.
+			kept.LastTransitionTime = c.LastTransitionTime
+		}
+		trimmed.Status.Conditions = append(trimmed.Status.Conditions, kept)
 	}
 	if trimmed.Size() > largestPod && !guard.Outlines.Off() {
 		return identified(trimmed), nil

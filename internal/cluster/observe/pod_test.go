@@ -24,7 +24,7 @@ func TestTrimmingDropsWhatOnlyTimeChanges(t *testing.T) {
 			},
 			Status: corev1.PodStatus{
 				StartTime:  &at,
-				Conditions: []corev1.PodCondition{{Type: corev1.PodReady, LastTransitionTime: at, LastProbeTime: at}},
+				Conditions: []corev1.PodCondition{{Type: corev1.ContainersReady, LastTransitionTime: at, LastProbeTime: at}},
 				ContainerStatuses: []corev1.ContainerStatus{{
 					Name: "main", RestartCount: restarts,
 					State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off " + pause}},

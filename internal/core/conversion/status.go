@@ -30,6 +30,7 @@ func upGraphStatus(in *v1alpha1.DynamoGraphDeploymentStatus) v1beta1.DynamoGraph
 	if r := in.RollingUpdate; r != nil {
 		out.RollingUpdate = &v1beta1.RollingUpdateStatus{Phase: r.Phase, StartTime: r.StartTime, EndTime: r.EndTime, UpdatedComponents: r.UpdatedServices}
 	}
+	out.Rollout = upRollout(in.Rollout)
 	return out
 }
 
@@ -58,6 +59,7 @@ func downGraphStatus(in *v1beta1.DynamoGraphDeploymentStatus) v1alpha1.DynamoGra
 	if r := in.RollingUpdate; r != nil {
 		out.RollingUpdate = &v1alpha1.RollingUpdateStatus{Phase: r.Phase, StartTime: r.StartTime, EndTime: r.EndTime, UpdatedServices: r.UpdatedComponents}
 	}
+	out.Rollout = downRollout(in.Rollout)
 	return out
 }
 
@@ -97,6 +99,76 @@ func downReplicas(in v1beta1.ComponentReplicaStatus) v1alpha1.ServiceReplicaStat
 		if n > 1 {
 			out.ComponentNames = in.ComponentNames
 		}
+	}
+	return out
+}
+
+func upRollout(in *v1alpha1.RolloutStatus) *v1beta1.RolloutStatus {
+	if in == nil {
+		return nil
+	}
+	out := &v1beta1.RolloutStatus{
+		Revision:     in.Revision,
+		Target:       in.Target,
+		Stable:       in.Stable,
+		Phase:        in.Phase,
+		Reason:       in.Reason,
+		Message:      in.Message,
+		Step:         in.Step,
+		StartedAt:    in.StartedAt,
+		ProgressedAt: in.ProgressedAt,
+		Roles:        each(in.Roles, func(r v1alpha1.RolloutRoleStatus) v1beta1.RolloutRoleStatus { return v1beta1.RolloutRoleStatus(r) }),
+		GPUs:         (*v1beta1.RolloutGPUs)(in.GPUs),
+		Analysis:     (*v1beta1.RolloutAnalysis)(in.Analysis),
+	}
+	for _, g := range in.Generations {
+		out.Generations = append(out.Generations, v1beta1.RolloutGeneration{
+			ID:       g.ID,
+			Revision: g.Revision,
+			Share:    g.Share,
+			Roles:    each(g.Roles, func(r v1alpha1.RolloutReplicas) v1beta1.RolloutReplicas { return v1beta1.RolloutReplicas(r) }),
+		})
+	}
+	return out
+}
+
+func downRollout(in *v1beta1.RolloutStatus) *v1alpha1.RolloutStatus {
+	if in == nil {
+		return nil
+	}
+	out := &v1alpha1.RolloutStatus{
+		Revision:     in.Revision,
+		Target:       in.Target,
+		Stable:       in.Stable,
+		Phase:        in.Phase,
+		Reason:       in.Reason,
+		Message:      in.Message,
+		Step:         in.Step,
+		StartedAt:    in.StartedAt,
+		ProgressedAt: in.ProgressedAt,
+		Roles:        each(in.Roles, func(r v1beta1.RolloutRoleStatus) v1alpha1.RolloutRoleStatus { return v1alpha1.RolloutRoleStatus(r) }),
+		GPUs:         (*v1alpha1.RolloutGPUs)(in.GPUs),
+		Analysis:     (*v1alpha1.RolloutAnalysis)(in.Analysis),
+	}
+	for _, g := range in.Generations {
+		out.Generations = append(out.Generations, v1alpha1.RolloutGeneration{
+			ID:       g.ID,
+			Revision: g.Revision,
+			Share:    g.Share,
+			Roles:    each(g.Roles, func(r v1beta1.RolloutReplicas) v1alpha1.RolloutReplicas { return v1alpha1.RolloutReplicas(r) }),
+		})
+	}
+	return out
+}
+
+// each is a map with other values; one that is absent or empty stays absent.
+func each[From, To any](in map[string]From, to func(From) To) map[string]To {
+	var out map[string]To
+	for name, value := range in {
+		if out == nil {
+			out = make(map[string]To, len(in))
+		}
+		out[name] = to(value)
 	}
 	return out
 }

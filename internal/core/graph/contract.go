@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -47,12 +48,22 @@ type Running struct {
 	Names map[string]string
 }
 
+// Records are the annotations in which the operator keeps what it chose for a graph.
+var Records = []string{
+	v1alpha1.AnnotationWorkloadProvider, v1alpha1.AnnotationWorkloadChoice,
+	v1alpha1.AnnotationRuntimeContract, v1alpha1.AnnotationRuntimeContractChoice,
+	v1alpha1.AnnotationOriginVersion, v1alpha1.AnnotationGeneration, v1alpha1.AnnotationEarlierGeneration,
+}
+
 // ReadRunning reads the children that a graph, or a component, owns.
 func ReadRunning(owner metav1.Object, owned []Object) Running {
 	var running Running
 	_, managed := owner.GetAnnotations()[v1alpha1.AnnotationGeneration]
 	_, earlier := owner.GetAnnotations()[v1alpha1.AnnotationEarlierGeneration]
 	for _, child := range owned {
+		if _, record := child.(*appsv1.ControllerRevision); record {
+			continue // of what ran
+		}
 		id := cmp.Or(generationID(child.GetLabels()[v1alpha1.LabelGeneration]), generationID(child.GetAnnotations()[v1alpha1.AnnotationGeneration]))
 		running.Generation = cmp.Or(running.Generation, id)
 		if managed || earlier || id != "" || Contract(child.GetAnnotations()[v1alpha1.AnnotationRuntimeContract]) == ContractV1 {
@@ -339,6 +350,30 @@ func (c *Component) join(generation string) {
 		c.RuntimeNamespace = c.DynamoNamespace + "-" + generation
 	}
 }
+
+// Membership is which generation a worker is of, and the name that it has there.
+type Membership struct {
+	Generation, ObjectName string
+}
+
+// InGenerations is the graph with its workers in the generations that they are of, by
+// service. Workers that are not named stay where they are.
+func (g *Graph) InGenerations(of map[string]Membership) *Graph {
+	moved := *g
+	moved.Components = slices.Clone(g.Components)
+	for i := range moved.Components {
+		c := &moved.Components[i]
+		if m, named := of[c.Name]; named {
+			c.join(m.Generation)
+			c.ObjectName, c.ServiceName = m.ObjectName, serviceName(m.ObjectName)
+		}
+	}
+	return &moved
+}
+
+// WorkersDigest is a new id for a generation: that of the workers as they are now,
+// whatever their number. It is empty for a graph without workers.
+func (g *Graph) WorkersDigest() string { return g.workersDigest() }
 
 // workersDigest is empty for a graph without workers.
 func (g *Graph) workersDigest() string {

@@ -18,6 +18,12 @@ func ComponentName(graph, service string) string {
 	return shorten(graph + "-" + strings.ToLower(service))
 }
 
+// GenerationName names every object made for one service of a graph in a later
+// generation of its workers. The first has plain names.
+func GenerationName(graph, service, generation string) string {
+	return suffixed(graph+"-"+strings.ToLower(service), "-"+generation, maxLabel)
+}
+
 // maxGroupName leaves a LeaderWorkerSet room for what its controller and that of
 // StatefulSets append: the workers of a set are a StatefulSet <set>-0, whose pods
 // carry the label controller-revision-hash=<set>-0-<hash>, and a hash has up to
@@ -129,6 +135,9 @@ func DiscoveryRole(graph string) string {
 func DiscoveryBinding(graph string) string {
 	return suffixed(graph, "-k8s-service-discovery-binding", maxName)
 }
+
+// RevisionName names the ControllerRevision of a graph's spec by a hash of that.
+func RevisionName(graph, hash string) string { return suffixed(graph, "-"+hash, maxName) }
 
 // PickerConfigKey is the key, and the file, of an endpoint picker's configuration.
 const PickerConfigKey = "epp-config-dynamo.yaml"

@@ -10,6 +10,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/component"
 )
@@ -42,13 +43,13 @@ func TestACheckpointSaysThatNothingCapturesIt(t *testing.T) {
 func TestAGraphSaysWhichComponentsStartCold(t *testing.T) {
 	dgd := &v1alpha1.DynamoGraphDeployment{}
 	g := &graph.Graph{Components: []graph.Component{{Name: "Frontend"}, {Name: "Decode", Runtime: graph.Runtime{Checkpoint: &graph.Checkpoint{Wait: true}}}}}
-	dgd.Status = Graph(dgd, g, component.Builder{}, snapshot.Snapshot{}, rollout.Step{}, nil, noon)
+	dgd.Status = Graph(dgd, g, component.Builder{}, snapshot.Snapshot{}, rollout.Step{}, managed.State{}, nil, noon)
 	cold := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionCheckpointed)
 	if cold == nil || cold.Status != metav1.ConditionFalse || cold.Reason != v1alpha1.ReasonColdStart || cold.Message != "Decode start cold: this operator captures no checkpoints, and WaitForCheckpoint does not wait" {
 		t.Fatalf("%+v", cold)
 	}
 	g.Components[1].Checkpoint = nil
-	if s := Graph(dgd, g, component.Builder{}, snapshot.Snapshot{}, rollout.Step{}, nil, noon); meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionCheckpointed) != nil {
+	if s := Graph(dgd, g, component.Builder{}, snapshot.Snapshot{}, rollout.Step{}, managed.State{}, nil, noon); meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionCheckpointed) != nil {
 		t.Error("a graph that asks for none has the condition")
 	}
 }

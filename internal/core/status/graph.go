@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,13 +11,14 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
 // Graph computes the status of a DynamoGraphDeployment from what runs it. An
 // error of this reconcile makes it failed, but what the services last showed stays.
-func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.Builder, s snapshot.Snapshot, restart rollout.Step, err error, now metav1.Time) v1alpha1.DynamoGraphDeploymentStatus {
+func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.Builder, s snapshot.Snapshot, restart rollout.Step, generations managed.State, err error, now metav1.Time) v1alpha1.DynamoGraphDeploymentStatus {
 	st := *dgd.Status.DeepCopy()
 	st.ObservedGeneration = dgd.Generation
 	v := condition{true, v1alpha1.ReasonAllServicesReady, ""}
@@ -34,9 +36,9 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.Buil
 				waiting = append(waiting, lack{name, why.reason, why.message})
 			}
 			if c := g.Components[i]; c.Contract == graph.ContractV1 {
-				seen.RuntimeNamespace = c.RuntimeNamespace
+				seen.RuntimeNamespace = runtimeNamespace(c, generations)
 			}
-			st.Services[name] = seen
+			st.Services[name] = overGenerations(seen, name, generations)
 			stuck = stuck || p.Stuck
 		}
 		v.message = fmt.Sprintf("%d of %d services ready", len(g.Components)-len(waiting), len(g.Components))
@@ -45,18 +47,48 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.Buil
 			st.State = v1alpha1.GraphStatePending
 		}
 	}
+	if g != nil {
+		st.Rollout = rolloutStatus(dgd.Status.Rollout, generations, now)
+		st.RollingUpdate = rollingUpdate(dgd.Status.RollingUpdate, st.Rollout)
+	}
+	rolling, rolls := rolloutStage(st.Rollout, generations)
+	if rolls {
+		v = condition{false, rolling.reason, rolling.message}
+		st.State = v1alpha1.GraphStatePending
+		if !rolling.ok {
+			st.State = v1alpha1.GraphStateFailed
+		}
+	}
 	if err != nil {
 		v = failure(err)
 		st.State = failedState(err)
+	}
+	if on, told := serving(g, st, generations); told {
+		setCondition(&st.Conditions, v1alpha1.ConditionServing, on, dgd.Generation, now)
 	}
 	if g != nil {
 		coldStart(&st.Conditions, g, dgd.Generation, now)
 	}
 	setCondition(&st.Conditions, v1alpha1.ConditionReady, v, dgd.Generation, now)
 	if g != nil || err != nil {
-		setCondition(&st.Conditions, v1alpha1.ConditionProgressing, stage(dgd, g, v, s, restart, stuck, err), dgd.Generation, now)
+		at := stage(dgd, g, v, s, restart, stuck, err)
+		if rolls && err == nil {
+			at = rolling
+		}
+		setCondition(&st.Conditions, v1alpha1.ConditionProgressing, at, dgd.Generation, now)
 	}
 	return st
+}
+
+// runtimeNamespace is where a service is found: until the end of a rollout where its
+// stable generation is.
+func runtimeNamespace(c graph.Component, generations managed.State) string {
+	for _, cell := range generations.Rolling() {
+		if slices.Contains(cell.Cell.Services, c.Name) && cell.World.Stable != "" {
+			return c.DynamoNamespace + "-" + string(cell.World.Stable)
+		}
+	}
+	return c.RuntimeNamespace
 }
 
 // failedState keeps a graph that waits for somebody else pending: it did not

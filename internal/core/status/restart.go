@@ -13,7 +13,9 @@ import (
 
 // NextRestart reads what a restart needs to know off a graph and the snapshot,
 // and computes its next step.
-func NextRestart(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.GraphBuilder, s snapshot.Snapshot) rollout.Step {
+//
+// While workers are rolled out a restart waits: its turn comes once that has ended.
+func NextRestart(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.GraphBuilder, s snapshot.Snapshot, rolling bool) rollout.Step {
 	var services []rollout.Service
 	stuck := false
 	for i, p := range by.Progress(g, s) {
@@ -28,7 +30,7 @@ func NextRestart(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workloa
 	// One change at a time where that is the rule, unless the last gets nowhere.
 	updater, serial := by.(workload.Updater)
 	busy := serial && updater.Updating(g, s) && !stuck
-	return rollout.Next(asked(dgd), recorded(dgd.Status.Restart), services, busy)
+	return rollout.Next(asked(dgd), recorded(dgd.Status.Restart), services, busy || rolling)
 }
 
 func asked(dgd *v1alpha1.DynamoGraphDeployment) *rollout.Restart {

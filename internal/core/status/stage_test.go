@@ -12,6 +12,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/component"
 )
@@ -57,7 +58,7 @@ func TestStages(t *testing.T) {
 				setCondition(&dgd.Status.Conditions, v1alpha1.ConditionProgressing, condition{true, c.before, ""}, 7-c.ago, now)
 			}
 			step := rollout.Step{Record: c.restart, Marks: map[string]string{"decode": "1"}}
-			s := Graph(dgd, g, component.Builder{}, snapshot.Snapshot{Owned: c.owned}, step, c.err, now)
+			s := Graph(dgd, g, component.Builder{}, snapshot.Snapshot{Owned: c.owned}, step, managed.State{}, c.err, now)
 			got := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionProgressing)
 			if diff := cmp.Diff(c.want, []string{string(got.Status), got.Reason, got.Message}); diff != "" {
 				t.Errorf("stage (-want +got):\n%s", diff)

@@ -14,6 +14,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/component"
@@ -74,7 +75,7 @@ func TestGraph(t *testing.T) {
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
 			dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Name: "chat", Generation: 7}}
-			s := Graph(dgd, g, component.Builder{}, snapshot.Snapshot{Owned: c.owned, Written: c.written}, rollout.Step{}, c.err, now)
+			s := Graph(dgd, g, component.Builder{}, snapshot.Snapshot{Owned: c.owned, Written: c.written}, rollout.Step{}, managed.State{}, c.err, now)
 			ready := s.Conditions[0]
 			got := verdict{s.State, ready.Status, ready.Reason, ready.Message}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -144,7 +145,7 @@ func TestTheFirstCauseOfSeveralServices(t *testing.T) {
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
-			s := Graph(&v1alpha1.DynamoGraphDeployment{}, &g, component.Builder{}, snapshot.Snapshot{Owned: c.owned}, rollout.Step{}, nil, now)
+			s := Graph(&v1alpha1.DynamoGraphDeployment{}, &g, component.Builder{}, snapshot.Snapshot{Owned: c.owned}, rollout.Step{}, managed.State{}, nil, now)
 			if diff := cmp.Diff([]string{c.reason, c.message}, []string{s.Conditions[0].Reason, s.Conditions[0].Message}); diff != "" {
 				t.Error(diff)
 			}

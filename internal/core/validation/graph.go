@@ -22,6 +22,7 @@ func graphDeployment(dgd *v1alpha1.DynamoGraphDeployment) field.ErrorList {
 	at := field.NewPath("spec")
 	errs := objectName(dgd.Name, field.NewPath("metadata", "name"))
 	errs = append(errs, discoveryBackend(dgd.Annotations, field.NewPath("metadata", "annotations"))...)
+	errs = append(errs, rollouts(dgd.Annotations, field.NewPath("metadata", "annotations"))...)
 	errs = append(errs, environment(dgd.Spec.Envs, at.Child("envs"))...)
 	errs = append(errs, services(dgd, at.Child("services"))...)
 	errs = append(errs, claims(dgd.Spec.PVCs, at.Child("pvcs"))...)

@@ -274,3 +274,22 @@ func summary(errs field.ErrorList) []string {
 	}
 	return lines
 }
+
+// TestRolloutAnnotationsCanBeRead: one that cannot be read is refused rather than taken
+// for none, and what can be is admitted.
+func TestRolloutAnnotationsCanBeRead(t *testing.T) {
+	dgd := decode(t, `{services: {a: {}}}`, &v1alpha1.DynamoGraphDeployment{})
+	dgd.Annotations = map[string]string{v1alpha1.AnnotationRolloutSteps: "25% 10", v1alpha1.AnnotationRolloutSLO: "errors<1%", v1alpha1.AnnotationRolloutPaused: "yes"}
+	want := []string{
+		"FieldValueInvalid metadata.annotations[nvidia.com/rollout-paused]",
+		"FieldValueInvalid metadata.annotations[nvidia.com/rollout-steps]",
+	}
+	if diff := cmp.Diff(want, summary(GraphDeployment(dgd))); diff != "" {
+		t.Errorf("violations (-want +got):\n%s", diff)
+	}
+	old := dgd.DeepCopy()
+	old.Annotations = map[string]string{v1alpha1.AnnotationRolloutSteps: "25% 10m"}
+	if problems := Update(old, dgd, Scope{}).Problems; len(problems) != 2 {
+		t.Errorf("a change of annotations alone has the problems %v", problems)
+	}
+}

@@ -66,6 +66,28 @@ type Updater interface {
 	Updating(g *graph.Graph, s snapshot.Snapshot) bool
 }
 
+// Generational runs workers in generations: each is a set of objects of its own, of
+// which several can run at the same time.
+type Generational interface {
+	// Members are the workers that were made, by service and generation.
+	Members(g *graph.Graph, s snapshot.Snapshot) []Member
+}
+
+// Member is what runs a service of a graph in one generation of its workers.
+type Member struct {
+	Service string
+	// Generation is opaque: it may be another operator's.
+	Generation string
+	// Object is the live one.
+	Object graph.Object
+	// Stored is the worker as it was last told to be.
+	Stored   graph.Component
+	Replicas int32
+	// Foreign is one that another operator made, or this one under another contract:
+	// what it was told cannot be compared.
+	Foreign bool
+}
+
 // Queuer has pods scheduled from a queue.
 type Queuer interface {
 	// SchedulingQueue is empty where there are no queues.

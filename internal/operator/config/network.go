@@ -23,3 +23,11 @@ func (n Network) validate(at *field.Path) field.ErrorList {
 	}
 	return nil
 }
+
+// Proxy is the one on the way to pods; nil to go straight.
+func (n Network) Proxy() (*url.URL, error) {
+	if n.ForwardProxy == "" {
+		return nil, nil
+	}
+	return url.Parse(n.ForwardProxy)
+}

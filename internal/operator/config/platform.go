@@ -114,11 +114,25 @@ type Grove struct {
 type Rollout struct {
 	// ProgressDeadline is how long a workload may make no progress before it is
 	// said to be stuck.
+	// A rollout of workers that makes none for so long is aborted.
 	ProgressDeadline metav1.Duration `json:"progressDeadline,omitzero"`
+	// Generations keeps old and new workers apart while one replaces the other, under
+	// the contract of 1.x; without it, workloads replace their pods by themselves.
+	Generations bool `json:"generations"`
+	// HistoryLimit is how many revisions of a graph are kept.
+	HistoryLimit int `json:"historyLimit,omitempty"`
+	// NoSpareAfter is how long a pod may wait for a node before a rollout counts on
+	// none.
+	NoSpareAfter metav1.Duration `json:"noSpareAfter,omitzero"`
 }
 
 func (r Rollout) validate(at *field.Path) field.ErrorList {
-	return atLeast(at.Child("progressDeadline"), r.ProgressDeadline, time.Second)
+	errs := atLeast(at.Child("progressDeadline"), r.ProgressDeadline, time.Second)
+	errs = append(errs, atLeast(at.Child("noSpareAfter"), r.NoSpareAfter, time.Second)...)
+	if r.HistoryLimit < 1 {
+		errs = append(errs, field.Invalid(at.Child("historyLimit"), r.HistoryLimit, "must be at least 1"))
+	}
+	return errs
 }
 
 // MPI is about engines that span nodes by MPI.

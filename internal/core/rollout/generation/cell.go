@@ -25,7 +25,7 @@ func Cells(g *graph.Graph) []Cell {
 	by := map[graph.Role][]string{}
 	for _, c := range g.Components {
 		if c.Role.RunsEngine() {
-			by[part(c)] = append(by[part(c)], c.Name)
+			by[Part(c)] = append(by[Part(c)], c.Name)
 		}
 	}
 	whole := by[graph.RoleWorker]
@@ -51,8 +51,8 @@ func Cells(g *graph.Graph) []Cell {
 	return cells
 }
 
-// part is what a worker does; other words, such as encode, are support.
-func part(c graph.Component) graph.Role {
+// Part is what a worker does; other words, such as encode, are support.
+func Part(c graph.Component) graph.Role {
 	switch {
 	case c.Role != graph.RoleWorker:
 		return c.Role

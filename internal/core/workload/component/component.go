@@ -30,7 +30,10 @@ type Builder struct {
 	Defaults graph.Defaults
 }
 
-var _ workload.GraphBuilder = Builder{}
+var (
+	_ workload.GraphBuilder = Builder{}
+	_ workload.Generational = Builder{}
+)
 
 // Build returns the graph's DynamoComponentDeployments up to the first that cannot
 // be made. Their pods are rendered by their own controller.
@@ -177,4 +180,30 @@ func progress(c graph.Component, s snapshot.Snapshot) (p workload.Progress, made
 		p.Done = true
 	}
 	return p, true
+}
+
+// Members implements workload.Generational.
+func (b Builder) Members(g *graph.Graph, s snapshot.Snapshot) []workload.Member {
+	var all []workload.Member
+	for _, object := range s.Owned {
+		dcd, ok := object.(*v1alpha1.DynamoComponentDeployment)
+		if !ok || dcd.DeletionTimestamp != nil {
+			continue
+		}
+		service := dcd.Labels[v1alpha1.LabelComponent]
+		at := slices.IndexFunc(g.Components, func(c graph.Component) bool { return c.Name == service })
+		if at < 0 || !g.Components[at].Role.RunsEngine() {
+			continue // pruned, or of no generation
+		}
+		m := workload.Member{Service: service, Generation: dcd.Labels[v1alpha1.LabelGeneration], Object: dcd, Replicas: 1, Foreign: true}
+		if dcd.Spec.Replicas != nil {
+			m.Replicas = *dcd.Spec.Replicas
+		}
+		// What is told its contract was made by us; what cannot be read is left alone.
+		if one, err := graph.FromComponentDeployment(dcd, b.Defaults); err == nil {
+			m.Stored, m.Foreign = one.Components[0], one.Contract != graph.ContractV1
+		}
+		all = append(all, m)
+	}
+	return all
 }

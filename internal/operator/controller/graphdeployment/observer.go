@@ -8,6 +8,7 @@ import (
 	"time"
 
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -71,6 +72,12 @@ func Children() []observe.Child {
 	}
 }
 
+// Revisions are the records of what a graph's workers were rolled out from, where they
+// come in generations.
+func Revisions() observe.Child {
+	return observe.Child{Object: &appsv1.ControllerRevision{}, List: &appsv1.ControllerRevisionList{}}
+}
+
 // Claims hold data and are never pruned: what a graph no longer wants of these stays
 // until the graph is deleted.
 func Claims() observe.Child {
@@ -92,6 +99,11 @@ type Observer struct {
 	Beneath  *observe.Observer
 	Facts    observe.Facts
 	Pods     *observe.Inspector
+	Rollouts Rollouts
+	// Frontends are asked while workers are rolled out; nil asks none.
+	Frontends Frontends
+	// Expected are steps of rollouts that are on their way back to us.
+	Expected *Expectations
 }
 
 // observation is everything that a decision about a graph is made from.
@@ -118,15 +130,17 @@ type observation struct {
 	refused error
 	// unread says what of all this could not be read.
 	unread error
+
+	generations
 }
 
-// urgency weighs a status: how far a restart is must be written down before the
+// urgency weighs a status: how far a restart or a rollout is must be written down before the
 // next reconcile, a graph that nobody changed and that fails is somebody's alarm, and
 // children have settled when nothing was written in this reconcile and every component
 // has said something about what it was last told.
 func (w observation) urgency(dgd *v1alpha1.DynamoGraphDeployment, now v1alpha1.DynamoGraphDeploymentStatus, err error) controller.Urgency {
 	switch {
-	case err != nil || !equality.Semantic.DeepEqual(now.Restart, dgd.Status.Restart):
+	case err != nil || !equality.Semantic.DeepEqual(now.Restart, dgd.Status.Restart) || !equality.Semantic.DeepEqual(now.Rollout, dgd.Status.Rollout):
 		return controller.Urgent
 	case dgd.Status.ObservedGeneration == dgd.Generation && controller.BecameFalse(dgd.Status.Conditions, now.Conditions, v1alpha1.ConditionReady):
 		return controller.Urgent
@@ -190,7 +204,7 @@ func (w Observer) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployme
 		seen.refused = routes.OfGraph(ctx, dgd)
 	}
 	w.needs(ctx, &seen)
-	return seen, nil
+	return seen, w.generations(ctx, dgd, &seen, now)
 }
 
 // intent is what the user meant, if that is within the rules.

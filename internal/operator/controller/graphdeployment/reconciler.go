@@ -20,6 +20,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
@@ -62,6 +63,8 @@ type decision struct {
 	// graph has the replicas that adapters ask for; nil if the graph cannot be read.
 	graph   *graph.Graph
 	restart rollout.Step
+	// workers is what is done about their generations.
+	workers managed.Decision
 	// plan is nil if nothing is to be written.
 	plan *apply.Plan
 	// problem keeps something from being done as it is written. unmet is what pods
@@ -75,30 +78,33 @@ func (r *Reconciler) decide(dgd *v1alpha1.DynamoGraphDeployment, seen observatio
 		return decision{problem: seen.invalid}
 	}
 	scale := seen.Scale(seen.graph)
-	g := seen.graph.Scaled(scale)
-	d := decision{graph: g, restart: status.NextRestart(dgd, g, seen.builder, seen.Snapshot)}
+	workers := seen.managed(dgd, seen.graph.Scaled(scale), r.Observer.Rollouts.Settings)
+	g := workers.Graph
+	d := decision{graph: g, workers: workers, restart: status.NextRestart(dgd, g, seen.builder, seen.Snapshot, workers.State.Active())}
 	if d.problem = errors.Join(seen.unread, seen.queueAbsent(), seen.unlaunchable()); d.problem != nil {
 		return d
 	}
-	shown := g.WithMarks(d.restart.Marks)
+	shown := workers.Shown(g.WithMarks(d.restart.Marks))
 	if seen.refused != nil {
 		shown = shown.WithoutIngress()
 	}
 	desired, err := render.Graph(dgd, shown, seen.provider, seen.platform)
 	unrendered, moving := errors.Join(err, seen.refused), seen.migrating()
+	changed, records := patches(workers, seen.revisions)
 	d.plan = &apply.Plan{
 		Finalizer:   r.Cleanup.Needed(registrations(g, seen.builder)) || seen.keepsData(g),
-		Annotations: record(dgd, g, seen),
-		Released:    seen.claims,
-		OwnerPatch:  mirror(dgd, scale),
-		Children:    append(seen.builder.InOrder(g, desired, seen.Snapshot), seen.sshKey...),
+		Annotations: record(dgd, g, seen), NoAnnotations: workers.Retract,
+		Released:   seen.claims,
+		OwnerPatch: mirror(dgd, scale),
+		Children:   slices.Concat(records, workers.Rendered(seen.builder.InOrder(g, desired, seen.Snapshot), seen.builder.Made), seen.sshKey),
+		Patches:    changed,
 		// A graph that moves to another provider is taken down there before it is made
 		// here: both would need the same names and the same GPUs.
 		PruneOnly: moving != nil,
 		Scale:     rescale(dgd, g, seen),
 	}
 	if unrendered == nil {
-		d.plan.Owned = seen.Owned // what cannot be rendered any more goes on running
+		d.plan.Owned = workers.Pruned(seen.Owned) // what cannot be rendered any more goes on running
 	}
 	d.problem, d.unmet = errors.Join(unrendered, moving), errors.Join(seen.unmet(g), seen.devices)
 	return d
@@ -119,6 +125,7 @@ func (r *Reconciler) apply(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploym
 	tracing.Decided(ctx, "provider", d.plan.Annotations[v1alpha1.AnnotationWorkloadProvider],
 		"wanted", len(d.plan.Children), "owned", len(d.plan.Owned), "restart", d.restart.Marks)
 	changes, err := r.Applier.Apply(ctx, dgd, *d.plan)
+	r.Observer.Expected.expect(dgd.UID, d.workers.Expect, changes.Written(), r.Clock.Now())
 	event.Applied(r.Events, dgd, changes)
 	return changes, err
 }
@@ -126,9 +133,9 @@ func (r *Reconciler) apply(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploym
 func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, o outcome) (reconcile.Result, error) {
 	seen, d, err := o.Seen, o.Decided, errors.Join(o.Decided.problem, o.Err, o.Decided.unmet)
 	seen.Written = o.Changes.Written()
-	now := status.Graph(dgd, d.graph, seen.builder, seen.Snapshot, d.restart, err, metav1.NewTime(r.Clock.Now()))
+	now := status.Graph(dgd, d.graph, seen.builder, seen.Snapshot, d.restart, d.workers.State, err, metav1.NewTime(r.Clock.Now()))
 	if result, off := r.StatusThrottle.Defer(dgd, seen.urgency(dgd, now, err), r.Clock.Now()); off {
-		return result, nil
+		return r.again(result, d), nil
 	}
 	if d.graph != nil && dgd.Status.ObservedGeneration != dgd.Generation {
 		event.Warned(r.Events, dgd, seen.warnings(dgd, r.Routes.Rules))
@@ -137,7 +144,22 @@ func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploy
 	if due := status.Due(d.graph, seen.builder, seen.Snapshot); err == nil && result.IsZero() && !due.IsZero() {
 		result.RequeueAfter = max(time.Second, due.Sub(r.Clock.Now()))
 	}
-	return result, err
+	if err != nil {
+		return result, err
+	}
+	return r.again(result, d), nil
+}
+
+// pollPeriod is how often a graph is looked at while its workers are rolled out: no
+// watch tells that a pod is gone at last, or what frontends know.
+const pollPeriod = time.Second
+
+// again has a graph looked at soon while its workers are rolled out.
+func (r *Reconciler) again(result reconcile.Result, d decision) reconcile.Result {
+	if d.workers.State.Active() && (result.RequeueAfter == 0 || result.RequeueAfter > pollPeriod) {
+		result.RequeueAfter = pollPeriod
+	}
+	return result
 }
 
 // rescale lists what others have made from the graph's children and is to have

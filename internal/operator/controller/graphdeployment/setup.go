@@ -9,7 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/frontend"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 )
@@ -18,10 +20,17 @@ import (
 // makes beneath them, pods, and the KAI queue.
 func Setup(ctx context.Context, d *controller.Deps) error {
 	children, claims, beneath := Children(), Claims(), Beneath()
+	if d.Config.Rollout.Generations {
+		children = append(children, Revisions())
+	}
 	if err := d.Index(ctx, append(controller.Required(children), claims)...); err != nil {
 		return err
 	}
 	pods, err := d.Inspector(ctx)
+	if err != nil {
+		return err
+	}
+	proxy, err := d.Config.Network.Proxy()
 	if err != nil {
 		return err
 	}
@@ -38,6 +47,12 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 			Beneath:  observe.New(d.GetClient(), beneath...),
 			Facts:    d.Facts,
 			Pods:     pods,
+			Rollouts: Rollouts{
+				Generations: d.Config.Rollout.Generations, NoSpareAfter: d.Config.Rollout.NoSpareAfter.Duration,
+				Settings: managed.Settings{ProgressDeadline: d.Config.Rollout.ProgressDeadline.Duration, HistoryLimit: d.Config.Rollout.HistoryLimit},
+			},
+			Frontends: frontend.NewPoller(ctx, proxy),
+			Expected:  &Expectations{},
 		},
 		Applier:        d.Applier,
 		Cleanup:        cleanup,

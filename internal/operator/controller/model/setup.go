@@ -3,7 +3,6 @@ package model
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,7 +32,7 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 	if err := observe.IndexModels(ctx, d.GetFieldIndexer()); err != nil {
 		return err
 	}
-	proxy, err := forwardProxy(d.Config.Network.ForwardProxy)
+	proxy, err := d.Config.Network.Proxy()
 	if err != nil {
 		return err
 	}
@@ -65,13 +64,6 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 		return fmt.Errorf("watch models: %w", err)
 	}
 	return nil
-}
-
-func forwardProxy(address string) (*url.URL, error) {
-	if address == "" {
-		return nil, nil
-	}
-	return url.Parse(address)
 }
 
 // ofBase wakes the models of a base model, by its hash.

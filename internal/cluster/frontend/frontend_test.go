@@ -1,0 +1,73 @@
+package frontend
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/world"
+)
+
+// TestAWorkerIsAdmittedOnceEveryFrontendListsIt asks two frontends through a proxy, of
+// which one has found fewer workers.
+func TestAWorkerIsAdmittedOnceEveryFrontendListsIt(t *testing.T) {
+	old := false
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		decode := 2
+		if strings.HasPrefix(r.Host, "10.0.0.2") {
+			decode = 1
+		}
+		switch {
+		case r.URL.Path == "/v1/models":
+			fmt.Fprint(w, `{"data":[{"id":"org/m"}]}`)
+		case old || r.URL.Path != "/v1/models/org/m/ready":
+			http.Error(w, `{"message":"not found"}`, http.StatusNotFound)
+		default:
+			w.WriteHeader(http.StatusServiceUnavailable) // no namespace is complete
+			fmt.Fprintf(w, `{"namespaces":[{"namespace":"ns-chat-1","workers":{"decode":%d}}]}`, decode)
+		}
+	}))
+	defer proxy.Close()
+	at, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frontends := []netip.Addr{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")}
+	p := NewPoller(t.Context(), at)
+	answer := func(name string, frontends []netip.Addr) world.Admission {
+		key := types.NamespacedName{Namespace: "ns", Name: name}
+		if first := p.Ask(key, frontends, []string{"other"}, time.Now()); first.Known {
+			t.Error("it is known before anybody has answered")
+		}
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+			p.mu.Lock()
+			polled := !p.graphs[key].polling
+			p.mu.Unlock()
+			if polled {
+				return p.Ask(key, frontends, []string{"other"}, time.Now())
+			}
+			time.Sleep(time.Millisecond)
+		}
+		t.Fatal("no answer")
+		return world.Admission{}
+	}
+	want := world.Admission{Known: true, Workers: map[string]map[string]map[string]int{"org/m": {"ns-chat-1": {"decode": 1}}}}
+	if diff := cmp.Diff(want, answer("chat", frontends)); diff != "" {
+		t.Error("-want +got", diff)
+	}
+	if got := answer("local", []netip.Addr{netip.MustParseAddr("127.0.0.1")}); got.Known {
+		t.Error("an address that is no pod's was asked")
+	}
+	old = true
+	if got := answer("older", frontends); got.Known {
+		t.Error("a runtime that cannot tell was believed")
+	}
+}

@@ -1,0 +1,371 @@
+// Package managed decides what one reconcile does about the generations of a graph's
+// workers: which are rendered, which stay as they are stored, which get another number
+// of replicas, and what is put on record. It is pure, and remembers nothing: what it
+// needs from earlier is on the objects, or in the status.
+//
+//	spec changes --> revision --> steps of the planner --> one generation left --> completed
+//	                                └--no progress, crashes, a user--> aborted --> steps back
+package managed
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/revision"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/world"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+)
+
+// Input is what was seen of a graph.
+type Input struct {
+	Owner *v1alpha1.DynamoGraphDeployment
+	// Graph has the replicas that adapters ask for.
+	Graph *graph.Graph
+	Cells []world.Cell
+	Sight world.Sight
+	// Policy is what the graph's annotations say.
+	Policy    policy.Policy
+	Revisions []*appsv1.ControllerRevision
+	// Behind says that the last step is not seen yet: no other is taken before.
+	Behind bool
+	// Ready tells whether every service of a graph runs in full.
+	Ready    func(*graph.Graph) bool
+	Settings Settings
+}
+
+// Settings are the operator's.
+type Settings struct {
+	// ProgressDeadline is how long a rollout may make no progress.
+	ProgressDeadline time.Duration
+	// HistoryLimit is how many revisions are kept.
+	HistoryLimit int
+}
+
+// Reasons why a rollout was aborted, or is held.
+const (
+	ReasonDeadline  = "ProgressDeadlineExceeded"
+	ReasonCrashed   = "CandidateCrashed"
+	ReasonRequested = "Requested"
+)
+
+// Decision is what is done.
+type Decision struct {
+	// Graph has every worker in the generation that is rendered, with the replicas that
+	// the graph asks for.
+	Graph *graph.Graph
+	// Told are the replicas that workers of rolling cells have, or get by this step; a
+	// service that is not in it is not rendered.
+	Told map[string]int32
+	// Rolling are the services of cells whose generations are being replaced.
+	Rolling []string
+	// Keep are objects that stay though they are not rendered.
+	Keep []graph.Object
+	// Resize are objects that stay as they are stored, but for their replicas.
+	Resize []workload.Rescaling
+	// Expect are the replicas that a step has told, by name of the object: a world that
+	// does not show them is too old for another.
+	Expect map[string]int32
+	// Record are revisions to be written, Retract annotations of the graph that were
+	// carried out and would be again.
+	Record  []Recording
+	Retract []string
+
+	State State
+}
+
+// Recording is a revision to be made, or to be changed.
+type Recording struct {
+	Revision *appsv1.ControllerRevision
+	New      bool
+}
+
+// State is how far the rollouts of a graph are.
+type State struct {
+	Cells []CellState
+	// Position is the step that the rollout is at.
+	Position policy.Position
+	// Failure is why the candidate is aborted, or held.
+	Failure Failure
+	// Live are the generations that there are, sorted.
+	Live []string
+	// Revision is the number of what is rolled out.
+	Revision int64
+}
+
+// Failure is why a candidate failed; none if it is empty.
+type Failure struct{ Reason, Message string }
+
+// CellState is how far one cell is. Of one that is not rolling there is only the cell.
+type CellState struct {
+	Cell  world.Cell
+	World generation.World
+	Step  generation.Step
+	// Failing are replicas that do not come up, by generation and service.
+	Failing map[generation.ID]map[string]int
+}
+
+// Active reports whether a generation is on its way in or out.
+func (s State) Active() bool {
+	return slices.ContainsFunc(s.Cells, func(c CellState) bool {
+		return c.Cell.Rolling() && c.Step.Phase != generation.PhaseAborted
+	})
+}
+
+// Rolling are the cells whose generations are being replaced, or stay against the spec.
+func (s State) Rolling() []CellState {
+	var all []CellState
+	for _, c := range s.Cells {
+		if c.Cell.Rolling() {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// Next decides. A graph without cells, such as one whose workers are replaced in place,
+// is left as it is.
+func Next(in Input) Decision {
+	d := Decision{Graph: in.Graph, Told: map[string]int32{}, Expect: map[string]int32{}}
+	if len(in.Cells) == 0 {
+		return d
+	}
+	memberships := map[string]graph.Membership{}
+	stepped := false
+	for _, cell := range in.Cells {
+		state := CellState{Cell: cell}
+		shown := cell.Spec
+		if cell.Rolling() {
+			state = in.roll(cell, &d)
+			d.Rolling = append(d.Rolling, cell.Services...)
+			if shown = state.World.Target(); shown == cell.Spec {
+				for _, m := range cell.Members(shown) {
+					d.Told[m.Service] = m.Replicas
+				}
+			}
+			d.keep(cell)
+			if !stepped && !in.Behind && len(d.Record) == 0 {
+				stepped = d.take(in.Graph.Name, state)
+			}
+		}
+		for service, m := range cell.Memberships(in.Graph.Name, shown) {
+			memberships[service] = m
+		}
+		for _, id := range cell.Live {
+			d.State.Live = append(d.State.Live, string(id))
+		}
+		d.State.Cells = append(d.State.Cells, state)
+	}
+	slices.Sort(d.State.Live)
+	d.State.Live = slices.Compact(d.State.Live)
+	d.Graph = in.Graph.InGenerations(memberships)
+	d.Graph.Generation = in.stable(d.State)
+	for i := range d.Graph.Components {
+		if c := &d.Graph.Components[i]; slices.Contains(d.Rolling, c.Name) {
+			c.StartAfter = nil // it was started long ago
+		}
+	}
+	d.settle(in)
+	return d
+}
+
+// roll is one cell whose generations are being replaced.
+func (in Input) roll(cell world.Cell, d *Decision) CellState {
+	state := CellState{Cell: cell, World: cell.World(in.Graph, in.Sight), Failing: map[generation.ID]map[string]int{}}
+	w := &state.World
+	for _, id := range cell.Live {
+		for _, service := range cell.Services {
+			if n := cell.Failing(id, service, in.Sight); n > 0 {
+				if state.Failing[id] == nil {
+					state.Failing[id] = map[string]int{}
+				}
+				state.Failing[id][service] = n
+			}
+		}
+	}
+	w.Stable = in.stableOf(cell, *w)
+	for _, id := range revision.AbortedGenerations(in.Revisions) {
+		if id != in.Policy.Retry {
+			w.Aborted = append(w.Aborted, generation.ID(id))
+		}
+	}
+	w.Paused = in.Policy.Paused
+	if w.Target() == cell.Spec && w.Stable != cell.Spec {
+		in.level(cell, w, d)
+		in.judge(state, d)
+		if d.State.Failure.Reason != "" && in.Policy.OnFailure == policy.OnFailureHold {
+			w.Paused = true
+		}
+	}
+	state.Step = generation.Next(*w)
+	in.record(cell, *w, d)
+	return state
+}
+
+// stableOf is the generation to go back to: the one on record, the newest whose rollout
+// was completed, or the one that serves most.
+func (in Input) stableOf(cell world.Cell, w generation.World) generation.ID {
+	recorded := generation.ID(in.Graph.Generation)
+	if slices.Contains(cell.Live, recorded) {
+		return recorded
+	}
+	for _, r := range slices.Backward(revision.Sorted(in.Revisions)) {
+		if id := generation.ID(revision.Generation(r)); revision.ResultOf(r) == revision.Completed && slices.Contains(cell.Live, id) {
+			return id
+		}
+	}
+	return w.MostRoutable()
+}
+
+// stable is what stands on the graph as its generation: it changes when a rollout is
+// completed.
+func (in Input) stable(s State) string {
+	for _, c := range s.Cells {
+		if c.Cell.Rolling() {
+			return string(c.World.Stable)
+		}
+	}
+	for _, c := range s.Cells {
+		if len(c.Cell.Live) > 0 {
+			return string(c.Cell.Live[0])
+		}
+	}
+	return in.Graph.Generation
+}
+
+// level is how far the candidate may go until the next step of its rollout.
+func (in Input) level(cell world.Cell, w *generation.World, d *Decision) {
+	if len(in.Policy.Steps) == 0 {
+		return
+	}
+	standing := policy.Standing{Generation: string(cell.Spec), Now: in.Sight.Now}
+	for i, role := range w.Roles {
+		if !role.Entry {
+			continue
+		}
+		standing.Entries += role.Desired
+		for _, g := range w.Generations {
+			if g.ID == cell.Spec {
+				standing.Wanted += g.Roles[i].Want
+			}
+		}
+	}
+	if last := in.Owner.Status.Rollout; last != nil && last.Target == string(cell.Spec) {
+		standing.Step = in.Policy.Recorded(last.Step)
+		if last.Phase == string(generation.PhaseHeld) && last.Reason != string(generation.ReasonPaused) && last.ProgressedAt != nil {
+			standing.Reached = last.ProgressedAt.Time
+		}
+	}
+	d.State.Position = in.Policy.At(standing)
+	w.Level = d.State.Position.Level
+}
+
+// judge tells whether the candidate has failed. It is only given up while the stable
+// generation serves: otherwise there is nothing to go back to.
+func (in Input) judge(state CellState, d *Decision) {
+	w := state.World
+	if !serves(w, w.Stable) || in.Policy.Paused {
+		return
+	}
+	last := in.Owner.Status.Rollout
+	switch {
+	case in.Policy.Abort == string(w.Spec):
+		d.State.Failure = Failure{ReasonRequested, "a user asked for it"}
+	case last == nil || last.Target != string(w.Spec):
+		return
+	case last.Phase == string(generation.PhaseHeld) && (last.Reason == ReasonDeadline || last.Reason == ReasonCrashed):
+		d.State.Failure = Failure{last.Reason, last.Message} // it stays held
+	case state.Cell.Crashed(w.Spec, in.Sight) != "":
+		d.State.Failure = Failure{ReasonCrashed, fmt.Sprintf("pod %s of generation %s served, and crashes since", state.Cell.Crashed(w.Spec, in.Sight), w.Spec)}
+	case last.Phase != string(generation.PhaseHeld) && last.ProgressedAt != nil && in.Settings.ProgressDeadline > 0 &&
+		in.Sight.Now.Sub(last.ProgressedAt.Time) >= in.Settings.ProgressDeadline:
+		d.State.Failure = Failure{ReasonDeadline, fmt.Sprintf("generation %s made no progress for %s", w.Spec, in.Settings.ProgressDeadline)}
+	}
+}
+
+// serves reports whether a generation has a replica of every role that serves.
+func serves(w generation.World, id generation.ID) bool {
+	for _, g := range w.Generations {
+		if g.ID == id {
+			return !slices.ContainsFunc(g.Roles, func(r generation.Replicas) bool { return min(r.Routable, r.Want) < 1 })
+		}
+	}
+	return false
+}
+
+// keep has all generations of a cell stay; which of them goes is for a step to say.
+func (d *Decision) keep(cell world.Cell) {
+	for _, id := range cell.Live {
+		for _, m := range cell.Members(id) {
+			d.Keep = append(d.Keep, m.Object)
+		}
+	}
+}
+
+// take carries out the step of a cell, and reports whether it was one.
+func (d *Decision) take(name string, state CellState) bool {
+	cell, step := state.Cell, state.Step
+	switch step.Action {
+	case generation.Delete:
+		for _, m := range cell.Members(step.Generation) {
+			d.Keep = slices.DeleteFunc(d.Keep, func(o graph.Object) bool { return o == m.Object })
+		}
+		return true
+	case generation.Scale:
+		rendered := step.Generation == cell.Spec && state.World.Target() == cell.Spec
+		m, there := cell.Member(step.Generation, step.Role)
+		switch {
+		case rendered:
+			d.Told[step.Role] = int32(step.Replicas)
+			d.Expect[cell.Memberships(name, step.Generation)[step.Role].ObjectName] = int32(step.Replicas)
+		case there:
+			d.Resize = append(d.Resize, workload.Rescaling{Object: m.Object, Replicas: int32(step.Replicas)})
+			d.Expect[m.Object.GetName()] = int32(step.Replicas)
+		default:
+			return false // the planner knows no other
+		}
+		return true
+	default:
+		return false
+	}
+}
+
+// Shown is a graph as it is rendered in this reconcile: with the replicas that its
+// workers are told to have now.
+func (d Decision) Shown(g *graph.Graph) *graph.Graph {
+	shown := *g
+	shown.Components = slices.Clone(g.Components)
+	for i := range shown.Components {
+		c := &shown.Components[i]
+		if told, rolls := d.Told[c.Name]; rolls {
+			c.Replicas = told
+		}
+	}
+	return &shown
+}
+
+// Rendered leaves out of what is desired the workers that stay as they are stored, or
+// whose turn has not come.
+func (d Decision) Rendered(desired []graph.Desired, made func(graph.Object) (graph.Ref, bool)) []graph.Desired {
+	var left []string
+	for _, c := range d.Graph.Components {
+		if _, told := d.Told[c.Name]; !told && slices.Contains(d.Rolling, c.Name) {
+			left = append(left, c.ObjectName)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(desired), func(o graph.Desired) bool {
+		ref, ok := made(o.Object)
+		return ok && slices.Contains(left, ref.Name)
+	})
+}
+
+// Pruned are the children of which those go that are not desired.
+func (d Decision) Pruned(owned []graph.Object) []graph.Object {
+	return slices.DeleteFunc(slices.Clone(owned), func(o graph.Object) bool { return slices.Contains(d.Keep, o) })
+}

@@ -1,0 +1,386 @@
+package managed_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/revision"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/world"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/status"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/component"
+)
+
+// cluster plays everything around the decisions about one graph: it stores components
+// and revisions, makes and ends pods, and counts from outside what serves.
+type cluster struct {
+	*testing.T
+	dgd       *v1alpha1.DynamoGraphDeployment
+	owned     []graph.Object
+	revisions []*appsv1.ControllerRevision
+	pods      []corev1.Pod
+	now       time.Time
+	next      int
+	writes    int
+	// broken is an image whose pods never become ready.
+	broken string
+	floor  int
+}
+
+var defaults = graph.Defaults{Discovery: graph.DiscoveryKubernetes, Contract: graph.ContractRules{Forced: graph.ContractV1}}
+
+func start(t *testing.T, replicas int32) *cluster {
+	t.Helper()
+	c := &cluster{T: t, now: time.Unix(10000, 0), floor: int(replicas) - int(replicas)/4}
+	c.dgd = &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "chat", UID: "u"}}
+	c.dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{}
+	for _, kind := range []v1alpha1.ComponentType{"prefill", "decode"} {
+		c.dgd.Spec.Services[string(kind)] = &v1alpha1.SharedSpec{
+			ComponentType: kind, Replicas: new(replicas),
+			ExtraPodSpec: &v1alpha1.ExtraPodSpec{MainContainer: &corev1.Container{Image: "example.com/engine:1.0.0"}},
+		}
+	}
+	c.until("the graph to run", func(d managed.Decision) bool {
+		return len(d.Rolling) == 0 && len(c.owned) == 2 && c.serving() == int(replicas) && revision.Stable(c.revisions) != nil
+	})
+	return c
+}
+
+func (c *cluster) image(image string) {
+	for _, s := range c.dgd.Spec.Services {
+		s.ExtraPodSpec.MainContainer.Image = image
+	}
+}
+
+// reconcile is what the reconciler does, without a server.
+func (c *cluster) reconcile() managed.Decision {
+	c.Helper()
+	d := defaults
+	d.Running = graph.ReadRunning(c.dgd, c.owned)
+	g, err := graph.FromGraphDeployment(c.dgd, d)
+	if err != nil {
+		c.Fatal(err)
+	}
+	b := component.Builder{Graph: c.dgd, Defaults: d}
+	s := snapshot.Snapshot{Owned: c.owned, Taken: c.now}
+	p, _ := policy.Parse(c.dgd.Annotations)
+	decided := managed.Next(managed.Input{
+		Owner: c.dgd, Graph: g, Policy: p, Revisions: c.revisions,
+		Cells:    world.Cells(g, b.Members(g, s), world.Rules{Isolated: p.Isolation != policy.IsolationNone, Recorded: generation.ID(g.Generation)}),
+		Sight:    world.Sight{Pods: c.pods, Now: c.now, NoSpareAfter: 30 * time.Second},
+		Ready:    func(*graph.Graph) bool { return c.serving() > 0 },
+		Settings: managed.Settings{ProgressDeadline: 10 * time.Minute, HistoryLimit: 10},
+	})
+	c.dgd.Status = status.Graph(c.dgd, decided.Graph, b, s, rollout.Step{}, decided.State, nil, metav1.NewTime(c.now))
+	c.write(b, decided)
+	return decided
+}
+
+func (c *cluster) write(b component.Builder, d managed.Decision) {
+	c.Helper()
+	if c.dgd.Annotations == nil {
+		c.dgd.Annotations = map[string]string{}
+	}
+	c.dgd.Annotations[v1alpha1.AnnotationGeneration] = d.Graph.Generation
+	for _, key := range d.Retract {
+		delete(c.dgd.Annotations, key)
+	}
+	objects, err := b.Build(d.Shown(d.Graph), nil)
+	if err != nil {
+		c.Fatal(err)
+	}
+	var desired []graph.Desired
+	for _, o := range objects {
+		desired = append(desired, graph.Desired{Object: o})
+	}
+	desired = d.Rendered(desired, b.Made)
+	var pruned []graph.Object
+	for _, o := range d.Pruned(c.owned) {
+		if !slices.ContainsFunc(desired, func(w graph.Desired) bool { return w.GetName() == o.GetName() }) {
+			pruned = append(pruned, o)
+		}
+	}
+	wrote := 0
+	for _, o := range pruned {
+		c.owned = slices.DeleteFunc(c.owned, func(x graph.Object) bool { return x == o })
+		wrote++
+	}
+	for _, w := range desired {
+		dcd := w.Object.(*v1alpha1.DynamoComponentDeployment)
+		dcd.OwnerReferences = []metav1.OwnerReference{{Kind: v1alpha1.KindDynamoGraphDeployment, Name: c.dgd.Name}}
+		at := slices.IndexFunc(c.owned, func(o graph.Object) bool { return o.GetName() == dcd.Name })
+		switch {
+		case at < 0:
+			c.owned = append(c.owned, dcd)
+			wrote++
+		default:
+			if *c.owned[at].(*v1alpha1.DynamoComponentDeployment).Spec.Replicas != *dcd.Spec.Replicas {
+				wrote++
+			}
+			c.owned[at] = dcd
+		}
+	}
+	for _, r := range d.Resize {
+		r.Object.(*v1alpha1.DynamoComponentDeployment).Spec.Replicas = new(r.Replicas)
+		wrote++
+	}
+	for _, r := range d.Record {
+		wrote++
+		c.revisions = slices.DeleteFunc(slices.Clone(c.revisions), func(o *appsv1.ControllerRevision) bool { return o.Name == r.Revision.Name })
+		c.revisions = append(c.revisions, r.Revision)
+	}
+	if wrote > 3 && len(d.Rolling) > 0 {
+		c.Errorf("%d writes in one step", wrote)
+	}
+	c.writes += wrote
+}
+
+// life makes, readies and ends pods, one change at a time so that every order of things
+// is met sooner or later.
+func (c *cluster) life() {
+	c.now = c.now.Add(6 * time.Second)
+	for _, o := range c.owned {
+		dcd := o.(*v1alpha1.DynamoComponentDeployment)
+		of := func(p corev1.Pod) bool { return p.Labels["dcd"] == dcd.Name && p.DeletionTimestamp == nil }
+		have := 0
+		for _, p := range c.pods {
+			if of(p) {
+				have++
+			}
+		}
+		for ; have < int(*dcd.Spec.Replicas); have++ {
+			c.next++
+			labels := map[string]string{"dcd": dcd.Name, v1alpha1.LabelComponent: dcd.Labels[v1alpha1.LabelComponent], v1alpha1.LabelGeneration: dcd.Labels[v1alpha1.LabelGeneration]}
+			c.pods = append(c.pods, corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", dcd.Name, c.next), UID: types.UID(fmt.Sprint(c.next)), Labels: labels, CreationTimestamp: metav1.NewTime(c.now)},
+				Spec:       corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Image: dcd.Spec.ExtraPodSpec.MainContainer.Image}}},
+			})
+		}
+		for i := range c.pods {
+			if p := &c.pods[i]; of(*p) && have > int(*dcd.Spec.Replicas) {
+				p.DeletionTimestamp = new(metav1.NewTime(c.now))
+				have--
+			}
+		}
+	}
+	// One that leaves is gone, and one that starts is ready.
+	if at := slices.IndexFunc(c.pods, func(p corev1.Pod) bool {
+		return p.DeletionTimestamp != nil && c.now.Sub(p.DeletionTimestamp.Time) > 10*time.Second
+	}); at >= 0 {
+		c.pods = slices.Delete(slices.Clone(c.pods), at, at+1)
+	}
+	for i := range c.pods {
+		if p := &c.pods[i]; p.DeletionTimestamp == nil && p.Status.Conditions == nil && p.Spec.Containers[0].Image != c.broken {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(c.now)}}
+			return
+		}
+	}
+}
+
+// serving counts the pairs that complete generations have, from outside.
+func (c *cluster) serving() int {
+	ready := map[string]map[string]int{}
+	for _, p := range c.pods {
+		if p.DeletionTimestamp != nil || len(p.Status.Conditions) == 0 {
+			continue
+		}
+		id := p.Labels[v1alpha1.LabelGeneration]
+		if ready[id] == nil {
+			ready[id] = map[string]int{}
+		}
+		ready[id][p.Labels[v1alpha1.LabelComponent]]++
+	}
+	sum := map[string]int{}
+	for _, roles := range ready {
+		if len(roles) == 2 {
+			for role, n := range roles {
+				sum[role] += n
+			}
+		}
+	}
+	return min(sum["prefill"], sum["decode"])
+}
+
+// until goes on until something is so; once the graph has run, never less than its floor
+// may serve.
+func (c *cluster) until(what string, done func(managed.Decision) bool) {
+	c.Helper()
+	ran := c.serving() >= c.floor
+	for range 600 {
+		d := c.reconcile()
+		if done(d) {
+			return
+		}
+		c.life()
+		if n := c.serving(); ran && n < c.floor {
+			c.Fatalf("waiting for %s: %d pairs serve, and %d have to: %+v", what, n, c.floor, c.dgd.Status.Rollout)
+		}
+	}
+	c.Fatalf("no end of waiting for %s: %+v", what, c.dgd.Status.Rollout)
+}
+
+func settled(d managed.Decision) bool { return len(d.Rolling) == 0 }
+
+// uids are those of the pods of a generation that are there to stay.
+func (c *cluster) uids(generation string) []types.UID {
+	var all []types.UID
+	for _, p := range c.pods {
+		if p.DeletionTimestamp == nil && p.Labels[v1alpha1.LabelGeneration] == generation {
+			all = append(all, p.UID)
+		}
+	}
+	return all
+}
+
+func (c *cluster) quiet() {
+	c.Helper()
+	for range 5 { // what is left to be recorded
+		c.reconcile()
+	}
+	c.writes = 0
+	for range 20 {
+		c.life()
+		c.reconcile()
+	}
+	if c.writes > 0 {
+		c.Errorf("%d writes while nothing happens", c.writes)
+	}
+}
+
+func TestAnImageChangeKeepsCompleteGenerationsAtTheFloorUntilItIsCompleted(t *testing.T) {
+	for _, replicas := range []int32{1, 2, 4} {
+		t.Run(fmt.Sprint(replicas), func(t *testing.T) {
+			c := start(t, replicas)
+			c.quiet()
+			first := c.dgd.Annotations[v1alpha1.AnnotationGeneration]
+			c.image("example.com/engine:1.1.0")
+			c.until("the rollout to begin", func(d managed.Decision) bool { return len(d.Rolling) > 0 && len(c.owned) == 4 })
+			c.until("the rollout to be completed", settled)
+			c.quiet()
+			now := c.dgd.Annotations[v1alpha1.AnnotationGeneration]
+			st := c.dgd.Status.Rollout
+			if now == first || st.Phase != "Completed" || st.Target != now || c.dgd.Status.RollingUpdate.Phase != "Completed" {
+				t.Errorf("generation %s, then %s: %+v", first, now, st)
+			}
+			for name, role := range st.Roles {
+				if int(role.Lowest) < c.floor {
+					t.Errorf("the certificate of %s says %d, under its floor of %d", name, role.Lowest, c.floor)
+				}
+			}
+			for _, p := range c.pods {
+				if p.Labels[v1alpha1.LabelGeneration] != now {
+					t.Errorf("pod %s is left of generation %s", p.Name, p.Labels[v1alpha1.LabelGeneration])
+				}
+			}
+			if want := graph.GenerationName("chat", "decode", now); !slices.ContainsFunc(c.owned, func(o graph.Object) bool { return o.GetName() == want }) {
+				t.Errorf("no component %s", want)
+			}
+			if r := revision.OfGeneration(c.revisions, now); r == nil || revision.ResultOf(r) != revision.Completed {
+				t.Errorf("revision %v", r)
+			}
+		})
+	}
+}
+
+func TestARevertHalfWayKeepsThePodsThatStillRan(t *testing.T) {
+	c := start(t, 4)
+	first := c.dgd.Annotations[v1alpha1.AnnotationGeneration]
+	c.image("example.com/engine:1.1.0")
+	c.until("something of the old to have gone", func(managed.Decision) bool {
+		return len(c.owned) == 4 && c.dgd.Status.Rollout != nil && c.dgd.Status.Rollout.Phase == "Shifting"
+	})
+	c.life() // what was told to go, goes
+	old := c.uids(first)
+	c.image("example.com/engine:1.0.0")
+	c.until("the way back", settled)
+	for _, uid := range old {
+		if !slices.Contains(c.uids(first), uid) {
+			t.Errorf("pod %s of the stable generation was replaced", uid)
+		}
+	}
+	if now := c.dgd.Annotations[v1alpha1.AnnotationGeneration]; now != first || len(c.owned) != 2 {
+		t.Errorf("generation %s, was %s, with %d components", now, first, len(c.owned))
+	}
+	c.quiet()
+}
+
+func TestACandidateThatNeverComesUpIsAbortedAndNotTriedAgainUntilAsked(t *testing.T) {
+	c := start(t, 2)
+	stable := c.dgd.Annotations[v1alpha1.AnnotationGeneration]
+	first := c.uids(stable)
+	c.broken = "example.com/engine:1.1.0"
+	c.image(c.broken)
+	aborted := func(managed.Decision) bool {
+		return c.dgd.Status.Rollout != nil && c.dgd.Status.Rollout.Phase == "Aborted"
+	}
+	c.until("the candidate to be aborted", aborted)
+	if c.dgd.Status.State != v1alpha1.GraphStateFailed || c.dgd.Status.Rollout.Reason != managed.ReasonDeadline {
+		t.Errorf("state %s, %+v", c.dgd.Status.State, c.dgd.Status.Rollout)
+	}
+	for _, uid := range first {
+		if !slices.Contains(c.uids(stable), uid) {
+			t.Errorf("pod %s of the stable generation was replaced", uid)
+		}
+	}
+	// Neither a lost status nor lost annotations bring it back.
+	id := revision.AbortedGenerations(c.revisions)[0]
+	c.dgd.Status, c.dgd.Annotations = v1alpha1.DynamoGraphDeploymentStatus{}, nil
+	c.quiet()
+	if len(c.owned) != 2 {
+		t.Errorf("%d components: it is tried again", len(c.owned))
+	}
+	// Scaling goes on meanwhile.
+	c.dgd.Spec.Services["decode"].Replicas = new(int32(3))
+	c.until("the stable generation to grow", func(managed.Decision) bool {
+		return slices.ContainsFunc(c.owned, func(o graph.Object) bool {
+			dcd := o.(*v1alpha1.DynamoComponentDeployment)
+			return dcd.Labels[v1alpha1.LabelComponent] == "decode" && *dcd.Spec.Replicas == 3
+		})
+	})
+	c.dgd.Spec.Services["decode"].Replicas = new(int32(2))
+	c.broken = ""
+	c.dgd.Annotations[v1alpha1.AnnotationRolloutRetry] = id
+	c.until("the retry to be completed", settled)
+	if _, left := c.dgd.Annotations[v1alpha1.AnnotationRolloutRetry]; left || c.dgd.Annotations[v1alpha1.AnnotationGeneration] != id {
+		t.Errorf("annotations %v", c.dgd.Annotations)
+	}
+}
+
+func TestScalingAndHarmlessFieldsStartNoGeneration(t *testing.T) {
+	c := start(t, 2)
+	c.dgd.Spec.Services["decode"].Replicas = new(int32(3))
+	c.dgd.Spec.Services["decode"].ExtraPodSpec.PodSpec = &corev1.PodSpec{NodeSelector: map[string]string{"zone": "a"}}
+	for range 20 {
+		if d := c.reconcile(); len(d.Rolling) > 0 {
+			t.Fatalf("it rolls: %+v", d.State.Cells[0].Cell.Fields)
+		}
+		c.life()
+	}
+	if len(c.owned) != 2 {
+		t.Errorf("%d components", len(c.owned))
+	}
+}
+
+func TestIsolationNoneReplacesInPlace(t *testing.T) {
+	c := start(t, 2)
+	c.dgd.Annotations[v1alpha1.AnnotationRolloutIsolation] = "none"
+	c.image("example.com/engine:1.1.0")
+	for range 20 {
+		if d := c.reconcile(); len(d.Rolling) > 0 {
+			t.Fatal("it rolls")
+		}
+	}
+}

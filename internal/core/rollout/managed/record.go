@@ -1,0 +1,119 @@
+package managed
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/revision"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/world"
+)
+
+// record puts on revisions what must outlive the graph's status: what is rolled out
+// before anything of it is made, that it was aborted, and that it is tried again.
+func (in Input) record(cell world.Cell, w generation.World, d *Decision) {
+	spec := string(cell.Spec)
+	of := revision.OfGeneration(in.Revisions, spec)
+	aborted := of != nil && revision.ResultOf(of) == revision.Aborted
+	switch {
+	case w.Stable == cell.Spec:
+		return
+	case aborted && in.Policy.Retry == spec:
+		d.renew(in, spec, of)
+		d.Retract = append(d.Retract, v1alpha1.AnnotationRolloutRetry)
+		if in.Policy.Abort == spec {
+			d.Retract = append(d.Retract, v1alpha1.AnnotationRolloutAbort)
+		}
+	case aborted:
+		return
+	case of == nil || revision.ResultOf(of) != revision.Undecided:
+		d.renew(in, spec, of)
+	case d.State.Failure.Reason != "" && (in.Policy.OnFailure != policy.OnFailureHold || d.State.Failure.Reason == ReasonRequested):
+		d.end(of, revision.Aborted, revision.Record{
+			Reason: d.State.Failure.Reason, Message: d.State.Failure.Message, EndedAt: new(metav1.NewTime(in.Sight.Now)),
+		}, in.Owner.Status.Rollout)
+	}
+	if of != nil {
+		d.State.Revision = of.Revision
+	}
+}
+
+// renew records that the spec is rolled out as a generation. The same spec has the same
+// revision.
+func (d *Decision) renew(in Input, spec string, of *appsv1.ControllerRevision) {
+	now, err := revision.Build(in.Owner, spec, revision.Next(in.Revisions))
+	if err != nil {
+		return // what came as JSON can be encoded
+	}
+	d.State.Revision = now.Revision
+	if of == nil || of.Name != now.Name {
+		at := slices.IndexFunc(in.Revisions, func(r *appsv1.ControllerRevision) bool { return r.Name == now.Name })
+		if at < 0 {
+			d.Record = append(d.Record, Recording{Revision: now, New: true})
+			return
+		}
+		of = in.Revisions[at]
+	}
+	d.Record = append(d.Record, Recording{Revision: revision.Renewed(of, now)})
+}
+
+// end records what became of a revision.
+func (d *Decision) end(of *appsv1.ControllerRevision, result revision.Result, record revision.Record, last *v1alpha1.RolloutStatus) {
+	if last != nil && last.Target == revision.Generation(of) {
+		record.StartedAt, record.Lowest = last.StartedAt, map[string]int32{}
+		for name, role := range last.Roles {
+			record.Lowest[name] = role.Lowest
+		}
+		if last.GPUs != nil {
+			record.PeakGPUs = last.GPUs.Peak
+		}
+	}
+	if ended, err := revision.WithResult(of, result, record); err == nil {
+		d.Record = append(d.Record, Recording{Revision: ended})
+	}
+}
+
+// settle looks after the revisions of a graph that rolls nothing: what runs in full is
+// completed, what was left on the way superseded, and the oldest go.
+func (d *Decision) settle(in Input) {
+	if len(d.Rolling) == 0 && in.Ready(d.Graph) {
+		for _, id := range d.State.Live {
+			of := revision.OfGeneration(in.Revisions, id)
+			switch {
+			case of == nil && id == d.Graph.Generation && revision.Stable(in.Revisions) == nil:
+				if first, err := revision.Build(in.Owner, id, revision.Next(in.Revisions)); err == nil {
+					if first, err = revision.WithResult(first, revision.Completed, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))}); err == nil {
+						d.Record = append(d.Record, Recording{Revision: first, New: true})
+					}
+				}
+			case of != nil && revision.ResultOf(of) != revision.Completed:
+				d.end(of, revision.Completed, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))}, in.Owner.Status.Rollout)
+			}
+		}
+		for _, r := range in.Revisions {
+			if revision.ResultOf(r) == revision.Undecided && !slices.Contains(d.State.Live, revision.Generation(r)) {
+				d.end(r, revision.Superseded, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))}, nil)
+			}
+		}
+	}
+	surplus := revision.Surplus(in.Revisions, in.Settings.HistoryLimit, append(slices.Clone(d.State.Live), aborted(in, d)...))
+	for _, r := range in.Revisions {
+		if !slices.Contains(surplus, r) {
+			d.Keep = append(d.Keep, r)
+		}
+	}
+}
+
+// aborted is the generation that the spec asks for and must not be tried: its revision
+// is what remembers that.
+func aborted(in Input, d *Decision) []string {
+	var ids []string
+	for _, c := range d.State.Cells {
+		ids = append(ids, string(c.Cell.Spec))
+	}
+	return ids
+}

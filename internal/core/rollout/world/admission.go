@@ -1,0 +1,82 @@
+package world
+
+import (
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
+)
+
+// Admission is to how many workers the frontends of a graph send requests. A pod is
+// ready before they have found it, and one whose card they refuse they never send any.
+type Admission struct {
+	// Known says that every ready frontend has answered.
+	Known bool
+	// Workers are the least that any of them has, by model, Dynamo namespace and type of
+	// worker.
+	Workers map[string]map[string]map[string]int
+}
+
+// Merge is what two frontends have in common.
+func (a Admission) Merge(b Admission) Admission {
+	merged := Admission{Known: a.Known && b.Known, Workers: map[string]map[string]map[string]int{}}
+	for model, namespaces := range a.Workers {
+		merged.Workers[model] = map[string]map[string]int{}
+		for namespace, types := range namespaces {
+			least := map[string]int{}
+			for kind, n := range types {
+				least[kind] = min(n, b.Workers[model][namespace][kind])
+			}
+			merged.Workers[model][namespace] = least
+		}
+	}
+	return merged
+}
+
+// admitted is how many replicas of the part at i the frontends send requests to, in one
+// namespace. It is not known where several parts are of one type, and it is not said
+// which model is whose.
+func (a Admission) admitted(parts []graph.Component, ready []int, i int, namespace string) (n int, known bool) {
+	kinds := types(parts[i])
+	if !a.Known || kinds == nil {
+		return 0, false
+	}
+	others := 0
+	for j, other := range parts {
+		if j == i || !overlap(kinds, types(other)) {
+			continue
+		}
+		if parts[i].Model == "" {
+			return 0, false
+		}
+		if other.Model == parts[i].Model {
+			others += ready[j]
+		}
+	}
+	for model, namespaces := range a.Workers {
+		if parts[i].Model != "" && model != parts[i].Model {
+			continue
+		}
+		sum := 0
+		for _, kind := range kinds {
+			sum += namespaces[namespace][kind]
+		}
+		n = max(n, sum) // adapters are models too, of the same workers
+	}
+	return max(0, n-others), true
+}
+
+// types are what frontends call workers of a part; none for those that they do not
+// call.
+func types(c graph.Component) []string {
+	switch generation.Part(c) {
+	case graph.RolePrefill:
+		return []string{"prefill"}
+	case graph.RoleDecode, graph.RoleWorker:
+		return []string{"decode", "aggregated"}
+	default:
+		return nil
+	}
+}
+
+func overlap(a, b []string) bool {
+	return len(a) > 0 && len(b) > 0 && a[0] == b[0]
+}

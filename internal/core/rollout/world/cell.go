@@ -1,0 +1,171 @@
+// Package world reads what the planner of rollouts has to know off a graph and what was
+// seen of it: which generations of its workers there are, which of them the graph asks
+// for, and how much of each serves. It decides nothing.
+package world
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/change"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+)
+
+// Cell is a cell of a graph with the generations that there are of it.
+type Cell struct {
+	generation.Cell
+	// Spec is the generation that the graph asks for. Before it is started it does not
+	// exist.
+	Spec generation.ID
+	// Live are those that exist, sorted.
+	Live []generation.ID
+	// Fields are those for which Spec is none of the live ones.
+	Fields []string
+
+	members map[generation.ID]map[string]workload.Member
+}
+
+// Rules are what the generations of a graph depend on beside the graph.
+type Rules struct {
+	// Isolated has a change that workers would tell each other start a generation; if
+	// not, it is carried out in place, in the generation that runs.
+	Isolated bool
+	// Recorded is the generation that the graph has on record as its own.
+	Recorded generation.ID
+}
+
+// Cells are those of a graph whose workers we made, under the contract that keeps
+// generations apart. Others are replaced in place, as are whole services that come or
+// go: a cell that has other roles than before has nothing to be compared with.
+func Cells(g *graph.Graph, members []workload.Member, r Rules) []Cell {
+	if g.Contract != graph.ContractV1 {
+		return nil
+	}
+	var cells []Cell
+	for _, of := range generation.Cells(g) {
+		c := Cell{Cell: of, members: map[generation.ID]map[string]workload.Member{}}
+		foreign := false
+		for _, m := range members {
+			if !slices.Contains(of.Services, m.Service) {
+				continue
+			}
+			id := generation.ID(m.Generation)
+			if c.members[id] == nil {
+				c.members[id] = map[string]workload.Member{}
+			}
+			c.members[id][m.Service] = m
+			foreign = foreign || m.Foreign
+		}
+		if foreign {
+			continue
+		}
+		c.Live = slices.Sorted(maps.Keys(c.members))
+		c.Spec, c.Fields = c.asked(g, r)
+		cells = append(cells, c)
+	}
+	return cells
+}
+
+// asked is the generation that a graph asks for: the one that was told the same, as far
+// as workers tell each other, or else a new one.
+func (c Cell) asked(g *graph.Graph, r Rules) (generation.ID, []string) {
+	if len(c.Live) == 0 {
+		return generation.ID(g.Generation), nil
+	}
+	var breaking []string
+	for _, id := range c.inOrder(r.Recorded) {
+		fields := c.breaking(g, id)
+		if len(fields) == 0 {
+			return id, nil
+		}
+		if breaking == nil {
+			breaking = fields
+		}
+	}
+	if !r.Isolated {
+		return c.inOrder(r.Recorded)[0], nil
+	}
+	id := generation.ID(g.WorkersDigest())
+	for slices.Contains(c.Live, id) {
+		id = generation.ID(graph.ModelHash(string(id))) // it was told something else since
+	}
+	return id, breaking
+}
+
+// inOrder are the live generations, the recorded one first.
+func (c Cell) inOrder(recorded generation.ID) []generation.ID {
+	ids := slices.Clone(c.Live)
+	slices.SortStableFunc(ids, func(a, b generation.ID) int {
+		return cmp.Compare(rank(a == recorded), rank(b == recorded))
+	})
+	return ids
+}
+
+func rank(first bool) int {
+	if first {
+		return 0
+	}
+	return 1
+}
+
+// breaking are the fields for which a graph asks for another generation than one.
+func (c Cell) breaking(g *graph.Graph, id generation.ID) []string {
+	var all []string
+	for _, wanted := range g.Components {
+		m, there := c.members[id][wanted.Name]
+		if !there {
+			continue
+		}
+		for _, field := range change.Breaking(m.Stored, wanted) {
+			all = append(all, wanted.Name+": "+field)
+		}
+	}
+	return all
+}
+
+// Rolling reports whether generations are being replaced, or would have to be: anything
+// but one that is the graph's own.
+func (c Cell) Rolling() bool {
+	return len(c.Live) > 1 || len(c.Live) == 1 && c.Live[0] != c.Spec
+}
+
+// Member is what runs a service in a generation, if that was made.
+func (c Cell) Member(id generation.ID, service string) (workload.Member, bool) {
+	m, there := c.members[id][service]
+	return m, there
+}
+
+// Members are what runs a generation, in the order of the services.
+func (c Cell) Members(id generation.ID) []workload.Member {
+	var all []workload.Member
+	for _, service := range c.Services {
+		if m, there := c.members[id][service]; there {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// Memberships are the names that services have in a generation: those that they have,
+// or such as the others have. The first generation has plain ones.
+func (c Cell) Memberships(name string, id generation.ID) map[string]graph.Membership {
+	plain := len(c.Live) == 0
+	for service, m := range c.members[id] {
+		plain = plain || m.Object.GetName() == graph.ComponentName(name, service)
+	}
+	all := map[string]graph.Membership{}
+	for _, service := range c.Services {
+		m := graph.Membership{Generation: string(id), ObjectName: graph.GenerationName(name, service, string(id))}
+		if plain {
+			m.ObjectName = graph.ComponentName(name, service)
+		}
+		if there, ok := c.members[id][service]; ok {
+			m.ObjectName = there.Object.GetName()
+		}
+		all[service] = m
+	}
+	return all
+}

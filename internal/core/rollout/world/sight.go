@@ -1,0 +1,216 @@
+package world
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
+)
+
+// Sight is what was seen of the pods of a graph, and when.
+type Sight struct {
+	Pods []corev1.Pod
+	// Admission is what the frontends say of the workers.
+	Admission Admission
+	Now       time.Time
+	// NoSpareAfter is how long a pod may wait for a node before there is none for it.
+	NoSpareAfter time.Duration
+}
+
+// settled is how long a worker has to be ready to count where no frontend can be asked
+// whether it sends it requests.
+const settled = 10 * time.Second
+
+// World is what the planner goes by, but for what is on record.
+func (c Cell) World(g *graph.Graph, s Sight) generation.World {
+	w := generation.World{Spec: c.Spec}
+	var parts []graph.Component
+	for _, name := range c.Services {
+		at := slices.IndexFunc(g.Components, func(o graph.Component) bool { return o.Name == name })
+		if at < 0 {
+			continue
+		}
+		of := g.Components[at]
+		surge, unavailable := Tolerance(of)
+		w.Roles = append(w.Roles, generation.Role{
+			Name: name, Entry: slices.Contains(c.Entries, name), Desired: int(of.Replicas), Surge: surge, Unavailable: unavailable,
+			GPUs: of.Resources.GPUs * int(max(1, of.Nodes)),
+		})
+		parts = append(parts, of)
+	}
+	for _, id := range c.Live {
+		seen := generation.Generation{ID: id}
+		var ready []int
+		for _, of := range parts {
+			r := c.replicas(id, of.Name, s)
+			ready = append(ready, r.Routable)
+			seen.Roles = append(seen.Roles, r)
+		}
+		for i, of := range parts {
+			if admitted, known := s.Admission.admitted(parts, ready, i, of.DynamoNamespace+"-"+string(id)); known {
+				seen.Roles[i].Routable = min(ready[i], admitted)
+				continue
+			}
+			seen.Roles[i].Routable = c.readyFor(id, of.Name, s, settled)
+		}
+		w.Generations = append(w.Generations, seen)
+	}
+	return w
+}
+
+// Tolerance is how many replicas more than desired a worker may have while it is
+// replaced, and how many fewer may serve, in the words of Deployments: the first rounds
+// up, the second down. Both zero would lead nowhere, and means one more.
+func Tolerance(c graph.Component) (surge, unavailable int) {
+	if c.Recreated() {
+		return 0, int(c.Replicas)
+	}
+	annotations := c.ObjectAnnotations()
+	share := func(key string, up bool) int {
+		text := annotations[key]
+		if text == "" {
+			text = "25%"
+		}
+		n, err := intstr.GetScaledValueFromIntOrPercent(new(intstr.Parse(text)), int(c.Replicas), up)
+		if err != nil || n < 0 {
+			return 0 // validation refuses what is no number
+		}
+		return n
+	}
+	surge, unavailable = share(v1alpha1.AnnotationMaxSurge, true), share(v1alpha1.AnnotationMaxUnavailable, false)
+	if surge == 0 && unavailable == 0 {
+		surge = 1
+	}
+	return surge, min(unavailable, int(c.Replicas))
+}
+
+// replicas counts those of a service in a generation. Routable are all that are ready.
+func (c Cell) replicas(id generation.ID, service string, s Sight) generation.Replicas {
+	m, there := c.members[id][service]
+	if !there {
+		return generation.Replicas{}
+	}
+	r := generation.Replicas{Want: int(m.Replicas)}
+	for _, group := range groups(s.Pods, id, service) {
+		r.Exist++
+		switch {
+		case group.whole(m.Stored.Nodes):
+			r.Routable++
+		case slices.ContainsFunc(group, func(p corev1.Pod) bool { return unplaced(p, s.Now, s.NoSpareAfter) }):
+			r.Unschedulable++
+		}
+	}
+	return r
+}
+
+// readyFor counts the replicas that have been ready for so long.
+func (c Cell) readyFor(id generation.ID, service string, s Sight, least time.Duration) int {
+	n := 0
+	for _, group := range groups(s.Pods, id, service) {
+		if group.whole(c.members[id][service].Stored.Nodes) && !slices.ContainsFunc(group, func(p corev1.Pod) bool { return s.Now.Sub(ready(p).LastTransitionTime.Time) < least }) {
+			n++
+		}
+	}
+	return n
+}
+
+// Failing counts the replicas of a service in a generation that do not come up.
+func (c Cell) Failing(id generation.ID, service string, s Sight) int {
+	n := 0
+	for _, group := range groups(s.Pods, id, service) {
+		if slices.ContainsFunc(group, backingOff) {
+			n++
+		}
+	}
+	return n
+}
+
+// Crashed names a replica of a generation that has been ready and has come to be
+// restarted after a pause since; empty if there is none.
+func (c Cell) Crashed(id generation.ID, s Sight) string {
+	for _, service := range c.Services {
+		for _, group := range groups(s.Pods, id, service) {
+			for _, p := range group {
+				if backingOff(p) && wasReady(p) {
+					return p.Name
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// group are the pods of one replica.
+type group []corev1.Pod
+
+// groups are the replicas of a service in a generation, those that leave among them.
+// Pods that have ended hold nothing.
+func groups(pods []corev1.Pod, id generation.ID, service string) []group {
+	var all []group
+	at := map[string]int{}
+	for _, p := range pods {
+		if p.Labels[v1alpha1.LabelComponent] != service || p.Labels[v1alpha1.LabelGeneration] != string(id) ||
+			p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		key := p.Name
+		if set := p.Labels[lwsv1.SetNameLabelKey]; set != "" {
+			key = set + "/" + p.Labels[lwsv1.GroupIndexLabelKey]
+		}
+		i, known := at[key]
+		if !known {
+			i = len(all)
+			at[key] = i
+			all = append(all, nil)
+		}
+		all[i] = append(all[i], p)
+	}
+	return all
+}
+
+// whole reports whether all pods of a replica are there to stay, and ready.
+func (g group) whole(nodes int32) bool {
+	return len(g) >= int(max(1, nodes)) && !slices.ContainsFunc(g, func(p corev1.Pod) bool {
+		return p.DeletionTimestamp != nil || ready(p).Status != corev1.ConditionTrue
+	})
+}
+
+func ready(p corev1.Pod) corev1.PodCondition { return condition(p, corev1.PodReady) }
+
+func condition(p corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition {
+	at := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
+	if at < 0 {
+		return corev1.PodCondition{}
+	}
+	return p.Status.Conditions[at]
+}
+
+// unplaced reports whether a pod has waited for a node for so long that none is
+// expected.
+func unplaced(p corev1.Pod, now time.Time, least time.Duration) bool {
+	c := condition(p, corev1.PodScheduled)
+	return p.DeletionTimestamp == nil && p.Spec.NodeName == "" && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable &&
+		now.Sub(p.CreationTimestamp.Time) >= least
+}
+
+func backingOff(p corev1.Pod) bool {
+	return p.DeletionTimestamp == nil && slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), func(s corev1.ContainerStatus) bool {
+		w := s.State.Waiting
+		return w != nil && (strings.HasSuffix(w.Reason, "BackOff") || strings.HasPrefix(w.Reason, "Err"))
+	})
+}
+
+// wasReady reports whether a pod that is not ready has been: it is said to be unready
+// when it starts, at the latest when its init containers are done, and again only after
+// it was ready.
+func wasReady(p corev1.Pod) bool {
+	now, begun := ready(p), condition(p, corev1.PodInitialized)
+	return now.Status == corev1.ConditionFalse && begun.Status == corev1.ConditionTrue && now.LastTransitionTime.After(begun.LastTransitionTime.Time)
+}

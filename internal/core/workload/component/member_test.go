@@ -1,0 +1,112 @@
+package component
+
+import (
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/change"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
+)
+
+const corpus = "../../../../../shared/corpus-2026"
+
+// TestWhatAWorkerWasToldIsReadBackAsWhatTheGraphMeans: a graph that nobody changed
+// must not start a generation, whatever its fields are.
+func TestWhatAWorkerWasToldIsReadBackAsWhatTheGraphMeans(t *testing.T) {
+	list, err := os.Open(filepath.Join(corpus, "index.csv"))
+	if err != nil {
+		t.Skip("no corpus here: ", err)
+	}
+	defer list.Close()
+	rows, err := csv.NewReader(list).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	workers := 0
+	for _, row := range rows[1:] {
+		for _, dgd := range graphsIn(t, filepath.Join(corpus, row[0])) {
+			dgd.Namespace, dgd.UID = "ns", "u"
+			d := graph.Defaults{Discovery: graph.DiscoveryKubernetes, Contract: graph.ContractRules{Forced: graph.ContractV1}}
+			g, err := graph.FromGraphDeployment(dgd, d)
+			if err != nil {
+				t.Logf("left out: %s: %v", row[0], err)
+				continue
+			}
+			b := Builder{Graph: dgd, Defaults: d}
+			made, err := b.Build(g, nil)
+			if err != nil {
+				t.Logf("left out: %s: %v", row[0], err)
+				continue
+			}
+			for _, o := range made {
+				o.SetOwnerReferences([]metav1.OwnerReference{{Kind: v1alpha1.KindDynamoGraphDeployment, Name: dgd.Name, Controller: new(true)}})
+				stored, err := yaml.Marshal(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := yaml.Unmarshal(stored, o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, m := range b.Members(g, snapshot.Snapshot{Owned: made}) {
+				workers++
+				for _, c := range g.Components {
+					if c.Name != m.Service {
+						continue
+					}
+					if fields := change.Breaking(m.Stored, c); m.Foreign || len(fields) > 0 {
+						t.Errorf("%s, %s: foreign %v, as if these had changed: %v", row[0], c.Name, m.Foreign, fields)
+					}
+				}
+			}
+		}
+	}
+	if workers == 0 {
+		t.Fatal("the corpus has no worker")
+	}
+	t.Logf("%d workers", workers)
+}
+
+// graphsIn reads the graphs of a file, as they are stored.
+func graphsIn(t *testing.T, path string) []*v1alpha1.DynamoGraphDeployment {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		return nil // listed, and not copied
+	}
+	decoder := utilyaml.NewDocumentDecoder(file)
+	defer decoder.Close()
+	var all []*v1alpha1.DynamoGraphDeployment
+	for {
+		text := make([]byte, 1<<20)
+		n, err := decoder.Read(text)
+		if err != nil {
+			return all
+		}
+		var head struct{ APIVersion, Kind string }
+		if yaml.Unmarshal(text[:n], &head) != nil || head.Kind != v1alpha1.KindDynamoGraphDeployment {
+			continue
+		}
+		dgd := &v1alpha1.DynamoGraphDeployment{}
+		if head.APIVersion == v1beta1.SchemeGroupVersion.String() {
+			beta := &v1beta1.DynamoGraphDeployment{}
+			if err := yaml.Unmarshal(text[:n], beta); err != nil {
+				continue
+			}
+			dgd, _ = conversion.GraphToAlpha(beta)
+		} else if err := yaml.Unmarshal(text[:n], dgd); err != nil {
+			continue
+		}
+		all = append(all, dgd)
+	}
+}

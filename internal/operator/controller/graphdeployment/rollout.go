@@ -1,0 +1,219 @@
+package graphdeployment
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/world"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+)
+
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
+
+// Rollouts are the operator's settings for rollouts of workers.
+type Rollouts struct {
+	// Generations keeps old and new workers apart.
+	Generations  bool
+	NoSpareAfter time.Duration
+	managed.Settings
+}
+
+// Frontends tell to how many workers they send requests.
+type Frontends interface {
+	Ask(graph types.NamespacedName, frontends []netip.Addr, models []string, now time.Time) world.Admission
+}
+
+// generations is what was seen of the generations of a graph's workers.
+type generations struct {
+	cells     []world.Cell
+	policy    policy.Policy
+	sight     world.Sight
+	revisions []*appsv1.ControllerRevision
+	// behind says that the last step is not to be seen yet.
+	behind bool
+}
+
+// generations reads them. Pods and frontends are only asked for while one generation
+// replaces another.
+func (w Observer) generations(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, seen *observation, now time.Time) (err error) {
+	by, able := seen.builder.(workload.Generational)
+	seen.sight = world.Sight{Now: now, NoSpareAfter: w.Rollouts.NoSpareAfter}
+	for _, o := range seen.Owned {
+		if r, ok := o.(*appsv1.ControllerRevision); ok && r.DeletionTimestamp == nil {
+			seen.revisions = append(seen.revisions, r)
+		}
+	}
+	if !able || !w.Rollouts.Generations {
+		return nil
+	}
+	seen.policy, _ = policy.Parse(dgd.Annotations) // validation tells of what cannot be read
+	members := by.Members(seen.graph, seen.Snapshot)
+	seen.cells = world.Cells(seen.graph, members, world.Rules{
+		Isolated: seen.policy.Isolation != policy.IsolationNone, Recorded: generation.ID(seen.graph.Generation),
+	})
+	seen.behind = w.Expected.unmet(dgd.UID, members, now)
+	if !slices.ContainsFunc(seen.cells, world.Cell.Rolling) {
+		return nil
+	}
+	evidence, err := w.Pods.Inspect(ctx, dgd.Namespace, dgd.Name, "")
+	if err != nil {
+		return err
+	}
+	seen.sight.Pods = evidence.Pods
+	if w.Frontends != nil {
+		seen.sight.Admission = w.Frontends.Ask(client.ObjectKeyFromObject(dgd), addresses(seen.graph, evidence.Pods), models(seen.graph), now)
+	}
+	return nil
+}
+
+// addresses are those of the frontends that are ready.
+func addresses(g *graph.Graph, pods []corev1.Pod) []netip.Addr {
+	var all []netip.Addr
+	for _, c := range g.Components {
+		if c.Role != graph.RoleFrontend {
+			continue
+		}
+		for _, p := range pods {
+			ready := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+			})
+			if p.Labels[v1alpha1.LabelComponent] != c.Name || p.DeletionTimestamp != nil || !ready {
+				continue
+			}
+			if address, err := netip.ParseAddr(p.Status.PodIP); err == nil {
+				all = append(all, address)
+			}
+		}
+	}
+	return all
+}
+
+// models are those that workers of a graph are known to serve.
+func models(g *graph.Graph) []string {
+	var all []string
+	for _, c := range g.Components {
+		if c.Role.RunsEngine() && c.Model != "" {
+			all = append(all, c.Model)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// managed decides what is done about the generations of a graph.
+func (seen observation) managed(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, s managed.Settings) managed.Decision {
+	return managed.Next(managed.Input{
+		Owner: dgd, Graph: g, Cells: seen.cells, Sight: seen.sight, Policy: seen.policy, Revisions: seen.revisions,
+		Behind: seen.behind, Settings: s,
+		Ready: func(g *graph.Graph) bool {
+			return !slices.ContainsFunc(seen.builder.Progress(g, seen.Snapshot), func(p workload.Progress) bool { return !p.Done })
+		},
+	})
+}
+
+// patches are the changes of single fields that a decision asks for, and records what is
+// made new for it.
+func patches(d managed.Decision, seen []*appsv1.ControllerRevision) (changed []apply.ChildPatch, records []graph.Desired) {
+	for _, r := range d.Resize {
+		changed = append(changed, apply.ChildPatch{Object: r.Object, Fields: map[string]any{"spec": map[string]any{"replicas": r.Replicas}}})
+	}
+	for _, r := range d.Record {
+		if r.New {
+			fresh := r.Revision.DeepCopy()
+			fresh.OwnerReferences = nil // as all that is made for an owner gets one
+			records = append(records, graph.Desired{Object: fresh, CreateOnly: true})
+			continue
+		}
+		at := slices.IndexFunc(seen, func(o *appsv1.ControllerRevision) bool { return o.Name == r.Revision.Name })
+		if at < 0 {
+			continue
+		}
+		annotations := map[string]any{}
+		for _, key := range []string{v1alpha1.AnnotationRolloutResult, v1alpha1.AnnotationRolloutRecord, v1alpha1.AnnotationChangeCause} {
+			annotations[key] = nil
+			if value, said := r.Revision.Annotations[key]; said {
+				annotations[key] = value
+			}
+		}
+		changed = append(changed, apply.ChildPatch{Object: seen[at], Fields: map[string]any{
+			"revision": r.Revision.Revision,
+			"metadata": map[string]any{"annotations": annotations, "labels": map[string]any{v1alpha1.LabelGeneration: r.Revision.Labels[v1alpha1.LabelGeneration]}},
+		}})
+	}
+	return changed, records
+}
+
+// Expectations are the steps that were written and that the informers do not show yet:
+// from a world without them another step must not be taken. They are not needed after a
+// restart, when everything is read anew.
+type Expectations struct {
+	mu sync.Mutex
+	by map[types.UID]expectation
+}
+
+type expectation struct {
+	replicas map[string]int32
+	until    time.Time
+}
+
+// expectFor bounds how long an informer can be behind: what is not seen by then somebody
+// else has changed since.
+const expectFor = 5 * time.Second
+
+// expect notes the replicas that objects of a graph were told, by name, as far as they
+// were written.
+func (e *Expectations) expect(graph types.UID, told map[string]int32, written []graph.Ref, now time.Time) {
+	if e == nil || len(told) == 0 {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, ref := range written {
+		n, expected := told[ref.Name]
+		if !expected || ref.Kind != v1alpha1.KindDynamoComponentDeployment {
+			continue
+		}
+		if e.by == nil {
+			e.by = map[types.UID]expectation{}
+		}
+		e.by[graph] = expectation{map[string]int32{ref.Name: n}, now.Add(expectFor)}
+	}
+}
+
+// unmet reports whether a step of a graph is not to be seen yet.
+func (e *Expectations) unmet(graph types.UID, members []workload.Member, now time.Time) bool {
+	if e == nil {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	waits, there := e.by[graph]
+	if !there {
+		return false
+	}
+	met := 0
+	for _, m := range members {
+		if n, expected := waits.replicas[m.Object.GetName()]; expected && n == m.Replicas {
+			met++
+		}
+	}
+	if met < len(waits.replicas) && now.Before(waits.until) {
+		return true
+	}
+	delete(e.by, graph)
+	return false
+}

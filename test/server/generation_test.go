@@ -1,0 +1,268 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+)
+
+// generational has workers rolled out by generations.
+const generational = silent + "rollout: {generations: true}\n"
+
+// kubelet plays who makes, starts and ends the pods of Deployments in one world, and
+// watches from outside what serves: pairs of prefill and decode in one generation.
+type kubelet struct {
+	world
+	// floor is how many pairs have to serve; zero while nothing is promised yet.
+	floor atomic.Int64
+	// lowest is how few did since.
+	lowest atomic.Int64
+	next   int
+}
+
+func (w world) runPods() *kubelet {
+	w.Helper()
+	if err := cluster.Client.Create(w.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "default"}}); err != nil && !apierrors.IsAlreadyExists(err) {
+		w.Fatal(err)
+	}
+	k := &kubelet{world: w}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for tick := time.NewTicker(100 * time.Millisecond); ; {
+			if err := k.pass(); err != nil && !conflicting(err) && w.ctx.Err() == nil {
+				w.Errorf("play the kubelet: %v", err)
+				return
+			}
+			select {
+			case <-tick.C:
+			case <-w.Context().Done():
+				return
+			}
+		}
+	}()
+	w.Cleanup(func() { <-done })
+	return k
+}
+
+func (k *kubelet) pass() error {
+	var deployments appsv1.DeploymentList
+	var pods corev1.PodList
+	if err := errors.Join(cluster.Client.List(k.ctx, &deployments, client.InNamespace(k.namespace)), cluster.Client.List(k.ctx, &pods, client.InNamespace(k.namespace))); err != nil {
+		return err
+	}
+	k.watch(pods.Items)
+	for _, d := range deployments.Items {
+		var own []corev1.Pod
+		for _, p := range pods.Items {
+			if p.Labels["of"] == d.Name {
+				own = append(own, p)
+			}
+		}
+		switch want := int(*d.Spec.Replicas); {
+		case len(own) < want:
+			return k.make(d)
+		case len(own) > want:
+			return cluster.Client.Delete(k.ctx, &own[0], client.GracePeriodSeconds(0))
+		}
+		for _, p := range own {
+			if !ready(p) {
+				// It has been for as long as counts where no frontend can be asked.
+				p.Status.Phase = corev1.PodRunning
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Minute))}}
+				return cluster.Client.Status().Update(k.ctx, &p)
+			}
+		}
+	}
+	return nil
+}
+
+func (k *kubelet) make(d appsv1.Deployment) error {
+	k.next++
+	labels := maps.Clone(d.Spec.Template.Labels)
+	labels["of"] = d.Name
+	return cluster.Client.Create(k.ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: fmt.Sprintf("%s-%d", d.Name, k.next), Labels: labels},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: d.Spec.Template.Spec.Containers[0].Image}}},
+	})
+}
+
+func ready(p corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func pairs(pods []corev1.Pod) int64 {
+	by := map[string]map[string]int64{}
+	for _, p := range pods {
+		if !ready(p) || p.DeletionTimestamp != nil {
+			continue
+		}
+		id := p.Labels[v1alpha1.LabelGeneration]
+		if by[id] == nil {
+			by[id] = map[string]int64{}
+		}
+		by[id][p.Labels[v1alpha1.LabelComponent]]++
+	}
+	sum := map[string]int64{}
+	for _, roles := range by {
+		if len(roles) == 2 {
+			for role, n := range roles {
+				sum[role] += n
+			}
+		}
+	}
+	return min(sum["prefill"], sum["decode"])
+}
+
+// watch counts what serves before anything is changed, and tells if it is too little.
+func (k *kubelet) watch(pods []corev1.Pod) {
+	floor, n := k.floor.Load(), pairs(pods)
+	if floor == 0 {
+		return
+	}
+	if n < k.lowest.Load() {
+		k.lowest.Store(n)
+	}
+	if n < floor {
+		k.Errorf("%d pairs in complete generations serve, and at least %d have to", n, floor)
+	}
+}
+
+func (w world) pair(replicas int32) *v1alpha1.DynamoGraphDeployment {
+	dgd := w.graph("chat", "prefill", "decode")
+	for name, s := range dgd.Spec.Services {
+		s.ComponentType, s.Replicas = v1alpha1.ComponentType(name), new(replicas)
+		s.ExtraPodSpec.MainContainer.Image = "example.com/engine:1.0.0"
+	}
+	return dgd
+}
+
+func (w world) image(dgd *v1alpha1.DynamoGraphDeployment, tag string) {
+	w.Helper()
+	w.merge(dgd, fmt.Sprintf(`{"spec":{"services":{"prefill":{"extraPodSpec":{"mainContainer":{"image":"example.com/engine:%[1]s"}}},"decode":{"extraPodSpec":{"mainContainer":{"image":"example.com/engine:%[1]s"}}}}}}`, tag))
+}
+
+// phase waits until the rollout of the graph is in a phase, of which its spec is told.
+func (w world) phase(phase string, more func(*v1alpha1.DynamoGraphDeployment) bool) *v1alpha1.DynamoGraphDeployment {
+	w.Helper()
+	dgd := &v1alpha1.DynamoGraphDeployment{}
+	w.eventually("the rollout to be "+phase, func(ctx context.Context) error {
+		if err := cluster.Client.Get(ctx, w.key("chat"), dgd); err != nil {
+			return err
+		}
+		if st := dgd.Status.Rollout; st == nil || st.Phase != phase || dgd.Status.ObservedGeneration != dgd.Generation || more != nil && !more(dgd) {
+			return fmt.Errorf("%+v", st)
+		}
+		return nil
+	})
+	return dgd
+}
+
+func (w world) podsOf(id string) map[types.UID]bool {
+	w.Helper()
+	var pods corev1.PodList
+	if err := cluster.Client.List(w.ctx, &pods, client.InNamespace(w.namespace), client.MatchingLabels{v1alpha1.LabelGeneration: id}); err != nil {
+		w.Fatal(err)
+	}
+	all := map[types.UID]bool{}
+	for _, p := range pods.Items {
+		all[p.UID] = true
+	}
+	return all
+}
+
+// TestARolloutByGenerationsKeepsItsFloor: an image change of a pair of prefill and
+// decode, through the restart of the operator half-way, and a change back half-way
+// through another.
+func TestARolloutByGenerationsKeepsItsFloor(t *testing.T) {
+	for name, replicas := range map[string]int32{"1D1P": 1, "2D2P": 2} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			o := w.operate(generational)
+			w.rollOut()
+			k := w.runPods()
+			dgd := w.pair(replicas)
+			w.create(dgd)
+			w.says("chat", v1alpha1.ConditionReady, v1alpha1.ReasonAllServicesReady)
+			var first string
+			w.eventually("the first revision", func(ctx context.Context) error {
+				var list appsv1.ControllerRevisionList
+				if err := cluster.Client.List(ctx, &list, client.InNamespace(w.namespace)); err != nil || len(list.Items) != 1 {
+					return fmt.Errorf("%d revisions, %w", len(list.Items), err)
+				}
+				first = list.Items[0].Labels[v1alpha1.LabelGeneration]
+				return nil
+			})
+			w.eventually("all pairs to serve", func(ctx context.Context) error {
+				var pods corev1.PodList
+				if err := cluster.Client.List(ctx, &pods, client.InNamespace(w.namespace)); err != nil || pairs(pods.Items) != int64(replicas) {
+					return fmt.Errorf("%d pairs, %w", pairs(pods.Items), err)
+				}
+				return nil
+			})
+			k.lowest.Store(int64(replicas))
+			k.floor.Store(int64(replicas))
+
+			w.image(dgd, "1.1.0")
+			w.eventually("the rollout to begin", func(ctx context.Context) error {
+				var list v1alpha1.DynamoComponentDeploymentList
+				if err := cluster.Client.List(ctx, &list, client.InNamespace(w.namespace)); err != nil || len(list.Items) < 3 {
+					return fmt.Errorf("%d components, %w", len(list.Items), err)
+				}
+				return nil
+			})
+			w.stop(o)
+			w.operate(generational)
+			now := w.phase("Completed", func(d *v1alpha1.DynamoGraphDeployment) bool { return d.Status.Rollout.Stable != first })
+			second := now.Status.Rollout.Stable
+			w.says("chat", v1alpha1.ConditionReady, v1alpha1.ReasonAllServicesReady)
+			w.says("chat", v1alpha1.ConditionServing, v1alpha1.ReasonAtFloor)
+			for service, role := range now.Status.Rollout.Roles {
+				if role.Lowest < role.Floor {
+					t.Errorf("%s: %+v", service, role)
+				}
+			}
+
+			// A change back keeps the pods that run.
+			before := w.podsOf(second)
+			w.image(dgd, "1.2.0")
+			w.eventually("the next to begin", func(ctx context.Context) error {
+				var list v1alpha1.DynamoComponentDeploymentList
+				if err := cluster.Client.List(ctx, &list, client.InNamespace(w.namespace)); err != nil || len(list.Items) < 3 {
+					return fmt.Errorf("%d components, %w", len(list.Items), err)
+				}
+				return nil
+			})
+			w.image(dgd, "1.1.0")
+			w.phase("Completed", func(d *v1alpha1.DynamoGraphDeployment) bool { return d.Status.Rollout.Stable == second })
+			kept := 0
+			for uid := range w.podsOf(second) {
+				if before[uid] {
+					kept++
+				}
+			}
+			// The surge lets a new unit come before an old one goes.
+			if kept == 0 {
+				t.Errorf("of %d stable pods none is left after a revert", len(before))
+			}
+			w.says("chat", v1alpha1.ConditionReady, v1alpha1.ReasonAllServicesReady)
+			t.Logf("at least %d of %d pairs served, %d of %d stable pods outlived the revert", k.lowest.Load(), replicas, kept, len(before))
+		})
+	}
+}
