@@ -54,15 +54,22 @@ func (f *Flags) Cluster() (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the cluster: %w", err)
 	}
-	// The server shares itself out among its clients; a limit here would only make a
-	// verb that asks much look as if the server were slow. kubectl has the same.
-	config.QPS, config.Burst = 50, 300
-	c := &Cluster{Config: config, Namespace: f.namespace}
-	if c.Namespace == "" {
-		if c.Namespace, _, err = loaded.Namespace(); err != nil {
+	namespace := f.namespace
+	if namespace == "" {
+		if namespace, _, err = loaded.Namespace(); err != nil {
 			return nil, fmt.Errorf("find the namespace: %w", err)
 		}
 	}
+	return To(config, namespace)
+}
+
+// To connects to a cluster whose address is known. No request is sent yet.
+func To(config *rest.Config, namespace string) (*Cluster, error) {
+	// The server shares itself out among its clients; a limit here would only make a
+	// verb that asks much look as if the server were slow. kubectl has the same.
+	config.QPS, config.Burst = 50, 300
+	c := &Cluster{Config: config, Namespace: namespace}
+	var err error
 	if c.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: scheme.New()}); err != nil {
 		return nil, fmt.Errorf("reach the cluster: %w", err)
 	}
