@@ -46,7 +46,6 @@ type Cluster struct {
 
 // Cluster connects. No request is sent yet.
 func (f *Flags) Cluster() (*Cluster, error) {
-	log.SetLogger(logr.Discard()) // what goes wrong comes back as an error
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
 	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context})
@@ -65,6 +64,7 @@ func (f *Flags) Cluster() (*Cluster, error) {
 
 // To connects to a cluster whose address is known. No request is sent yet.
 func To(config *rest.Config, namespace string) (*Cluster, error) {
+	log.SetLogger(logr.Discard()) // what goes wrong comes back as an error
 	// The server shares itself out among its clients; a limit here would only make a
 	// verb that asks much look as if the server were slow. kubectl has the same.
 	config.QPS, config.Burst = 50, 300

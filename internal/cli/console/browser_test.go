@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/page"
+	cdpage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
@@ -67,7 +67,7 @@ func TestABrowserWalksThePages(t *testing.T) {
 						emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
 						chromedp.EmulateViewport(width, 900),
 						chromedp.ActionFunc(func(ctx context.Context) error {
-							_, err := page.AddScriptToEvaluateOnNewDocument(`window.broken = []; document.addEventListener("securitypolicyviolation", e => broken.push(e.violatedDirective + " " + e.blockedURI)); window.addEventListener("error", e => broken.push(e.message))`).Do(ctx)
+							_, err := cdpage.AddScriptToEvaluateOnNewDocument(`window.broken = []; document.addEventListener("securitypolicyviolation", e => broken.push(e.violatedDirective + " " + e.blockedURI)); window.addEventListener("error", e => broken.push(e.message))`).Do(ctx)
 							return err
 						}),
 						chromedp.Navigate(c.base+path), chromedp.WaitVisible("main h1"),

@@ -287,9 +287,7 @@ func (f Figure) words() string {
 // Round is a number with three digits that count.
 func Round(x float64) string {
 	switch {
-	case x == 0:
-		return "0"
-	case math.Abs(x) >= 100:
+	case x == math.Trunc(x), math.Abs(x) >= 100:
 		return number(x, 0)
 	case math.Abs(x) >= 10:
 		return number(x, 1)
