@@ -91,7 +91,7 @@ test: build addons lint chart-units ## Everything that has to pass: lint, charts
 	hack/generate.sh --check
 	@rm -f bin/summary.txt
 	TEST_SUMMARY=$(CURDIR)/bin/summary.txt $(run) --packages="$$(go list ./... | grep -v '/test/' | tr '\n' ' ')" -- -count=1 -timeout 20m
-	go test -count=1 -tags unguarded ./internal/operator/queue ./internal/cluster/lora ./internal/core/sanitise ./internal/core/conversion ./internal/operator/apiversion
+	go test -count=1 -tags unguarded ./internal/operator/queue ./internal/cluster/lora ./internal/core/sanitise ./internal/core/conversion ./internal/operator/apiversion ./internal/cli/console
 	PLAYGROUND_BIN=$(CURDIR)/bin TEST_SUMMARY=$(CURDIR)/bin/summary.txt $(run) --packages=./test/... -- -count=1 -p 2 -timeout 40m -parallel 6
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -tags unguarded -run Attack ./internal/operator/controller
 	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster $(run) --packages=./... -- -count=1 -p 1 -timeout 30m
@@ -134,6 +134,16 @@ report: ## Look at a profiler's report in Chromium (bin/report.png), and time 10
 	@mkdir -p bin
 	go test -count=1 -v -run TestABrowserPaintsTheFigures ./internal/profiler/report -screenshot $(CURDIR)/bin/report.png
 	go test -count=1 -v -timeout 30m -run 'TestRandomRequests|TestARequestTakes' ./internal/profiler/search -requests 10000 -measure
+
+# axe-core looks for what keeps people out; npm brings it, at the version that is pinned.
+AXE := 4.10.2
+.PHONY: console
+console: ## Walk the console's pages in Chromium: light and dark, wide and narrow; writes bin/console/*.png
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium >/dev/null; } || { echo "make console needs Chromium: apt-get install chromium"; exit 1; }
+	@mkdir -p bin/console
+	@test -e bin/console/axe-$(AXE).js || { command -v npm >/dev/null || { echo "make console needs npm to fetch axe-core"; exit 1; }; \
+	  cd bin/console && npm pack --silent axe-core@$(AXE) >/dev/null && tar xzf axe-core-$(AXE).tgz package/axe.min.js && mv package/axe.min.js axe-$(AXE).js && rm -r package axe-core-$(AXE).tgz; }
+	go test -count=1 -v -timeout 15m -run TestABrowser ./internal/cli/console -pictures $(CURDIR)/bin/console -axe $(CURDIR)/bin/console/axe-$(AXE).js
 
 # Debian's package brings prometheus and promtool; it is installed if it is not
 # there and we may, and its service is not used.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/console"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/convert"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/demo"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/doctor"
@@ -39,7 +40,7 @@ func main() {
 	stderr := sanitise.NewWriter(os.Stderr)
 	root.SetOut(sanitise.NewWriter(os.Stdout))
 	root.SetErr(stderr)
-	root.AddCommand(convert.Command(), demo.Command(), doctor.Command(), install.Command(), install.Uninstall(), models.Command(), plan.Command(), profile.Command(), render.Command(), rollout.Command(), scale.Command(), status.Command(), validate.Command(), why.Command())
+	root.AddCommand(convert.Command(), demo.Command(), doctor.Command(), install.Command(), install.Uninstall(), models.Command(), plan.Command(), profile.Command(), render.Command(), rollout.Command(), scale.Command(), status.Command(), console.Command(), validate.Command(), why.Command())
 	if err := root.Execute(); err != nil {
 		if err.Error() != "" {
 			fmt.Fprintln(stderr, "kubectl-dynamo:", err)

@@ -46,7 +46,6 @@ type Cluster struct {
 
 // Cluster connects. No request is sent yet.
 func (f *Flags) Cluster() (*Cluster, error) {
-	log.SetLogger(logr.Discard()) // what goes wrong comes back as an error
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
 	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context})
@@ -54,15 +53,23 @@ func (f *Flags) Cluster() (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the cluster: %w", err)
 	}
-	// The server shares itself out among its clients; a limit here would only make a
-	// verb that asks much look as if the server were slow. kubectl has the same.
-	config.QPS, config.Burst = 50, 300
-	c := &Cluster{Config: config, Namespace: f.namespace}
-	if c.Namespace == "" {
-		if c.Namespace, _, err = loaded.Namespace(); err != nil {
+	namespace := f.namespace
+	if namespace == "" {
+		if namespace, _, err = loaded.Namespace(); err != nil {
 			return nil, fmt.Errorf("find the namespace: %w", err)
 		}
 	}
+	return To(config, namespace)
+}
+
+// To connects to a cluster whose address is known. No request is sent yet.
+func To(config *rest.Config, namespace string) (*Cluster, error) {
+	log.SetLogger(logr.Discard()) // what goes wrong comes back as an error
+	// The server shares itself out among its clients; a limit here would only make a
+	// verb that asks much look as if the server were slow. kubectl has the same.
+	config.QPS, config.Burst = 50, 300
+	c := &Cluster{Config: config, Namespace: namespace}
+	var err error
 	if c.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: scheme.New()}); err != nil {
 		return nil, fmt.Errorf("reach the cluster: %w", err)
 	}

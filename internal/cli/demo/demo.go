@@ -18,9 +18,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/console"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/liveview"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/tree"
@@ -110,9 +113,21 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return nil
 	}
 	cancel()
-	d.printNextSteps(cluster, dgd)
-	<-ctx.Done()
-	return nil
+	return d.stay(ctx, cluster, dgd)
+}
+
+// stay keeps the cluster up, with a console to look at it, until somebody ends it.
+func (d *demo) stay(ctx context.Context, cluster *localenv.Cluster, dgd *v1alpha1.DynamoGraphDeployment) error {
+	reached, err := connect.To(rest.CopyConfig(cluster.Config), "")
+	if err != nil {
+		return err
+	}
+	page, err := console.Listen(console.Options{Cluster: reached})
+	if err != nil {
+		return err
+	}
+	d.printNextSteps(cluster, dgd, page.URL())
+	return page.Run(ctx)
 }
 
 func (d *demo) step(what string) {
@@ -196,16 +211,20 @@ func frontend(dgd *v1alpha1.DynamoGraphDeployment) (string, error) {
 	return "", fmt.Errorf("graph %s has no frontend to ask", dgd.Name)
 }
 
-func (d *demo) printNextSteps(cluster *localenv.Cluster, dgd *v1alpha1.DynamoGraphDeployment) {
+func (d *demo) printNextSteps(cluster *localenv.Cluster, dgd *v1alpha1.DynamoGraphDeployment, page string) {
 	kubectl := filepath.Join(d.options.BinDir, "kubectl")
 	fmt.Fprintf(d.out, `
-The cluster stays up until Ctrl-C. In another terminal:
+The cluster stays up until Ctrl-C. See it in a browser (the URL works once):
+
+  %s
+
+In another terminal:
 
   export KUBECONFIG=%s
   %s get dgd,pods
   %s port-forward service/%s-frontend 8000 &
   curl localhost:8000/v1/models
-`, cluster.Kubeconfig, kubectl, kubectl, dgd.Name)
+`, page, cluster.Kubeconfig, kubectl, kubectl, dgd.Name)
 }
 
 // indented sets the cluster's own lines apart.

@@ -67,11 +67,62 @@ func Command() *cobra.Command {
 	return command
 }
 
+// look is one look at an installation.
+type look struct {
+	of func(context.Context, target) ([]finding, error)
+	// asks says that it sends requests that are no reads, though they change
+	// nothing: dry runs and reviews of rights.
+	asks bool
+}
+
+var looks = []look{
+	{of: version},
+	{of: definitions, asks: true},
+	{of: operator},
+	{of: webhooks},
+	{of: versions},
+	{of: policies},
+	{of: rights, asks: true},
+	{of: optionalAPIs},
+	{of: gpus},
+	{of: graphs},
+}
+
+// Finding is what one look found, for who shows it elsewhere than on a terminal.
+type Finding struct {
+	// Wrong is something that has to be mended, Note something to know.
+	Wrong, Note bool
+	What, Todo  string
+}
+
+// Read takes the looks that only read. One that fails, such as for want of rights,
+// is a finding of its own: the others still count.
+func Read(ctx context.Context, cluster *connect.Cluster) ([]Finding, error) {
+	apis, err := discovery.NewDiscoveryClientForConfig(cluster.Config)
+	if err != nil {
+		return nil, err
+	}
+	var all []Finding
+	for _, l := range looks {
+		if l.asks {
+			continue
+		}
+		findings, err := l.of(ctx, target{Cluster: cluster, apis: apis})
+		if err != nil {
+			all = append(all, Finding{Note: true, What: "one look failed: " + err.Error(), Todo: "kubectl dynamo doctor, as somebody who may read that"})
+		}
+		for _, f := range findings {
+			all = append(all, Finding{Wrong: f.verdict == wrong, Note: f.verdict == note, What: f.what, Todo: f.todo})
+		}
+	}
+	return all, nil
+}
+
 // examine prints every finding and fails if something is wrong.
 func examine(ctx context.Context, p target, out io.Writer) error {
 	problems := 0
-	for _, look := range []func(context.Context, target) ([]finding, error){version, definitions, operator, webhooks, versions, policies, rights, optionalAPIs, gpus, graphs} {
-		findings, err := look(ctx, p)
+	for _, l := range looks {
+		findings, err := l.of(ctx, p)
 		if err != nil {
 			return err
 		}

@@ -70,21 +70,21 @@ func Write(w io.Writer, models []v1alpha1.DynamoModel, namespaces bool) error {
 		ready := fmt.Sprintf("%d/%d", m.Status.ReadyEndpoints, m.Status.TotalEndpoints)
 		head := []string{m.Name, string(cmp.Or(m.Spec.ModelType, v1alpha1.ModelTypeBase)), m.Spec.ModelName, m.Spec.BaseModelName, ready}
 		if len(m.Status.Endpoints) == 0 {
-			row(m.Namespace, append(head, "-", overall(m))...)
+			row(m.Namespace, append(head, "-", Overall(m))...)
 		}
 		for n, e := range m.Status.Endpoints {
 			if n == 0 {
-				row(m.Namespace, append(head, e.PodName, state(m, e))...)
+				row(m.Namespace, append(head, e.PodName, State(m, e))...)
 				continue
 			}
-			row("", "", "", "", "", "", e.PodName, state(m, e))
+			row("", "", "", "", "", "", e.PodName, State(m, e))
 		}
 	}
 	return table.Flush()
 }
 
-// state says how far one pod is.
-func state(m *v1alpha1.DynamoModel, e v1alpha1.ModelEndpoint) string {
+// State says how far one pod is.
+func State(m *v1alpha1.DynamoModel, e v1alpha1.ModelEndpoint) string {
 	switch {
 	case e.Error != "":
 		return e.Error
@@ -97,8 +97,8 @@ func state(m *v1alpha1.DynamoModel, e v1alpha1.ModelEndpoint) string {
 	}
 }
 
-// overall says why a model is nowhere.
-func overall(m *v1alpha1.DynamoModel) string {
+// Overall says why a model is nowhere.
+func Overall(m *v1alpha1.DynamoModel) string {
 	for _, kind := range []string{v1alpha1.ConditionValid, v1alpha1.ConditionEndpointsReady} {
 		if c := meta.FindStatusCondition(m.Status.Conditions, kind); c != nil && c.Status == "False" {
 			return c.Message

@@ -18,15 +18,15 @@ import (
 // Lines draws graph → services → pods. Pods may be those of a whole namespace;
 // those of other graphs are left out.
 func Lines(dgd *v1alpha1.DynamoGraphDeployment, pods []corev1.Pod) []string {
-	lines := []string{fmt.Sprintf("%s  %s", dgd.Name, state(dgd))}
-	names := components(dgd)
+	lines := []string{fmt.Sprintf("%s  %s", dgd.Name, State(dgd))}
+	names := Components(dgd)
 	for i, name := range names {
 		branch, trunk := "├─", "│ "
 		if i == len(names)-1 {
 			branch, trunk = "└─", "  "
 		}
 		lines = append(lines, fmt.Sprintf("%s %s  %s", branch, name, service(dgd.Status.Services, name)))
-		mine := podsOf(dgd.Name, name, pods)
+		mine := PodsOf(dgd.Name, name, pods)
 		for j, pod := range mine {
 			twig := "├─"
 			if j == len(mine)-1 {
@@ -38,9 +38,9 @@ func Lines(dgd *v1alpha1.DynamoGraphDeployment, pods []corev1.Pod) []string {
 	return lines
 }
 
-// components are the names of a graph's components, in the user's order where there
+// Components are the names of a graph's components, in the user's order where there
 // is one.
-func components(dgd *v1alpha1.DynamoGraphDeployment) []string {
+func Components(dgd *v1alpha1.DynamoGraphDeployment) []string {
 	var names []string
 	if conversion.WrittenAs(dgd) == conversion.Beta {
 		beta, _ := conversion.GraphToBeta(dgd)
@@ -63,7 +63,8 @@ func Word(dgd *v1alpha1.DynamoGraphDeployment) string {
 	return "service"
 }
 
-func state(dgd *v1alpha1.DynamoGraphDeployment) string {
+// State is the one word that says most about a graph.
+func State(dgd *v1alpha1.DynamoGraphDeployment) string {
 	ready := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil {
 		return "not seen yet"
@@ -86,7 +87,8 @@ func service(services map[string]v1alpha1.ServiceReplicaStatus, name string) str
 	return line
 }
 
-func podsOf(graph, service string, pods []corev1.Pod) []corev1.Pod {
+// PodsOf are the pods of one service, in the order of their names.
+func PodsOf(graph, service string, pods []corev1.Pod) []corev1.Pod {
 	var mine []corev1.Pod
 	for _, p := range pods {
 		if p.Labels[v1alpha1.LabelGraphName] == graph && p.Labels[v1alpha1.LabelComponent] == service {
@@ -98,11 +100,11 @@ func podsOf(graph, service string, pods []corev1.Pod) []corev1.Pod {
 }
 
 func podLine(p corev1.Pod) string {
-	return fmt.Sprintf("%s  %s  %s", p.Name, cmp.Or(p.Spec.NodeName, "no node"), podState(p))
+	return fmt.Sprintf("%s  %s  %s", p.Name, cmp.Or(p.Spec.NodeName, "no node"), PodState(p))
 }
 
-// podState is the one word that says most about a pod.
-func podState(p corev1.Pod) string {
+// PodState is the one word that says most about a pod.
+func PodState(p corev1.Pod) string {
 	if p.DeletionTimestamp != nil {
 		return "Terminating"
 	}

@@ -23,28 +23,62 @@ type trouble struct {
 	found   bool
 }
 
-// explain puts a finding into lines: the first cause in full, from the graph
-// down to the container, then a line for each other service that waits.
-func explain(f finding) []string {
+// Explanation is why a graph is not ready: the way from the graph down to what
+// fails, and what to do about it.
+type Explanation struct {
+	// Ready graphs have nothing but a first step.
+	Ready bool
+	// Steps lead from the graph to what ails it, each below the one before.
+	Steps []string
+	// Cause and Todo are empty where there is nothing to say.
+	Cause, Todo string
+	// Also are the other services that wait, a line each.
+	Also []string
+}
+
+// Lines draws it for a terminal.
+func (e Explanation) Lines() []string {
+	var lines []string
+	for depth, step := range e.Steps {
+		if depth > 0 {
+			step = strings.Repeat("   ", depth-1) + "└─ " + step
+		}
+		lines = append(lines, step)
+	}
+	if e.Cause != "" {
+		lines = append(lines, "cause: "+e.Cause)
+	}
+	if e.Todo != "" {
+		lines = append(lines, "what to do: "+e.Todo)
+	}
+	for _, line := range e.Also {
+		lines = append(lines, "also not ready: "+line)
+	}
+	return lines
+}
+
+// explain tells the first cause in full, from the graph down to the container, and
+// each other service that waits in a line.
+func explain(f finding) Explanation {
 	ready := meta.FindStatusCondition(f.graph.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
 	case ready == nil || f.graph.Status.ObservedGeneration < f.graph.Generation:
-		return []string{
-			fmt.Sprintf("graph %s: the operator has not looked at its latest version yet", f.graph.Name),
-			"what to do: see that the operator runs: kubectl -n dynamo-system get pods",
+		return Explanation{
+			Steps: []string{fmt.Sprintf("graph %s: the operator has not looked at its latest version yet", f.graph.Name)},
+			Todo:  "see that the operator runs: kubectl -n dynamo-system get pods",
 		}
 	case ready.Status == metav1.ConditionTrue:
-		return []string{fmt.Sprintf("graph %s is ready: %s", f.graph.Name, ready.Message)}
+		return Explanation{Ready: true, Steps: []string{fmt.Sprintf("graph %s is ready: %s", f.graph.Name, ready.Message)}}
 	}
 	troubles := f.troubles()
 	if len(troubles) == 0 || !troubles[0].found && !waits(ready.Reason) {
 		return reported(f.graph, ready)
 	}
-	lines := chain(f.graph, troubles[0])
+	e := chain(f.graph, troubles[0])
 	for _, t := range troubles[1:] {
-		lines = append(lines, fmt.Sprintf("also not ready: %s %s: %s", tree.Word(f.graph), t.service, t.line()))
+		e.Also = append(e.Also, fmt.Sprintf("%s %s: %s", tree.Word(f.graph), t.service, t.line()))
 	}
-	return lines
+	return e
 }
 
 // waits reports whether a reason says no more than that something is not done.
@@ -81,9 +115,9 @@ func (t trouble) line() string {
 }
 
 // chain is the way from a graph to what ails it.
-func chain(g *v1alpha1.DynamoGraphDeployment, t trouble) []string {
-	var steps []string
-	step := func(format string, args ...any) { steps = append(steps, fmt.Sprintf(format, args...)) }
+func chain(g *v1alpha1.DynamoGraphDeployment, t trouble) Explanation {
+	var e Explanation
+	step := func(format string, args ...any) { e.Steps = append(e.Steps, fmt.Sprintf(format, args...)) }
 	step("graph %s", g.Name)
 	step("%s %s  %s", tree.Word(g), t.service, t.count())
 	if t.status.ComponentName != "" {
@@ -98,17 +132,10 @@ func chain(g *v1alpha1.DynamoGraphDeployment, t trouble) []string {
 	if t.cause.Container != "" {
 		step("container %s", t.cause.Container)
 	}
-	var lines []string
-	for depth, s := range steps {
-		if depth > 0 {
-			s = strings.Repeat("   ", depth-1) + "└─ " + s
-		}
-		lines = append(lines, s)
+	if e.Cause = t.status.Message; t.found {
+		e.Cause, e.Todo = fmt.Sprintf("%s: %s", t.cause.Reason, t.cause.Message), advice(g.Namespace, t.cause)
 	}
-	if !t.found {
-		return append(lines, "cause: "+t.status.Message)
-	}
-	return append(lines, fmt.Sprintf("cause: %s: %s", t.cause.Reason, t.cause.Message), "what to do: "+advice(g.Namespace, t.cause))
+	return e
 }
 
 func (t trouble) count() string {
@@ -140,10 +167,10 @@ var remedies = map[string]string{
 }
 
 // reported is what the operator says, where the pods say nothing.
-func reported(g *v1alpha1.DynamoGraphDeployment, ready *metav1.Condition) []string {
-	lines := []string{"graph " + g.Name, fmt.Sprintf("cause: %s: %s", ready.Reason, ready.Message)}
-	if todo := cmp.Or(remedies[ready.Reason], diagnosis.Reason(ready.Reason).Advice()); todo != "" {
-		lines = append(lines, "what to do: "+todo)
+func reported(g *v1alpha1.DynamoGraphDeployment, ready *metav1.Condition) Explanation {
+	return Explanation{
+		Steps: []string{"graph " + g.Name},
+		Cause: fmt.Sprintf("%s: %s", ready.Reason, ready.Message),
+		Todo:  cmp.Or(remedies[ready.Reason], diagnosis.Reason(ready.Reason).Advice()),
 	}
-	return lines
 }

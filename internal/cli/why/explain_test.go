@@ -79,7 +79,7 @@ what to do: see that the operator runs: kubectl -n dynamo-system get pods`,
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
-			if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), strings.Join(explain(c.found), "\n")); diff != "" {
+			if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), strings.Join(explain(c.found).Lines(), "\n")); diff != "" {
 				t.Error(diff)
 			}
 		})

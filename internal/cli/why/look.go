@@ -12,7 +12,6 @@ import (
 	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
@@ -26,14 +25,24 @@ type finding struct {
 	seen  map[string]snapshot.Evidence
 }
 
-func look(ctx context.Context, cluster *connect.Cluster, name string) (finding, error) {
+// Look explains a graph from what a reader sees: an API server, or what was watched
+// of one. Without logs it leaves logs alone.
+func Look(ctx context.Context, reader client.Reader, logs *observe.Logs, key types.NamespacedName) (Explanation, error) {
+	found, err := look(ctx, reader, logs, key)
+	if err != nil {
+		return Explanation{}, err
+	}
+	return explain(found), nil
+}
+
+func look(ctx context.Context, reader client.Reader, logs *observe.Logs, key types.NamespacedName) (finding, error) {
 	f := finding{graph: &v1alpha1.DynamoGraphDeployment{}, seen: map[string]snapshot.Evidence{}}
-	if err := cluster.Get(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: name}, f.graph); err != nil {
+	if err := reader.Get(ctx, key, f.graph); err != nil {
 		return f, err
 	}
-	visitor := observe.NewVisitor(cluster, observe.NewLogs(cluster.Pods))
+	visitor := observe.NewVisitor(reader, logs)
 	for service := range f.graph.Spec.SortedServices() {
-		e, err := visit(ctx, cluster, visitor, f.graph, service)
+		e, err := visit(ctx, reader, visitor, f.graph, service)
 		if err != nil {
 			return f, err
 		}
@@ -44,7 +53,7 @@ func look(ctx context.Context, cluster *connect.Cluster, name string) (finding, 
 
 // visit reads what there is to know of one service: its pods, and what the
 // workloads were refused that make them.
-func visit(ctx context.Context, cluster *connect.Cluster, pods *observe.Inspector, dgd *v1alpha1.DynamoGraphDeployment, service string) (snapshot.Evidence, error) {
+func visit(ctx context.Context, reader client.Reader, pods *observe.Inspector, dgd *v1alpha1.DynamoGraphDeployment, service string) (snapshot.Evidence, error) {
 	of := []client.ListOption{client.InNamespace(dgd.Namespace), client.MatchingLabels{
 		v1alpha1.LabelGraphName: dgd.Name, v1alpha1.LabelComponent: service,
 	}}
@@ -52,7 +61,7 @@ func visit(ctx context.Context, cluster *connect.Cluster, pods *observe.Inspecto
 	var sets lwsv1.LeaderWorkerSetList
 	var cliques grovev1alpha1.PodCliqueList
 	for _, list := range []client.ObjectList{&deployments, &sets, &cliques} {
-		if err := cluster.List(ctx, list, of...); err != nil && !meta.IsNoMatchError(err) {
+		if err := reader.List(ctx, list, of...); err != nil && !meta.IsNoMatchError(err) {
 			return snapshot.Evidence{}, fmt.Errorf("list workloads of service %s: %w", service, err)
 		}
 	}

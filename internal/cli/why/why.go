@@ -7,8 +7,10 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 )
 
 // Command is the verb.
@@ -23,11 +25,11 @@ func Command() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found, err := look(cmd.Context(), cluster, args[0])
+			found, err := Look(cmd.Context(), cluster, observe.NewLogs(cluster.Pods), types.NamespacedName{Namespace: cluster.Namespace, Name: args[0]})
 			if err != nil {
 				return err
 			}
-			for _, line := range explain(found) {
+			for _, line := range found.Lines() {
 				fmt.Fprintln(cmd.OutOrStdout(), line)
 			}
 			return nil

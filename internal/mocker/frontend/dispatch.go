@@ -42,6 +42,18 @@ type answer struct {
 	moves   int // left
 	sent    int // tokens passed on
 	tried   []uint64
+	// prefilled is the worker that computed the prompt; 0 if the one that answers did.
+	prefilled uint64
+}
+
+// workers tells who computed the prompt and who answers, the last of several.
+func (a *answer) workers() map[string]any {
+	decode := a.tried[len(a.tried)-1]
+	prefill := a.prefilled
+	if prefill == 0 {
+		prefill = decode
+	}
+	return map[string]any{"prefill_worker_id": prefill, "decode_worker_id": decode}
 }
 
 // dispatch picks a set of workers, prefills if there is somebody to do it, then starts the answer.
@@ -167,6 +179,7 @@ func (a *answer) runPrefill() ([]byte, error) {
 			return nil, errors.New(chunk.Error)
 		}
 		if chunk.FinishReason != "" {
+			a.prefilled = t.instance
 			return chunk.DisaggregatedParams, nil
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -120,7 +121,11 @@ func (f *Frontend) answer(w http.ResponseWriter, r *http.Request, a api, b *body
 	}
 	defer generation.Close()
 	out := &collector{stop: stopper{stops: stops}, usage: usage{prompt: len(tokens)}, observation: o}
-	shape := a.shape(about{id: id, model: m.card.DisplayName, created: time.Now().Unix()})
+	said := about{id: id, model: m.card.DisplayName, created: time.Now().Unix()}
+	if slices.Contains(b.Extension.ExtraFields, "worker_id") {
+		said.workers = generation.workers
+	}
+	shape := a.shape(said)
 	if b.Stream {
 		return f.stream(r.Context(), w, generation, out, shape, b.StreamOptions.IncludeUsage)
 	}

@@ -39,6 +39,7 @@ type body struct {
 type extension struct {
 	IgnoreEOS       *bool    `json:"ignore_eos"`
 	Annotations     []string `json:"annotations"`
+	ExtraFields     []string `json:"extra_fields"`
 	BackendInstance *uint64  `json:"backend_instance_id"`
 	PrefillWorker   *uint64  `json:"prefill_worker_id"`
 	DecodeWorker    *uint64  `json:"decode_worker_id"`

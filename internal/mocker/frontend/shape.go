@@ -43,6 +43,8 @@ type event struct {
 type about struct {
 	id, model string
 	created   int64
+	// workers tells who answered; nil unless the client asks for it.
+	workers func() map[string]any
 }
 
 // chat is /v1/chat/completions.
@@ -64,7 +66,11 @@ func (c chat) delta(text string, first bool) event {
 
 func (c chat) closing(_, reason string, u usage, wanted bool) []event {
 	last := []any{map[string]any{"index": 0, "delta": map[string]any{}, "finish_reason": reason, "logprobs": nil}}
-	return u.after(c.chunk, last, wanted)
+	events := u.after(c.chunk, last, wanted)
+	if c.workers != nil {
+		events[0].data.(map[string]any)["nvext"] = map[string]any{"worker_id": c.workers()}
+	}
+	return events
 }
 
 func (c chat) whole(text, reason string, u usage) any {

@@ -31,6 +31,16 @@ type Chunk struct {
 		} `json:"delta"`
 	} `json:"choices"`
 	Usage *Usage `json:"usage"`
+	// Extension is there if the request asks for extra_fields of Dynamo's.
+	Extension struct {
+		Workers *Workers `json:"worker_id"`
+	} `json:"nvext"`
+}
+
+// Workers are the instances that answered.
+type Workers struct {
+	Prefill uint64 `json:"prefill_worker_id"`
+	Decode  uint64 `json:"decode_worker_id"`
 }
 
 // Usage is how many tokens a request took.

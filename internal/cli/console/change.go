@@ -1,0 +1,55 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
+)
+
+// changes are what the console can change, by the last part of their path. Each needs
+// --allow-changes.
+var changes = map[string]func(ctx context.Context, cluster *connect.Cluster, key types.NamespacedName, now time.Time) (said string, err error){
+	"restart": restart,
+}
+
+// restart asks for one controlled restart, as spec.restart says it.
+func restart(ctx context.Context, cluster *connect.Cluster, key types.NamespacedName, now time.Time) (string, error) {
+	id := "console-" + now.UTC().Format("20060102-150405")
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"restart": map[string]any{"id": id}}})
+	if err != nil {
+		return "", err
+	}
+	dgd := &v1alpha1.DynamoGraphDeployment{}
+	dgd.Namespace, dgd.Name = key.Namespace, key.Name
+	if err := cluster.Patch(ctx, dgd, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(agent)); err != nil {
+		return "", fmt.Errorf("restart graph %s: %w", key, err)
+	}
+	return "Restart " + id + " is asked for. Services restart one after the other.", nil
+}
+
+// change makes one of the changes, if they are allowed.
+func (s *Server) change(w http.ResponseWriter, r *http.Request) {
+	if !s.options.AllowChanges && !GuardChanges.Off() {
+		refuse(w, http.StatusForbidden, "This console changes nothing", "Start it with kubectl dynamo ui --allow-changes.")
+		return
+	}
+	make, known := changes[r.PathValue("change")]
+	if !known {
+		http.NotFound(w, r)
+		return
+	}
+	said, err := make(r.Context(), s.options.Cluster, keyOf(r), time.Now())
+	if err != nil {
+		s.render(w, "said", map[string]any{"Tone": "bad", "Text": err.Error()})
+		return
+	}
+	s.render(w, "said", map[string]any{"Tone": "good", "Text": said})
+}

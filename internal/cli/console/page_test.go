@@ -1,0 +1,325 @@
+package console
+
+import (
+	"bufio"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+)
+
+// words are a page's text without its markup, in one line.
+func words(page string) string {
+	text := regexp.MustCompile(`<[^>]*>`).ReplaceAllString(page, " ")
+	return strings.Join(strings.Fields(text), " ")
+}
+
+func TestPagesSayWhatIsThere(t *testing.T) {
+	c := newConsole(t, Options{Namespace: "lab"}, engines(), sample()...)
+	cookie := c.enter()
+	for path, want := range map[string][]string{
+		"/": {
+			"chat", "ready", "summaries", "decode: container main exited with code 1: CUDA out of memory", "vision", "pending",
+			"1 ✕ need attention", "1 ◐ on their way", "1 ✓ ready", "10 GPUs held", "namespace lab", "read only",
+		},
+		"/graphs/lab/chat": {
+			"Frontend and router", "Prefill", "Decode", "4 of 4 ready", "Beside the way of requests", "Planner", "Qwen/Qwen3-0.6B",
+			"routes to the worker with the most of the prompt in its KV cache", "chat-decode-7c9d5b6c9f-00003", "node-1", "AllServicesReady 4 of 4 services ready",
+		},
+		"/graphs/lab/summaries": {
+			"Why it is not ready", "ContainerCrashed: container main exited with code 1: CUDA out of memory", "service decode 0/2 ready", "pod summaries-decode-7c9d5b6c9f-00000 on node-0",
+			"What to do: read the container&#39;s log: kubectl logs -n lab summaries-decode-7c9d5b6c9f-00000 -c main --previous", "Back-off restarting failed container main 14 times", "CrashLoopBackOff",
+		},
+		"/graphs/lab/summaries/pods/summaries-decode-7c9d5b6c9f-00000": {"Log of main", "CrashLoopBackOff", "node-0"},
+		"/requests":               {"fast-chat", "profiling", "meta-llama/Llama-3.1-8B"},
+		"/requests/lab/fast-chat": {"42 of 120", "disaggregated, 1 prefill and 2 decode of 1 GPU", "itl 9.5ms of 8ms, missed by 18.8%", "ttft 180ms of 300ms, met", "Report", "Validation"},
+		"/models":                 {"legal", "legal-v2", "1/2", "loading", "loaded", "chat-decode-7c9d5b6c9f-00000"},
+		"/cluster":                {"2 nodes", "16 GPUs", "10 held", "6 free", "NVIDIA-H100-80GB-HBM3", "lab/chat 3", "Only pods of namespace lab are counted"},
+	} {
+		t.Run(path, func(t *testing.T) {
+			r := get(c, path)
+			r.AddCookie(cookie)
+			status, page := do(t, r)
+			if status != http.StatusOK {
+				t.Fatalf("%d: %s", status, page)
+			}
+			text := words(page)
+			for _, w := range want {
+				if !strings.Contains(text, w) {
+					t.Errorf("%q is not in: %s", w, text)
+				}
+			}
+			if strings.Contains(page, " style=") || strings.Contains(page, " onclick=") || regexp.MustCompile(`<script[^>]*>[^<]`).MatchString(page) {
+				t.Error("the page has a style or a script that its policy forbids")
+			}
+		})
+	}
+}
+
+func TestWhatIsNotThereIsSaidInWords(t *testing.T) {
+	empty := newConsole(t, Options{Namespace: "lab"}, nil)
+	cookie := empty.enter()
+	for path, want := range map[string]string{
+		"/": "No graph here yet", "/requests": "No request here yet", "/models": "No model here yet", "/cluster": "The cluster has no node",
+		"/graphs/lab/x": "There is no graph lab/x", "/requests/lab/x": "There is no request lab/x", "/graphs/lab/x/pods/y": "There is no pod y", "/nothing": "No such page",
+	} {
+		r := get(empty, path)
+		r.AddCookie(cookie)
+		status, page := do(t, r)
+		if absent := strings.Contains(path, "x") || path == "/nothing"; !strings.Contains(words(page), want) || (status == http.StatusNotFound) != absent {
+			t.Errorf("%s: %d %s", path, status, words(page))
+		}
+	}
+}
+
+func TestWhatTheCallerMayNotReadIsSaidInWords(t *testing.T) {
+	for namespace, want := range map[string]string{
+		"lab": "You may not list dynamographdeployments in namespace lab.",
+		"":    "You may not list dynamographdeployments of all namespaces. Name one that you may read: kubectl dynamo ui --namespace NAME.",
+	} {
+		c := newConsole(t, Options{Namespace: namespace}, nil, sample()...)
+		c.source.stand(graphKind, standing{problem: forbidden(graphKind, namespace)})
+		c.source.stand(nodeKind, standing{problem: forbidden(nodeKind, namespace)})
+		cookie := c.enter()
+		for path, want := range map[string]string{"/": want, "/graphs/lab/chat": want, "/cluster": "You may not list nodes, so nodes and free GPUs are not shown."} {
+			r := get(c, path)
+			r.AddCookie(cookie)
+			if status, page := do(t, r); status != http.StatusOK || !strings.Contains(words(page), want) {
+				t.Errorf("%s: %d %s", path, status, words(page))
+			}
+		}
+	}
+}
+
+// events reads a stream until one of a name comes, and returns what it carries.
+func events(t *testing.T, c console, path string, cookie *http.Cookie, until func(name, data string) bool) {
+	t.Helper()
+	r := get(c, path)
+	r.AddCookie(cookie)
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if got := response.Header.Get("Content-Type"); got != "text/event-stream" {
+		t.Fatalf("%s is %q, %s", path, got, response.Status)
+	}
+	deadline := time.AfterFunc(20*time.Second, func() { response.Body.Close() })
+	defer deadline.Stop()
+	name, data := "", []string(nil)
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		switch line := lines.Text(); {
+		case strings.HasPrefix(line, "event: "):
+			name = line[len("event: "):]
+		case strings.HasPrefix(line, "data: "):
+			data = append(data, line[len("data: "):])
+		case line == "":
+			if until(name, strings.Join(data, "\n")) {
+				return
+			}
+			name, data = "", nil
+		}
+	}
+	t.Fatalf("the stream %s ended too soon", path)
+}
+
+func TestAKilledPodIsShownAtOnce(t *testing.T) {
+	c := newConsole(t, Options{Namespace: "lab"}, engines(), sample()...)
+	cookie, killed := c.enter(), false
+	const name = "chat-decode-7c9d5b6c9f-00003"
+	events(t, c, "/live/graphs/lab/chat", cookie, func(block, data string) bool {
+		if block != "graph-services" {
+			return false
+		}
+		if !killed {
+			killed = true
+			if !strings.Contains(data, name) {
+				t.Fatalf("%s is not there: %s", name, data)
+			}
+			if err := c.objects.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: name}}); err != nil {
+				t.Fatal(err)
+			}
+			c.source.changes.notify()
+			return false
+		}
+		return !strings.Contains(data, name)
+	})
+}
+
+func TestTheAPIServerGoesAndComesBack(t *testing.T) {
+	c := newConsole(t, Options{Namespace: "lab"}, nil, sample()...)
+	step := 0
+	events(t, c, "/live/", c.enter(), func(block, data string) bool {
+		if block != "banner" {
+			return false
+		}
+		step++
+		switch step {
+		case 1:
+			c.source.reach.failed(http.ErrServerClosed)
+		case 2:
+			if !strings.Contains(data, "The API server has not answered since") {
+				t.Errorf("%s", data)
+			}
+			c.source.reach.answered()
+		case 3:
+			if strings.Contains(data, "API server") {
+				t.Errorf("%s", data)
+			}
+			return true
+		}
+		return false
+	})
+}
+
+func TestAGraphIsAsked(t *testing.T) {
+	c := newConsole(t, Options{Namespace: "lab"}, engines(), sample()...)
+	cookie := c.enter()
+	r := get(c, "/graphs/lab/chat/models")
+	r.AddCookie(cookie)
+	if status, page := do(t, r); status != http.StatusOK || !strings.Contains(page, `<option value="Qwen/Qwen3-0.6B">`) {
+		t.Fatalf("%d %s", status, page)
+	}
+	r = post(c, "/graphs/lab/chat/questions", url.Values{"model": {"Qwen/Qwen3-0.6B"}, "question": {"Why?"}})
+	r.Header.Set("Origin", c.base)
+	r.AddCookie(cookie)
+	status, fragment := do(t, r)
+	place := regexp.MustCompile(`/answers/[0-9a-f]+`).FindString(fragment)
+	if status != http.StatusOK || place == "" {
+		t.Fatalf("%d %s", status, fragment)
+	}
+	said, pieces, came := "", 0, ""
+	events(t, c, place, cookie, func(name, data string) bool {
+		switch name {
+		case "piece":
+			pieces++
+			said += strings.TrimSuffix(strings.TrimPrefix(data, "<span>"), "</span>")
+		case "came":
+			came = words(data)
+		}
+		return name == "done"
+	})
+	if pieces != 4 || said != "Because graphs &lt;b&gt;never&lt;/b&gt; idle." {
+		t.Errorf("%d pieces: %s", pieces, said)
+	}
+	for _, want := range []string{"Time to first token", "Between tokens", "Tokens 4", "Answered by chat-decode-7c9d5b6c9f-00002", "prompt computed by worker 4d"} {
+		if !strings.Contains(came, want) {
+			t.Errorf("%q is not in %q", want, came)
+		}
+	}
+	r = get(c, place)
+	r.AddCookie(cookie)
+	if status, _ := do(t, r); status != http.StatusNoContent {
+		t.Errorf("a question is asked again: %d", status)
+	}
+}
+
+func TestAskingWithoutRightsIsSaidInWords(t *testing.T) {
+	c := newConsole(t, Options{Namespace: "lab"}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `{"kind":"Status","reason":"Forbidden","code":403}`, http.StatusForbidden)
+	}), sample()...)
+	r := get(c, "/graphs/lab/chat/models")
+	r.AddCookie(c.enter())
+	if _, page := do(t, r); !strings.Contains(page, "You may not create services/proxy in namespace lab") {
+		t.Error(page)
+	}
+}
+
+// TestTextOfOthersIsShownAsText puts the same hostile words wherever tenants can put
+// words: a model's name, a condition's message, an event, a label of a node, a log.
+func TestTextOfOthersIsShownAsText(t *testing.T) {
+	objects := sample()
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *v1alpha1.DynamoGraphDeployment:
+			for i := range o.Status.Conditions {
+				o.Status.Conditions[i].Message = hostile
+			}
+			for name, s := range o.Status.Services {
+				s.Message = hostile
+				o.Status.Services[name] = s
+				o.Spec.Services[name].ModelRef = &v1alpha1.ModelReference{Name: hostile}
+			}
+		case *v1alpha1.DynamoModel:
+			o.Spec.ModelName, o.Spec.BaseModelName = hostile, hostile
+			o.Status.Endpoints = append(o.Status.Endpoints, v1alpha1.ModelEndpoint{PodName: "p", Error: hostile})
+		case *v1alpha1.DynamoGraphDeploymentRequest:
+			o.Spec.Model = hostile
+		case *corev1.Event:
+			o.Message = hostile
+		case *corev1.Node:
+			o.Labels["nvidia.com/gpu.product"] = hostile
+		case *corev1.Pod:
+			if s := o.Status.ContainerStatuses; len(s) > 0 {
+				s[0].LastTerminationState.Terminated.Message = hostile
+			}
+		}
+	}
+	c := newConsole(t, Options{Namespace: "lab"}, engines(), objects...)
+	cookie := c.enter()
+	harmless := func(t *testing.T, page string) {
+		t.Helper()
+		if strings.Contains(page, "<script>document") || strings.Contains(page, "<img src=x") || strings.ContainsAny(page, "\x1b\x07\u202e") {
+			t.Errorf("the text of others is more than text: %s", page)
+		}
+		if !strings.Contains(page, "&lt;script&gt;document.title=") && !strings.Contains(page, "\\u003cscript") {
+			t.Errorf("the text of others is not shown: %s", page)
+		}
+	}
+	for _, path := range []string{"/", "/graphs/lab/chat", "/graphs/lab/summaries", "/models", "/requests", "/requests/lab/fast-chat", "/cluster"} {
+		t.Run(path, func(t *testing.T) {
+			r := get(c, path)
+			r.AddCookie(cookie)
+			_, page := do(t, r)
+			harmless(t, page)
+		})
+	}
+	t.Run("a line of a log", func(t *testing.T) {
+		var all strings.Builder
+		events(t, c, "/logs/lab/summaries-decode-7c9d5b6c9f-00000/main", cookie, func(name, data string) bool {
+			all.WriteString(data)
+			return name == "end"
+		})
+		harmless(t, all.String())
+		if !strings.Contains(all.String(), "loading weights") || !strings.Contains(all.String(), "The log ends here.") {
+			t.Error(all.String())
+		}
+	})
+	t.Run("a model's name in the box to ask", func(t *testing.T) {
+		page, err := text("ask", map[string]any{"Path": "/graphs/lab/chat", "Models": []string{hostile}, "Problem": hostile})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The value is not shown, and has to be what the frontend called the model.
+		shown := regexp.MustCompile(`value="[^"]*"`).ReplaceAllString(page, "")
+		if harmless(t, shown); strings.Contains(page, `value=""`) {
+			t.Error(page)
+		}
+	})
+}
+
+func TestASessionMissesNoLineOfALog(t *testing.T) {
+	asked := make(chan string, 1)
+	c := newConsole(t, Options{Namespace: "lab"}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.RawQuery
+		w.Write([]byte("2026-11-16T20:00:00.1Z seen\n2026-11-16T20:00:00.2Z new\n"))
+	}), sample()...)
+	r := get(c, "/logs/lab/p/main")
+	r.AddCookie(c.enter())
+	r.Header.Set("Last-Event-ID", "2026-11-16T20:00:00.1Z")
+	_, page := do(t, r)
+	if query := <-asked; !strings.Contains(query, "sinceTime=2026-11-16T20") {
+		t.Errorf("asked for %s", query)
+	}
+	if strings.Contains(page, "seen") || !strings.Contains(page, "new") || !strings.Contains(page, "id: 2026-11-16T20:00:00.2Z") {
+		t.Error(page)
+	}
+}
