@@ -200,7 +200,7 @@ func TestOrders(t *testing.T) {
 
 func TestUndo(t *testing.T) {
 	ctx := context.Background()
-	argo := []metav1.ManagedFieldsEntry{{Manager: "argocd-controller", Operation: "Apply", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}}}
+	argo := []metav1.ManagedFieldsEntry{{Manager: "argocd-controller", Operation: "Apply", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}}
 	for rule, c := range map[string]struct {
 		undo    undoing
 		fields  []metav1.ManagedFieldsEntry

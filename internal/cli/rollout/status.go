@@ -247,16 +247,16 @@ func analysis(a *v1alpha1.RolloutAnalysis) string {
 	if a == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%s, %d requests", a.Verdict, a.Samples)
+	parts := []string{fmt.Sprintf("%s, %d requests", a.Verdict, a.Samples)}
 	for _, pair := range []struct {
 		name   string
 		values []string
 	}{{"errors", a.Errors}, {"TTFT p95", a.TTFTP95}, {"ITL p95", a.ITLP95}} {
 		if len(pair.values) == 2 {
-			text += fmt.Sprintf("; %s %s beside %s", pair.name, pair.values[0], pair.values[1])
+			parts = append(parts, fmt.Sprintf("%s %s beside %s", pair.name, pair.values[0], pair.values[1]))
 		}
 	}
-	return text
+	return strings.Join(parts, "; ")
 }
 
 // advice is the command that a rollout waits for.

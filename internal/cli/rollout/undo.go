@@ -126,7 +126,7 @@ var keepers = []struct{ name, manager string }{
 func keeperOf(fields []metav1.ManagedFieldsEntry) string {
 	for _, k := range keepers {
 		if slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool {
-			return strings.EqualFold(f.Manager, k.manager) && f.Subresource == "" && f.FieldsV1 != nil && strings.Contains(string(f.FieldsV1.Raw), `"f:spec"`)
+			return strings.EqualFold(f.Manager, k.manager) && f.Subresource == "" && f.FieldsV1 != nil && strings.Contains(f.FieldsV1.GetRawString(), `"f:spec"`)
 		}) {
 			return k.name
 		}

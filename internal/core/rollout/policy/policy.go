@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -172,10 +173,10 @@ func (p *Policy) paused(value string) error {
 }
 
 func (p *Policy) promote(value string) error {
-	const form = "is not <generation>/<step> or <generation>/all, such as 3fa91c02/2"
+	form := errors.New("is not <generation>/<step> or <generation>/all, such as 3fa91c02/2")
 	generation, step, found := strings.Cut(value, "/")
 	if !found || generation == "" || id(new(string))(generation) != nil {
-		return fmt.Errorf(form)
+		return form
 	}
 	if step == everyStep {
 		p.Promote = &Promotion{Generation: generation, All: true}
@@ -183,7 +184,7 @@ func (p *Policy) promote(value string) error {
 	}
 	n, err := strconv.Atoi(step)
 	if err != nil || n < 1 {
-		return fmt.Errorf(form)
+		return form
 	}
 	p.Promote = &Promotion{Generation: generation, Step: n}
 	return nil

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -198,9 +199,7 @@ func TestAt(t *testing.T) {
 	} {
 		t.Run(rule, func(t *testing.T) {
 			annotations := map[string]string{v1alpha1.AnnotationRolloutSteps: "1 5m, 25% 10m, 50% hold"}
-			for key, value := range c.annotations {
-				annotations[key] = value
-			}
+			maps.Copy(annotations, c.annotations)
 			p, problems := Parse(annotations)
 			if len(problems) > 0 {
 				t.Fatal(problems)
