@@ -4,8 +4,10 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 )
@@ -77,10 +79,7 @@ type dial struct {
 func turn(from perfmodel.Kernels, rows []Kernel, dials []dial, estimate func(perfmodel.Kernels, Kernel) float64) perfmodel.Kernels {
 	with := func(x []float64) perfmodel.Kernels {
 		k := from
-		k.Compute = map[perfmodel.Precision]float64{}
-		for p, v := range from.Compute {
-			k.Compute[p] = v
-		}
+		k.Compute = maps.Clone(from.Compute)
 		for i, d := range dials {
 			d.set(&k, d.low*math.Pow(d.high/d.low, x[i]))
 		}
@@ -220,7 +219,8 @@ func KernelReport(catalog perfmodel.Catalog, rows []Kernel) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("Kernels of %s: error of the estimate, percent.\n%-28s %5s %7s %7s %7s %7s\n", gpu.Name, "", "rows", "median", "p90", "lowest", "highest")
+	var text strings.Builder
+	fmt.Fprintf(&text, "Kernels of %s: error of the estimate, percent.\n%-28s %5s %7s %7s %7s %7s\n", gpu.Name, "", "rows", "median", "p90", "lowest", "highest")
 	for _, kind := range []struct {
 		name     string
 		estimate func(perfmodel.Kernels, perfmodel.GPU, Kernel) float64
@@ -233,7 +233,7 @@ func KernelReport(catalog perfmodel.Catalog, rows []Kernel) (string, error) {
 			continue
 		}
 		s := summary(off)
-		text += fmt.Sprintf("%-28s %5d %7.1f %7.1f %+7.1f %+7.1f\n", kind.name, s.Rows, 100*s.Median, 100*s.P90, 100*slices.Min(off), 100*slices.Max(off))
+		fmt.Fprintf(&text, "%-28s %5d %7.1f %7.1f %+7.1f %+7.1f\n", kind.name, s.Rows, 100*s.Median, 100*s.P90, 100*slices.Min(off), 100*slices.Max(off))
 	}
 	for _, r := range rows {
 		step, err := Step(catalog, r)
@@ -241,8 +241,8 @@ func KernelReport(catalog perfmodel.Catalog, rows []Kernel) (string, error) {
 			return "", err
 		}
 		if step > 0 {
-			text += fmt.Sprintf("%-28s %+5.1f %%\n", fmt.Sprintf("%s %d x %d", r.Kind, r.Batch, r.Context), 100*(step/r.Micros-1))
+			fmt.Fprintf(&text, "%-28s %+5.1f %%\n", fmt.Sprintf("%s %d x %d", r.Kind, r.Batch, r.Context), 100*(step/r.Micros-1))
 		}
 	}
-	return text + "\n", nil
+	return text.String() + "\n", nil
 }

@@ -164,7 +164,7 @@ var formats = map[string]perfmodel.Precision{
 
 // key is the same for the same measurement: the table has some several times.
 func (r Row) key() string {
-	deployment := fmt.Sprint(r.Estimator.Setup().Parallel)
+	deployment := r.Estimator.Setup().Parallel.String()
 	if p := r.Pools; p != nil {
 		deployment = fmt.Sprint(p.Prefills, p.Prefill.Setup().Parallel, p.Decodes, deployment)
 	}
@@ -214,7 +214,8 @@ func read(c columns, catalog perfmodel.Catalog) (Row, string) {
 		Group: Group{Engine: engine, Model: model.Name, GPU: gpu.Name, Weights: moe, Mixture: model.Mixture(), Apart: apart},
 	}
 	if apart {
-		return row, row.pools(c, setup, catalog)
+		reason := row.pools(c, setup, catalog)
+		return row, reason
 	}
 	parallel, batch, reason := layout(c)
 	if reason != "" {

@@ -2,6 +2,7 @@ package fit
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
@@ -68,10 +69,5 @@ func (s source) drafts(engine perfmodel.Engine, model string, generation perfmod
 	if !s.mixed {
 		return false
 	}
-	for _, g := range drafted[engine][model] {
-		if g == generation {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(drafted[engine][model], generation)
 }

@@ -31,9 +31,9 @@ const (
 
 // question waits for the page to follow its answer.
 type question struct {
-	key                types.NamespacedName
-	model, text, title string
-	tokens             int
+	key         types.NamespacedName
+	model, text string
+	tokens      int
 }
 
 // asker puts questions to graphs through the API server's proxy of Services, with the

@@ -41,12 +41,12 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, "This console changes nothing", "Start it with kubectl dynamo ui --allow-changes.")
 		return
 	}
-	make, known := changes[r.PathValue("change")]
+	change, known := changes[r.PathValue("change")]
 	if !known {
 		http.NotFound(w, r)
 		return
 	}
-	said, err := make(r.Context(), s.options.Cluster, keyOf(r), time.Now())
+	said, err := change(r.Context(), s.options.Cluster, keyOf(r), time.Now())
 	if err != nil {
 		s.render(w, "said", map[string]any{"Tone": "bad", "Text": err.Error()})
 		return

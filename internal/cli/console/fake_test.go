@@ -196,8 +196,7 @@ func sample() []client.Object {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", n), Labels: map[string]string{"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}}}
 		node.Status.Allocatable = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-		objects = append(objects, node)
-		objects = append(objects, aPod("chat", "Frontend", "frontend", n, 0, true), aPod("chat", "prefill", "worker", n, 1, true))
+		objects = append(objects, node, aPod("chat", "Frontend", "frontend", n, 0, true), aPod("chat", "prefill", "worker", n, 1, true))
 	}
 	for n := range 4 {
 		objects = append(objects, aPod("chat", "decode", "worker", n, 1, true))

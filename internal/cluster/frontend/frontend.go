@@ -191,7 +191,7 @@ func (p *Poller) get(ctx context.Context, frontend netip.Addr, path string, into
 		return 0, fmt.Errorf("%s is not the address of a pod", frontend)
 	}
 	target := url.URL{Scheme: "http", Host: net.JoinHostPort(frontend.String(), strconv.Itoa(Port)), Path: path}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
 	if err != nil {
 		return 0, err
 	}

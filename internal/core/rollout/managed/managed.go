@@ -9,6 +9,7 @@ package managed
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -154,9 +155,7 @@ func Next(in Input) Decision {
 				stepped = d.take(in.Graph.Name, state)
 			}
 		}
-		for service, m := range cell.Memberships(in.Graph.Name, shown) {
-			memberships[service] = m
-		}
+		maps.Copy(memberships, cell.Memberships(in.Graph.Name, shown))
 		for _, id := range cell.Live {
 			d.State.Live = append(d.State.Live, string(id))
 		}

@@ -100,7 +100,7 @@ func (d *Decision) settle(in Input) {
 			}
 		}
 	}
-	surplus := revision.Surplus(in.Revisions, in.Settings.HistoryLimit, append(slices.Clone(d.State.Live), aborted(in, d)...))
+	surplus := revision.Surplus(in.Revisions, in.Settings.HistoryLimit, append(slices.Clone(d.State.Live), aborted(d)...))
 	for _, r := range in.Revisions {
 		if !slices.Contains(surplus, r) {
 			d.Keep = append(d.Keep, r)
@@ -110,7 +110,7 @@ func (d *Decision) settle(in Input) {
 
 // aborted is the generation that the spec asks for and must not be tried: its revision
 // is what remembers that.
-func aborted(in Input, d *Decision) []string {
+func aborted(d *Decision) []string {
 	var ids []string
 	for _, c := range d.State.Cells {
 		ids = append(ids, string(c.Cell.Spec))

@@ -40,11 +40,11 @@ func TestAWorkerFindsItsPlace(t *testing.T) {
 			"the first rank that it has": {a.RankTimes(4), "8"},
 		} {
 			var words []*syntax.Word
-			if err := syntax.NewParser().Words(strings.NewReader(kubelet(c.text, vars)), func(w *syntax.Word) bool {
-				words = append(words, w)
-				return true
-			}); err != nil {
-				t.Fatalf("%s under %s: %q: %v", rule, contract, c.text, err)
+			for word, err := range syntax.NewParser().WordsSeq(strings.NewReader(kubelet(c.text, vars))) {
+				if err != nil {
+					t.Fatalf("%s under %s: %q: %v", rule, contract, c.text, err)
+				}
+				words = append(words, word)
 			}
 			shell := &expand.Config{Env: expand.FuncEnviron(func(name string) string { return vars[name] })}
 			got, err := expand.Fields(shell, words...)

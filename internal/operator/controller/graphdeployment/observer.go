@@ -204,7 +204,8 @@ func (w Observer) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployme
 		seen.refused = routes.OfGraph(ctx, dgd)
 	}
 	w.needs(ctx, &seen)
-	return seen, w.generations(ctx, dgd, &seen, now)
+	err = w.generations(ctx, dgd, &seen, now)
+	return seen, err
 }
 
 // intent is what the user meant, if that is within the rules.

@@ -115,12 +115,12 @@ func models(g *graph.Graph) []string {
 }
 
 // managed decides what is done about the generations of a graph.
-func (seen observation) managed(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, s managed.Settings) managed.Decision {
+func (w observation) managed(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, s managed.Settings) managed.Decision {
 	return managed.Next(managed.Input{
-		Owner: dgd, Graph: g, Cells: seen.cells, Sight: seen.sight, Policy: seen.policy, Revisions: seen.revisions,
-		Behind: seen.behind, Settings: s,
+		Owner: dgd, Graph: g, Cells: w.cells, Sight: w.sight, Policy: w.policy, Revisions: w.revisions,
+		Behind: w.behind, Settings: s,
 		Ready: func(g *graph.Graph) bool {
-			return !slices.ContainsFunc(seen.builder.Progress(g, seen.Snapshot), func(p workload.Progress) bool { return !p.Done })
+			return !slices.ContainsFunc(w.builder.Progress(g, w.Snapshot), func(p workload.Progress) bool { return !p.Done })
 		},
 	})
 }
