@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -148,16 +149,23 @@ var (
 
 // check plays a container with a runner that only looks, and returns what it is.
 func check(t *testing.T, c played, unknown map[string]int) (launch.Kind, error) {
-	var programs []launch.Program
+	var (
+		mu       sync.Mutex // a script may have programs run in the background
+		programs []launch.Program
+	)
 	shell := launch.Shell{
 		Log: slog.New(slog.DiscardHandler), Wait: func(context.Context, time.Duration) error { return nil },
 		Run: func(_ context.Context, p launch.Program, _ launch.Streams) int {
+			mu.Lock()
+			defer mu.Unlock()
 			programs = append(programs, p)
 			return 0
 		},
 	}
 	var said bytes.Buffer
 	status := shell.Exec(t.Context(), c.words, c.env, launch.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &said})
+	mu.Lock()
+	defer mu.Unlock()
 	programs = slices.DeleteFunc(programs, func(p launch.Program) bool { return p.Kind == launch.RayHead }) // in the background
 	if status != 0 || len(programs) != 1 {
 		return "", fmt.Errorf("status %d, %d programs: %s", status, len(programs), said.String())
