@@ -3,6 +3,7 @@ package managed_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/analysis"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
@@ -327,7 +329,7 @@ func TestACandidateThatNeverComesUpIsAbortedAndNotTriedAgainUntilAsked(t *testin
 		return c.dgd.Status.Rollout != nil && c.dgd.Status.Rollout.Phase == "Aborted"
 	}
 	c.until("the candidate to be aborted", aborted)
-	if c.dgd.Status.State != v1alpha1.GraphStateFailed || c.dgd.Status.Rollout.Reason != managed.ReasonDeadline {
+	if c.dgd.Status.State != v1alpha1.GraphStateFailed || c.dgd.Status.Rollout.Reason != string(analysis.AbortDeadline) {
 		t.Errorf("state %s, %+v", c.dgd.Status.State, c.dgd.Status.Rollout)
 	}
 	for _, uid := range first {
@@ -335,10 +337,13 @@ func TestACandidateThatNeverComesUpIsAbortedAndNotTriedAgainUntilAsked(t *testin
 			t.Errorf("pod %s of the stable generation was replaced", uid)
 		}
 	}
-	// Neither a lost status nor lost annotations bring it back.
+	// Neither a lost status nor lost annotations bring it back, and why is still told.
 	id := revision.AbortedGenerations(c.revisions)[0]
 	c.dgd.Status, c.dgd.Annotations = v1alpha1.DynamoGraphDeploymentStatus{}, nil
 	c.quiet()
+	if st := c.dgd.Status.Rollout; st.Phase != "Aborted" || st.Reason != string(analysis.AbortDeadline) {
+		t.Errorf("after its status was lost: %+v", st)
+	}
 	if len(c.owned) != 2 {
 		t.Errorf("%d components: it is tried again", len(c.owned))
 	}
@@ -356,6 +361,36 @@ func TestACandidateThatNeverComesUpIsAbortedAndNotTriedAgainUntilAsked(t *testin
 	c.until("the retry to be completed", settled)
 	if _, left := c.dgd.Annotations[v1alpha1.AnnotationRolloutRetry]; left || c.dgd.Annotations[v1alpha1.AnnotationGeneration] != id {
 		t.Errorf("annotations %v", c.dgd.Annotations)
+	}
+}
+
+// TestARolloutAtAStepTellsFromTheFirstWhatItWaitsFor: whoever follows a rollout goes by
+// the reason whether time alone will end it.
+func TestARolloutAtAStepTellsFromTheFirstWhatItWaitsFor(t *testing.T) {
+	held := func(c *cluster, waits policy.Waits, step string) {
+		c.Helper()
+		c.until("the step "+step, func(managed.Decision) bool {
+			return c.dgd.Status.Rollout != nil && c.dgd.Status.Rollout.Phase == "Held" && c.dgd.Status.Rollout.Step == step
+		})
+		if st := c.dgd.Status.Rollout; st.Reason != string(waits) || !strings.Contains(st.Message, "step "+step) {
+			c.Errorf("at step %s it says %s: %s", step, st.Reason, st.Message)
+		}
+	}
+	c := start(t, 4)
+	// Two steps of one share: the second is reached as soon as the first is passed.
+	c.dgd.Annotations[v1alpha1.AnnotationRolloutSteps] = "1 5m, 25% hold, 50% hold"
+	c.image("example.com/engine:1.1.0")
+	held(c, policy.WaitsForTime, "1/3")
+	held(c, policy.WaitsForPromotion, "2/3")
+	c.dgd.Annotations[v1alpha1.AnnotationRolloutPromote] = c.dgd.Status.Rollout.Target + "/2"
+	held(c, policy.WaitsForPromotion, "3/3")
+	c.dgd.Annotations[v1alpha1.AnnotationRolloutAbort] = c.dgd.Status.Rollout.Target
+	before := c.dgd.Status
+	c.reconcile()
+	c.dgd.Status = before // what would be told of it is not stored
+	c.until("the candidate to be aborted", func(managed.Decision) bool { return c.dgd.Status.Rollout.Phase == "Aborted" })
+	if st := c.dgd.Status.Rollout; st.Reason != string(analysis.AbortRequested) {
+		t.Errorf("a user aborted it, and it says %s: %s", st.Reason, st.Message)
 	}
 }
 

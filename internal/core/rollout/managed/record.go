@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/analysis"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/revision"
@@ -29,12 +30,14 @@ func (in Input) record(cell world.Cell, w generation.World, d *Decision) {
 			d.Retract = append(d.Retract, v1alpha1.AnnotationRolloutAbort)
 		}
 	case aborted:
+		was := revision.RecordOf(of)
+		d.State.Failure = Failure{analysis.AbortReason(was.Reason), was.Message}
 		return
 	case of == nil || revision.ResultOf(of) != revision.Undecided:
 		d.renew(in, spec, of)
-	case d.State.Failure.Reason != "" && (in.Policy.OnFailure != policy.OnFailureHold || d.State.Failure.Reason == ReasonRequested):
+	case d.State.Failure.Reason != "" && (in.Policy.OnFailure != policy.OnFailureHold || d.State.Failure.Reason == analysis.AbortRequested):
 		d.end(of, revision.Aborted, revision.Record{
-			Reason: d.State.Failure.Reason, Message: d.State.Failure.Message, EndedAt: new(metav1.NewTime(in.Sight.Now)),
+			Reason: string(d.State.Failure.Reason), Message: d.State.Failure.Message, EndedAt: new(metav1.NewTime(in.Sight.Now)),
 		}, in.Owner.Status.Rollout)
 	}
 	if of != nil {
