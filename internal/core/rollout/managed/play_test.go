@@ -40,13 +40,15 @@ type cluster struct {
 	// broken is an image whose pods never become ready.
 	broken string
 	floor  int
+	// limit is how many revisions are kept.
+	limit int
 }
 
 var defaults = graph.Defaults{Discovery: graph.DiscoveryKubernetes, Contract: graph.ContractRules{Forced: graph.ContractV1}}
 
 func start(t *testing.T, replicas int32) *cluster {
 	t.Helper()
-	c := &cluster{T: t, now: time.Unix(10000, 0), floor: int(replicas) - int(replicas)/4}
+	c := &cluster{T: t, now: time.Unix(10000, 0), limit: 10, floor: int(replicas) - int(replicas)/4}
 	c.dgd = &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "chat", UID: "u"}}
 	c.dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{}
 	for _, kind := range []v1alpha1.ComponentType{"prefill", "decode"} {
@@ -84,7 +86,7 @@ func (c *cluster) reconcile() managed.Decision {
 		Cells:    world.Cells(g, b.Members(g, s), world.Rules{Isolated: p.Isolation != policy.IsolationNone, Recorded: generation.ID(g.Generation)}),
 		Sight:    world.Sight{Pods: c.pods, Now: c.now, NoSpareAfter: 30 * time.Second},
 		Ready:    func(*graph.Graph) bool { return c.serving() > 0 },
-		Settings: managed.Settings{ProgressDeadline: 10 * time.Minute, HistoryLimit: 10},
+		Settings: managed.Settings{ProgressDeadline: 10 * time.Minute, HistoryLimit: c.limit},
 	})
 	c.dgd.Status = status.Graph(c.dgd, decided.Graph, b, s, rollout.Step{}, decided.State, nil, metav1.NewTime(c.now))
 	c.write(b, decided)
@@ -139,8 +141,12 @@ func (c *cluster) write(b component.Builder, d managed.Decision) {
 		r.Object.(*v1alpha1.DynamoComponentDeployment).Spec.Replicas = new(r.Replicas)
 		wrote++
 	}
+	c.revisions = slices.DeleteFunc(slices.Clone(c.revisions), func(o *appsv1.ControllerRevision) bool { return !slices.Contains(d.Keep, graph.Object(o)) })
 	for _, r := range d.Record {
 		wrote++
+		if there := slices.ContainsFunc(c.revisions, func(o *appsv1.ControllerRevision) bool { return o.Name == r.Revision.Name }); there == r.New {
+			c.Errorf("revision %d is made: %v, and it was there: %v", r.Revision.Revision, r.New, there)
+		}
 		c.revisions = slices.DeleteFunc(slices.Clone(c.revisions), func(o *appsv1.ControllerRevision) bool { return o.Name == r.Revision.Name })
 		c.revisions = append(c.revisions, r.Revision)
 	}
@@ -298,7 +304,20 @@ func TestAnImageChangeKeepsCompleteGenerationsAtTheFloorUntilItIsCompleted(t *te
 }
 
 func TestARevertHalfWayKeepsThePodsThatStillRan(t *testing.T) {
-	c := start(t, 4)
+	for name, limit := range map[string]int{"with its history": 10, "and forgets what was reverted": 1} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, 4)
+			c.limit = limit
+			c.revert()
+			if want := min(limit, 2); len(c.revisions) != want {
+				t.Errorf("%d revisions, want %d", len(c.revisions), want)
+			}
+		})
+	}
+}
+
+func (c *cluster) revert() {
+	c.Helper()
 	first := c.dgd.Annotations[v1alpha1.AnnotationGeneration]
 	c.image("example.com/engine:1.1.0")
 	c.until("something of the old to have gone", func(managed.Decision) bool {
@@ -310,11 +329,11 @@ func TestARevertHalfWayKeepsThePodsThatStillRan(t *testing.T) {
 	c.until("the way back", settled)
 	for _, uid := range old {
 		if !slices.Contains(c.uids(first), uid) {
-			t.Errorf("pod %s of the stable generation was replaced", uid)
+			c.Errorf("pod %s of the stable generation was replaced", uid)
 		}
 	}
 	if now := c.dgd.Annotations[v1alpha1.AnnotationGeneration]; now != first || len(c.owned) != 2 {
-		t.Errorf("generation %s, was %s, with %d components", now, first, len(c.owned))
+		c.Errorf("generation %s, was %s, with %d components", now, first, len(c.owned))
 	}
 	c.quiet()
 }

@@ -83,6 +83,7 @@ func (d *Decision) end(of *appsv1.ControllerRevision, result revision.Result, re
 // settle looks after the revisions of a graph that rolls nothing: what runs in full is
 // completed, what was left on the way superseded, and the oldest go.
 func (d *Decision) settle(in Input) {
+	surplus := revision.Surplus(in.Revisions, in.Settings.HistoryLimit, append(slices.Clone(d.State.Live), aborted(d)...))
 	if len(d.Rolling) == 0 && in.Ready(d.Graph) {
 		for _, id := range d.State.Live {
 			of := revision.OfGeneration(in.Revisions, id)
@@ -98,12 +99,11 @@ func (d *Decision) settle(in Input) {
 			}
 		}
 		for _, r := range in.Revisions {
-			if revision.ResultOf(r) == revision.Undecided && !slices.Contains(d.State.Live, revision.Generation(r)) {
+			if revision.ResultOf(r) == revision.Undecided && !slices.Contains(d.State.Live, revision.Generation(r)) && !slices.Contains(surplus, r) {
 				d.end(r, revision.Superseded, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))}, nil)
 			}
 		}
 	}
-	surplus := revision.Surplus(in.Revisions, in.Settings.HistoryLimit, append(slices.Clone(d.State.Live), aborted(d)...))
 	for _, r := range in.Revisions {
 		if !slices.Contains(surplus, r) {
 			d.Keep = append(d.Keep, r)
