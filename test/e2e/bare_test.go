@@ -35,7 +35,7 @@ func TestOnABareCluster(t *testing.T) {
 	inherited.scaleOperator(0)
 	// The garbage collector reads by the preferred version, which would need a
 	// converter, and here it works while nobody converts.
-	inherited.configureOperator("endpoints: {etcd: \"" + store.Address + "\"}\napi: {v1beta1: {enabled: false}}")
+	inherited.configureOperator("endpoints: {etcd: \"" + store.Address + "\"}\napi: {v1beta1: {enabled: false}}\n" + generational)
 	inherited.scaleOperator(1)
 	inherited.create(inherited.restful("old"))
 	inherited.ready("old")
@@ -80,6 +80,10 @@ func TestOnABareCluster(t *testing.T) {
 		t.Run("pods of a lost node are replaced elsewhere", func(t *testing.T) {
 			t.Parallel()
 			newWorldOn(t, cluster).survivesNode()
+		})
+		t.Run("an image change is rolled out by generations, and taken back half-way, while every request is answered and no pair is missing", func(t *testing.T) {
+			t.Parallel()
+			newWorldOn(t, cluster).rollsOutByGenerations()
 		})
 		t.Run("keys in etcd go with their component", func(t *testing.T) {
 			t.Parallel()

@@ -55,7 +55,7 @@ func TrimRevision(object any) (any, error) {
 	}
 	trimmed := &appsv1.ControllerRevision{TypeMeta: r.TypeMeta, ObjectMeta: outline(r), Revision: r.Revision}
 	trimmed.Labels = pick(r.Labels, v1alpha1.LabelGraphName, v1alpha1.LabelManagedBy, v1alpha1.LabelGeneration)
-	trimmed.Annotations = pick(r.Annotations, v1alpha1.AnnotationRolloutResult, v1alpha1.AnnotationChangeCause)
+	trimmed.Annotations = pick(r.Annotations, v1alpha1.AnnotationRolloutResult, v1alpha1.AnnotationRolloutRecord, v1alpha1.AnnotationChangeCause)
 	return trimmed, nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/analysis"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/world"
@@ -36,7 +37,7 @@ func rolloutStatus(last *v1alpha1.RolloutStatus, s managed.State, now metav1.Tim
 	if last != nil && (!ended(last.Phase) || ended(st.Phase)) {
 		continued(st, last)
 	}
-	st.Reason, st.Message = why(last, lead, s)
+	st.Reason, st.Message = why(lead, s)
 	return st
 }
 
@@ -158,18 +159,15 @@ func distance(st *v1alpha1.RolloutStatus) (serving, left int32) {
 }
 
 // why says what a rollout waits for, or why it was given up.
-func why(last *v1alpha1.RolloutStatus, c managed.CellState, s managed.State) (reason, message string) {
+func why(c managed.CellState, s managed.State) (reason, message string) {
 	reason = string(c.Step.Reason)
 	target := c.World.Target()
 	switch phase := c.Step.Phase; {
 	case s.Failure.Reason != "":
-		return s.Failure.Reason, s.Failure.Message
+		return string(s.Failure.Reason), s.Failure.Message
 	case phase == generation.PhaseAborting || phase == generation.PhaseAborted:
-		if last != nil && last.Reason != "" && !slices.Contains(reasonsOnTheWay, last.Reason) {
-			return last.Reason, last.Message
-		}
-		return managed.ReasonRequested, fmt.Sprintf("generation %s was aborted earlier; generation %s serves until the spec changes or a retry is asked for", c.World.Spec, target)
-	case phase == generation.PhaseHeld && c.Step.Reason == generation.ReasonLevel && s.Position.Waits != "":
+		return string(analysis.AbortRequested), fmt.Sprintf("generation %s was aborted earlier; generation %s serves until the spec changes or a retry is asked for", c.World.Spec, target)
+	case c.Step.Reason == generation.ReasonLevel:
 		return string(s.Position.Waits), fmt.Sprintf("generation %s is at step %s", target, s.Position)
 	case c.Step.Reason == generation.ReasonNoSpareGPU:
 		return reason, fmt.Sprintf("no node has room for another replica of generation %s, and none may be taken away first: free some, or let one be missing (%s)", target, v1alpha1.AnnotationMaxUnavailable)
@@ -185,9 +183,6 @@ func why(last *v1alpha1.RolloutStatus, c managed.CellState, s managed.State) (re
 		return reason, fmt.Sprintf("generation %s takes over", target)
 	}
 }
-
-// reasonsOnTheWay are those of a rollout that nobody gave up.
-var reasonsOnTheWay = []string{string(generation.ReasonLevel), string(generation.ReasonNoPath), string(generation.ReasonNoSpareGPU), string(generation.ReasonPaused)}
 
 // rollingUpdate is the same in the words of the original.
 func rollingUpdate(last *v1alpha1.RollingUpdateStatus, st *v1alpha1.RolloutStatus) *v1alpha1.RollingUpdateStatus {

@@ -8,14 +8,15 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
 )
 
-// AbortReason is why a rollout was given up.
+// AbortReason is why a rollout was given up, or is held after a failure: the word that
+// stands in the status of a graph and in the record of a revision.
 type AbortReason string
 
 const (
-	// AbortAsked is a user's.
-	AbortAsked AbortReason = "Asked"
+	// AbortRequested is a user's.
+	AbortRequested AbortReason = "Requested"
 	// AbortCrashed has a candidate that served, and then crashed again and again.
-	AbortCrashed AbortReason = "Crashed"
+	AbortCrashed AbortReason = "CandidateCrashed"
 	// AbortRegression has one that serves worse than the stable generation.
 	AbortRegression AbortReason = "Regression"
 	// AbortDeadline has come no nearer to its end for too long.
@@ -47,7 +48,7 @@ type Candidate struct {
 // case; whether the others do is the policy's.
 func Abort(p policy.Policy, c Candidate, deadline time.Duration, now time.Time) (AbortReason, string, bool) {
 	if c.Generation != "" && p.Abort == c.Generation {
-		return AbortAsked, fmt.Sprintf("%s asks for it", v1alpha1.AnnotationRolloutAbort), true
+		return AbortRequested, fmt.Sprintf("%s asks for it", v1alpha1.AnnotationRolloutAbort), true
 	}
 	reason, message := fault(p, c, deadline, now)
 	return reason, message, reason != "" && p.OnFailure == policy.OnFailureAbort

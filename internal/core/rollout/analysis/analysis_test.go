@@ -215,7 +215,7 @@ func TestAbort(t *testing.T) {
 		abort     bool
 	}{
 		"a candidate that is well goes on":              {guard, Candidate{ProgressedAt: start}, "", false},
-		"a user can abort it":                           {with(func(p *policy.Policy) { p.Abort = "new" }), Candidate{}, AbortAsked, true},
+		"a user can abort it":                           {with(func(p *policy.Policy) { p.Abort = "new" }), Candidate{}, AbortRequested, true},
 		"but aborts only the one that is named":         {with(func(p *policy.Policy) { p.Abort = "old" }), Candidate{}, "", false},
 		"three crashes after serving abort it":          {guard, Candidate{Crashes: ago(9, 5, 1)}, AbortCrashed, true},
 		"two do not":                                    {guard, Candidate{Crashes: ago(5, 1)}, "", false},
@@ -225,7 +225,7 @@ func TestAbort(t *testing.T) {
 		"no progress aborts it":                         {guard, Candidate{ProgressedAt: start.Add(-31 * time.Minute)}, AbortDeadline, true},
 		"unless nobody expects progress":                {guard, Candidate{ProgressedAt: start.Add(-31 * time.Minute), Waiting: true}, "", false},
 		"where failures hold, the reason is told":       {with(func(p *policy.Policy) { p.OnFailure = policy.OnFailureHold }), Candidate{Judgement: bad}, AbortRegression, false},
-		"and a user's word still aborts":                {with(func(p *policy.Policy) { p.OnFailure = policy.OnFailureHold; p.Abort = "new" }), Candidate{Judgement: bad}, AbortAsked, true},
+		"and a user's word still aborts":                {with(func(p *policy.Policy) { p.OnFailure = policy.OnFailureHold; p.Abort = "new" }), Candidate{Judgement: bad}, AbortRequested, true},
 		"the first generation has no name to be hit by": {guard, Candidate{Generation: "-"}, "", false},
 	} {
 		t.Run(rule, func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/analysis"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/revision"
@@ -48,13 +49,6 @@ type Settings struct {
 	// HistoryLimit is how many revisions are kept.
 	HistoryLimit int
 }
-
-// Reasons why a rollout was aborted, or is held.
-const (
-	ReasonDeadline  = "ProgressDeadlineExceeded"
-	ReasonCrashed   = "CandidateCrashed"
-	ReasonRequested = "Requested"
-)
 
 // Decision is what is done.
 type Decision struct {
@@ -101,7 +95,10 @@ type State struct {
 }
 
 // Failure is why a candidate failed; none if it is empty.
-type Failure struct{ Reason, Message string }
+type Failure struct {
+	Reason  analysis.AbortReason
+	Message string
+}
 
 // CellState is how far one cell is. Of one that is not rolling there is only the cell.
 type CellState struct {
@@ -195,14 +192,20 @@ func (in Input) roll(cell world.Cell, d *Decision) CellState {
 		}
 	}
 	w.Paused = in.Policy.Paused
+	var standing policy.Standing
 	if w.Target() == cell.Spec && w.Stable != cell.Spec {
-		in.level(cell, w, d)
+		standing = in.level(cell, w, d)
 		in.judge(state, d)
 		if d.State.Failure.Reason != "" && in.Policy.OnFailure == policy.OnFailureHold {
 			w.Paused = true
 		}
 	}
 	state.Step = generation.Next(*w)
+	if at := &d.State.Position; state.Step.Reason == generation.ReasonLevel && at.Waits == policy.WaitsForNothing {
+		// It is reached now: from here on it waits.
+		standing.Step, standing.Reached = at.Step, in.Sight.Now
+		*at = in.Policy.At(standing)
+	}
 	in.record(cell, *w, d)
 	return state
 }
@@ -238,10 +241,11 @@ func (in Input) stable(s State) string {
 	return in.Graph.Generation
 }
 
-// level is how far the candidate may go until the next step of its rollout.
-func (in Input) level(cell world.Cell, w *generation.World, d *Decision) {
+// level is how far the candidate may go until the next step of its rollout. It returns
+// what that was found by.
+func (in Input) level(cell world.Cell, w *generation.World, d *Decision) policy.Standing {
 	if len(in.Policy.Steps) == 0 {
-		return
+		return policy.Standing{}
 	}
 	standing := policy.Standing{Generation: string(cell.Spec), Now: in.Sight.Now}
 	for i, role := range w.Roles {
@@ -263,6 +267,7 @@ func (in Input) level(cell world.Cell, w *generation.World, d *Decision) {
 	}
 	d.State.Position = in.Policy.At(standing)
 	w.Level = d.State.Position.Level
+	return standing
 }
 
 // judge tells whether the candidate has failed. It is only given up while the stable
@@ -273,18 +278,22 @@ func (in Input) judge(state CellState, d *Decision) {
 		return
 	}
 	last := in.Owner.Status.Rollout
+	var reason analysis.AbortReason
+	if last != nil {
+		reason = analysis.AbortReason(last.Reason)
+	}
 	switch {
 	case in.Policy.Abort == string(w.Spec):
-		d.State.Failure = Failure{ReasonRequested, "a user asked for it"}
+		d.State.Failure = Failure{analysis.AbortRequested, "a user asked for it"}
 	case last == nil || last.Target != string(w.Spec):
 		return
-	case last.Phase == string(generation.PhaseHeld) && (last.Reason == ReasonDeadline || last.Reason == ReasonCrashed):
-		d.State.Failure = Failure{last.Reason, last.Message} // it stays held
+	case last.Phase == string(generation.PhaseHeld) && (reason == analysis.AbortDeadline || reason == analysis.AbortCrashed):
+		d.State.Failure = Failure{reason, last.Message} // it stays held
 	case state.Cell.Crashed(w.Spec, in.Sight) != "":
-		d.State.Failure = Failure{ReasonCrashed, fmt.Sprintf("pod %s of generation %s served, and crashes since", state.Cell.Crashed(w.Spec, in.Sight), w.Spec)}
+		d.State.Failure = Failure{analysis.AbortCrashed, fmt.Sprintf("pod %s of generation %s served, and crashes since", state.Cell.Crashed(w.Spec, in.Sight), w.Spec)}
 	case last.Phase != string(generation.PhaseHeld) && last.ProgressedAt != nil && in.Settings.ProgressDeadline > 0 &&
 		in.Sight.Now.Sub(last.ProgressedAt.Time) >= in.Settings.ProgressDeadline:
-		d.State.Failure = Failure{ReasonDeadline, fmt.Sprintf("generation %s made no progress for %s", w.Spec, in.Settings.ProgressDeadline)}
+		d.State.Failure = Failure{analysis.AbortDeadline, fmt.Sprintf("generation %s made no progress for %s", w.Spec, in.Settings.ProgressDeadline)}
 	}
 }
 

@@ -3,6 +3,7 @@ package managed_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/analysis"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
@@ -38,13 +40,15 @@ type cluster struct {
 	// broken is an image whose pods never become ready.
 	broken string
 	floor  int
+	// limit is how many revisions are kept.
+	limit int
 }
 
 var defaults = graph.Defaults{Discovery: graph.DiscoveryKubernetes, Contract: graph.ContractRules{Forced: graph.ContractV1}}
 
 func start(t *testing.T, replicas int32) *cluster {
 	t.Helper()
-	c := &cluster{T: t, now: time.Unix(10000, 0), floor: int(replicas) - int(replicas)/4}
+	c := &cluster{T: t, now: time.Unix(10000, 0), limit: 10, floor: int(replicas) - int(replicas)/4}
 	c.dgd = &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "chat", UID: "u"}}
 	c.dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{}
 	for _, kind := range []v1alpha1.ComponentType{"prefill", "decode"} {
@@ -82,7 +86,7 @@ func (c *cluster) reconcile() managed.Decision {
 		Cells:    world.Cells(g, b.Members(g, s), world.Rules{Isolated: p.Isolation != policy.IsolationNone, Recorded: generation.ID(g.Generation)}),
 		Sight:    world.Sight{Pods: c.pods, Now: c.now, NoSpareAfter: 30 * time.Second},
 		Ready:    func(*graph.Graph) bool { return c.serving() > 0 },
-		Settings: managed.Settings{ProgressDeadline: 10 * time.Minute, HistoryLimit: 10},
+		Settings: managed.Settings{ProgressDeadline: 10 * time.Minute, HistoryLimit: c.limit},
 	})
 	c.dgd.Status = status.Graph(c.dgd, decided.Graph, b, s, rollout.Step{}, decided.State, nil, metav1.NewTime(c.now))
 	c.write(b, decided)
@@ -137,8 +141,12 @@ func (c *cluster) write(b component.Builder, d managed.Decision) {
 		r.Object.(*v1alpha1.DynamoComponentDeployment).Spec.Replicas = new(r.Replicas)
 		wrote++
 	}
+	c.revisions = slices.DeleteFunc(slices.Clone(c.revisions), func(o *appsv1.ControllerRevision) bool { return !slices.Contains(d.Keep, graph.Object(o)) })
 	for _, r := range d.Record {
 		wrote++
+		if there := slices.ContainsFunc(c.revisions, func(o *appsv1.ControllerRevision) bool { return o.Name == r.Revision.Name }); there == r.New {
+			c.Errorf("revision %d is made: %v, and it was there: %v", r.Revision.Revision, r.New, there)
+		}
 		c.revisions = slices.DeleteFunc(slices.Clone(c.revisions), func(o *appsv1.ControllerRevision) bool { return o.Name == r.Revision.Name })
 		c.revisions = append(c.revisions, r.Revision)
 	}
@@ -296,7 +304,20 @@ func TestAnImageChangeKeepsCompleteGenerationsAtTheFloorUntilItIsCompleted(t *te
 }
 
 func TestARevertHalfWayKeepsThePodsThatStillRan(t *testing.T) {
-	c := start(t, 4)
+	for name, limit := range map[string]int{"with its history": 10, "and forgets what was reverted": 1} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, 4)
+			c.limit = limit
+			c.revert()
+			if want := min(limit, 2); len(c.revisions) != want {
+				t.Errorf("%d revisions, want %d", len(c.revisions), want)
+			}
+		})
+	}
+}
+
+func (c *cluster) revert() {
+	c.Helper()
 	first := c.dgd.Annotations[v1alpha1.AnnotationGeneration]
 	c.image("example.com/engine:1.1.0")
 	c.until("something of the old to have gone", func(managed.Decision) bool {
@@ -308,11 +329,11 @@ func TestARevertHalfWayKeepsThePodsThatStillRan(t *testing.T) {
 	c.until("the way back", settled)
 	for _, uid := range old {
 		if !slices.Contains(c.uids(first), uid) {
-			t.Errorf("pod %s of the stable generation was replaced", uid)
+			c.Errorf("pod %s of the stable generation was replaced", uid)
 		}
 	}
 	if now := c.dgd.Annotations[v1alpha1.AnnotationGeneration]; now != first || len(c.owned) != 2 {
-		t.Errorf("generation %s, was %s, with %d components", now, first, len(c.owned))
+		c.Errorf("generation %s, was %s, with %d components", now, first, len(c.owned))
 	}
 	c.quiet()
 }
@@ -327,7 +348,7 @@ func TestACandidateThatNeverComesUpIsAbortedAndNotTriedAgainUntilAsked(t *testin
 		return c.dgd.Status.Rollout != nil && c.dgd.Status.Rollout.Phase == "Aborted"
 	}
 	c.until("the candidate to be aborted", aborted)
-	if c.dgd.Status.State != v1alpha1.GraphStateFailed || c.dgd.Status.Rollout.Reason != managed.ReasonDeadline {
+	if c.dgd.Status.State != v1alpha1.GraphStateFailed || c.dgd.Status.Rollout.Reason != string(analysis.AbortDeadline) {
 		t.Errorf("state %s, %+v", c.dgd.Status.State, c.dgd.Status.Rollout)
 	}
 	for _, uid := range first {
@@ -335,10 +356,13 @@ func TestACandidateThatNeverComesUpIsAbortedAndNotTriedAgainUntilAsked(t *testin
 			t.Errorf("pod %s of the stable generation was replaced", uid)
 		}
 	}
-	// Neither a lost status nor lost annotations bring it back.
+	// Neither a lost status nor lost annotations bring it back, and why is still told.
 	id := revision.AbortedGenerations(c.revisions)[0]
 	c.dgd.Status, c.dgd.Annotations = v1alpha1.DynamoGraphDeploymentStatus{}, nil
 	c.quiet()
+	if st := c.dgd.Status.Rollout; st.Phase != "Aborted" || st.Reason != string(analysis.AbortDeadline) {
+		t.Errorf("after its status was lost: %+v", st)
+	}
 	if len(c.owned) != 2 {
 		t.Errorf("%d components: it is tried again", len(c.owned))
 	}
@@ -356,6 +380,36 @@ func TestACandidateThatNeverComesUpIsAbortedAndNotTriedAgainUntilAsked(t *testin
 	c.until("the retry to be completed", settled)
 	if _, left := c.dgd.Annotations[v1alpha1.AnnotationRolloutRetry]; left || c.dgd.Annotations[v1alpha1.AnnotationGeneration] != id {
 		t.Errorf("annotations %v", c.dgd.Annotations)
+	}
+}
+
+// TestARolloutAtAStepTellsFromTheFirstWhatItWaitsFor: whoever follows a rollout goes by
+// the reason whether time alone will end it.
+func TestARolloutAtAStepTellsFromTheFirstWhatItWaitsFor(t *testing.T) {
+	held := func(c *cluster, waits policy.Waits, step string) {
+		c.Helper()
+		c.until("the step "+step, func(managed.Decision) bool {
+			return c.dgd.Status.Rollout != nil && c.dgd.Status.Rollout.Phase == "Held" && c.dgd.Status.Rollout.Step == step
+		})
+		if st := c.dgd.Status.Rollout; st.Reason != string(waits) || !strings.Contains(st.Message, "step "+step) {
+			c.Errorf("at step %s it says %s: %s", step, st.Reason, st.Message)
+		}
+	}
+	c := start(t, 4)
+	// Two steps of one share: the second is reached as soon as the first is passed.
+	c.dgd.Annotations[v1alpha1.AnnotationRolloutSteps] = "1 5m, 25% hold, 50% hold"
+	c.image("example.com/engine:1.1.0")
+	held(c, policy.WaitsForTime, "1/3")
+	held(c, policy.WaitsForPromotion, "2/3")
+	c.dgd.Annotations[v1alpha1.AnnotationRolloutPromote] = c.dgd.Status.Rollout.Target + "/2"
+	held(c, policy.WaitsForPromotion, "3/3")
+	c.dgd.Annotations[v1alpha1.AnnotationRolloutAbort] = c.dgd.Status.Rollout.Target
+	before := c.dgd.Status
+	c.reconcile()
+	c.dgd.Status = before // what would be told of it is not stored
+	c.until("the candidate to be aborted", func(managed.Decision) bool { return c.dgd.Status.Rollout.Phase == "Aborted" })
+	if st := c.dgd.Status.Rollout; st.Reason != string(analysis.AbortRequested) {
+		t.Errorf("a user aborted it, and it says %s: %s", st.Reason, st.Message)
 	}
 }
 

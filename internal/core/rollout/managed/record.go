@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/analysis"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/revision"
@@ -29,12 +30,14 @@ func (in Input) record(cell world.Cell, w generation.World, d *Decision) {
 			d.Retract = append(d.Retract, v1alpha1.AnnotationRolloutAbort)
 		}
 	case aborted:
+		was := revision.RecordOf(of)
+		d.State.Failure = Failure{analysis.AbortReason(was.Reason), was.Message}
 		return
 	case of == nil || revision.ResultOf(of) != revision.Undecided:
 		d.renew(in, spec, of)
-	case d.State.Failure.Reason != "" && (in.Policy.OnFailure != policy.OnFailureHold || d.State.Failure.Reason == ReasonRequested):
+	case d.State.Failure.Reason != "" && (in.Policy.OnFailure != policy.OnFailureHold || d.State.Failure.Reason == analysis.AbortRequested):
 		d.end(of, revision.Aborted, revision.Record{
-			Reason: d.State.Failure.Reason, Message: d.State.Failure.Message, EndedAt: new(metav1.NewTime(in.Sight.Now)),
+			Reason: string(d.State.Failure.Reason), Message: d.State.Failure.Message, EndedAt: new(metav1.NewTime(in.Sight.Now)),
 		}, in.Owner.Status.Rollout)
 	}
 	if of != nil {
@@ -80,6 +83,7 @@ func (d *Decision) end(of *appsv1.ControllerRevision, result revision.Result, re
 // settle looks after the revisions of a graph that rolls nothing: what runs in full is
 // completed, what was left on the way superseded, and the oldest go.
 func (d *Decision) settle(in Input) {
+	surplus := revision.Surplus(in.Revisions, in.Settings.HistoryLimit, append(slices.Clone(d.State.Live), aborted(d)...))
 	if len(d.Rolling) == 0 && in.Ready(d.Graph) {
 		for _, id := range d.State.Live {
 			of := revision.OfGeneration(in.Revisions, id)
@@ -95,12 +99,11 @@ func (d *Decision) settle(in Input) {
 			}
 		}
 		for _, r := range in.Revisions {
-			if revision.ResultOf(r) == revision.Undecided && !slices.Contains(d.State.Live, revision.Generation(r)) {
+			if revision.ResultOf(r) == revision.Undecided && !slices.Contains(d.State.Live, revision.Generation(r)) && !slices.Contains(surplus, r) {
 				d.end(r, revision.Superseded, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))}, nil)
 			}
 		}
 	}
-	surplus := revision.Surplus(in.Revisions, in.Settings.HistoryLimit, append(slices.Clone(d.State.Live), aborted(d)...))
 	for _, r := range in.Revisions {
 		if !slices.Contains(surplus, r) {
 			d.Keep = append(d.Keep, r)
