@@ -295,7 +295,7 @@ func (s *session) asks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`Time to first token [\d.,]+ ms`, `Between tokens [\d.,]+ ms`, `Tokens \d+`, `Whole answer [\d.,]+ ms`, "Answered by (worker [0-9a-f]+|" + named(pods, "decode") + ")"} {
+	for _, want := range []string{`Time to first token [\d.,]+ ms`, `Between tokens [\d.,]+ ms`, `Tokens \d+`, `Whole answer [\d.,]+ ms`, "Answered by " + named(pods, "decode") + " prompt computed by " + named(pods, "prefill") + "$"} {
 		if !regexp.MustCompile(want).MatchString(came) {
 			t.Errorf("%q is not in %q", want, came)
 		}

@@ -40,6 +40,7 @@ var documented = []rbacv1.PolicyRule{
 	{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"list", "watch"}},
 	{APIGroups: []string{""}, Resources: []string{"pods/proxy", "pods/log", "configmaps"}, Verbs: []string{"get"}},
 	{APIGroups: []string{""}, Resources: []string{"services/proxy"}, Verbs: []string{"create", "get"}},
+	{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"dynamoworkermetadatas"}, Verbs: []string{"list"}},
 }
 
 // everything is what an administrator may: a console that could write must not either.
