@@ -49,7 +49,6 @@ func TestTheConsoleOfARunningCluster(t *testing.T) {
 		t.Run("a broken graph has the operator's cause for "+s.account, func(t *testing.T) { s.saysTheCause(t) })
 		t.Run("nodes are what the API says to "+s.account, func(t *testing.T) { s.saysTheNodes(t) })
 	}
-	t.Run("a browser finds no fault in the pages", func(t *testing.T) { walk(t, admin) })
 	t.Run("a question is answered", func(t *testing.T) { guest.asks(t) })
 	t.Run("a deleted pod goes and its successor comes", func(t *testing.T) { replaced(t, live) })
 	t.Run("each kind is watched once", func(t *testing.T) { watchedOnce(t, 0, guest, admin) })
