@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"reflect"
 	"slices"
@@ -55,6 +56,7 @@ var (
 const (
 	retryRefused = 30 * time.Second
 	retryFailed  = 2 * time.Second
+	retryDialled = time.Second
 )
 
 // source holds what the console knows of the cluster: one watch of each kind, with
@@ -198,13 +200,14 @@ func (s *source) watchFailed(ctx context.Context, r *toolscache.Reflector, err e
 	}
 }
 
-// regain waits until a right is given back; the watch goes on by itself.
+// regain waits until a right is given back; the watch goes on by itself. It asks soon at
+// first: a server that has just started refuses everything until it has read its roles.
 func (s *source) regain(ctx context.Context, k kind) {
-	for {
+	for pause := retryFailed; ; pause = min(2*pause, retryRefused) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(retryRefused):
+		case <-time.After(pause):
 		}
 		if s.cluster.List(ctx, k.list.DeepCopyObject().(client.ObjectList), client.InNamespace(s.namespace), client.Limit(1)) == nil {
 			s.mu.Lock()
@@ -346,7 +349,9 @@ func (r *reach) down() (since time.Time, reason string) {
 	return r.since, r.reason
 }
 
-// observed notes whether requests are answered.
+// observed notes whether requests are answered. One that found no server waits for it:
+// informers would pause for longer each time, up to a minute, and a page would go on
+// showing what was known though the server is back.
 type observed struct {
 	next  http.RoundTripper
 	reach *reach
@@ -354,6 +359,15 @@ type observed struct {
 
 func (o observed) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := o.next.RoundTrip(r)
+	for undialled(err) && r.Body == nil {
+		o.reach.failed(err)
+		select {
+		case <-r.Context().Done():
+			return nil, err
+		case <-time.After(retryDialled):
+		}
+		response, err = o.next.RoundTrip(r)
+	}
 	if err != nil {
 		o.reach.failed(err)
 		return nil, err
@@ -362,6 +376,12 @@ func (o observed) RoundTrip(r *http.Request) (*http.Response, error) {
 		o.reach.answered()
 	}
 	return response, nil
+}
+
+// undialled reports whether there was no connection, so that nothing was asked.
+func undialled(err error) bool {
+	var failed *net.OpError
+	return errors.As(err, &failed) && failed.Op == "dial"
 }
 
 // hub tells pages that something changed.

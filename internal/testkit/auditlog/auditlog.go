@@ -26,7 +26,11 @@ func Of(kubeconfig string) Log {
 // Entry is one request, whatever came of it: a patch that changes nothing is
 // there as well.
 type Entry struct {
-	User struct {
+	// ID is that of the request. One that goes on, such as a watch, has two entries: one
+	// of StageStarted, and one when it ends.
+	ID    string `json:"auditID"`
+	Stage string `json:"stage"`
+	User  struct {
 		Username string `json:"username"`
 	} `json:"user"`
 	UserAgent string `json:"userAgent"`
@@ -48,6 +52,9 @@ type Entry struct {
 	Answered    time.Time         `json:"stageTimestamp"`
 	Annotations map[string]string `json:"annotations"`
 }
+
+// StageStarted is the stage of a request that was begun to be answered.
+const StageStarted = "ResponseStarted"
 
 // Writes reports whether the request would change something.
 func (e Entry) Writes() bool {
