@@ -374,7 +374,8 @@ func watchedOnce(t *testing.T, place int64, all ...*session) {
 				if e.Verb != "watch" || e.User.Username != s.account {
 					return
 				}
-				if delete(open, e.ID); e.Stage == auditlog.StageStarted && e.Status.Code == http.StatusOK {
+				delete(open, e.ID)
+				if e.Stage == auditlog.StageStarted && e.Status.Code == http.StatusOK {
 					open[e.ID] = e.Ref.Resource
 				}
 			})

@@ -37,7 +37,7 @@ func TestAServerThatComesBackIsAskedAtOnce(t *testing.T) {
 			}
 			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 		}), state}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server/api/v1/pods?watch=true", nil)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server/api/v1/pods?watch=true", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestWhatIsNotWaitedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			r, err := http.NewRequestWithContext(ctx, c.method, "http://server/", nil)
+			r, err := http.NewRequestWithContext(ctx, c.method, "http://server/", http.NoBody)
 			if err != nil {
 				t.Fatal(err)
 			}
