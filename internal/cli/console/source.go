@@ -359,7 +359,7 @@ type observed struct {
 
 func (o observed) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := o.next.RoundTrip(r)
-	for undialled(err) && r.Body == nil {
+	for undialled(err) && r.Method == http.MethodGet {
 		o.reach.failed(err)
 		select {
 		case <-r.Context().Done():
