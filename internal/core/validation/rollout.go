@@ -1,9 +1,13 @@
 package validation
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
 // rollouts checks the annotations that say how workers are rolled out: one that cannot
@@ -15,4 +19,29 @@ func rollouts(annotations map[string]string, at *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(at.Key(p.Annotation), p.Value, p.Message))
 	}
 	return errs
+}
+
+// rolloutAnnotations are those of a graph that say how its workers are rolled out.
+var rolloutAnnotations = []string{
+	v1alpha1.AnnotationRolloutAbort, v1alpha1.AnnotationRolloutAnalysis, v1alpha1.AnnotationRolloutIsolation, v1alpha1.AnnotationRolloutOnFailure,
+	v1alpha1.AnnotationRolloutPaused, v1alpha1.AnnotationRolloutPromote, v1alpha1.AnnotationRolloutRetry, v1alpha1.AnnotationRolloutSLO, v1alpha1.AnnotationRolloutSteps,
+}
+
+// rollouts warns of what is said about rollouts and not done.
+func (w *warnings) rollouts(annotations map[string]string, by Orchestration) {
+	for _, key := range rolloutAnnotations {
+		value, set := annotations[key]
+		at := field.NewPath("metadata", "annotations").Key(key)
+		switch {
+		case !set:
+		case by.InPlace:
+			w.add(at, "has no effect; pods are replaced in place (rollout.generations is off)")
+		case by.Provider == workload.ProviderGrove:
+			w.add(at, "has no effect; Grove replaces pods in a way of its own")
+		case slices.Contains([]string{v1alpha1.AnnotationRolloutSLO, v1alpha1.AnnotationRolloutAnalysis}, key):
+			w.add(at, "has no effect; candidates are not compared by their requests")
+		case policy.Isolation(value) == policy.IsolationPaired:
+			w.add(at, "is carried out as "+string(policy.IsolationShared))
+		}
+	}
 }

@@ -222,6 +222,24 @@ func TestWarnings(t *testing.T) {
 			}
 		}
 	})
+	t.Run("what is said about rollouts and not done", func(t *testing.T) {
+		said := map[string]string{v1alpha1.AnnotationRolloutSteps: "1 5m", v1alpha1.AnnotationRolloutSLO: "errors<1%", v1alpha1.AnnotationRolloutIsolation: "paired"}
+		const isolation, slo, steps = "metadata.annotations[nvidia.com/rollout-isolation]: ", "metadata.annotations[nvidia.com/rollout-slo]: ", "metadata.annotations[nvidia.com/rollout-steps]: "
+		for _, c := range []struct {
+			by   Orchestration
+			want []string
+		}{
+			{Orchestration{Provider: workload.ProviderComponent, InPlace: true}, []string{isolation + "has no effect; pods are replaced in place", slo + "has no effect; pods", steps + "has no effect; pods"}},
+			{Orchestration{Provider: workload.ProviderGrove}, []string{isolation + "has no effect; Grove", slo + "has no effect; Grove", steps + "has no effect; Grove"}},
+			{Orchestration{Provider: workload.ProviderComponent}, []string{isolation + "is carried out as shared", slo + "has no effect; candidates"}},
+		} {
+			dgd := decode(t, `{services: {a: {}}}`, &v1alpha1.DynamoGraphDeployment{})
+			dgd.Annotations = said
+			if got := GraphDeploymentWarnings(dgd, IngressRules{}, c.by); !slices.EqualFunc(got, c.want, strings.HasPrefix) {
+				t.Errorf("%+v: warnings %q, want %q", c.by, got, c.want)
+			}
+		}
+	})
 	t.Run("a strategy where no service is", func(t *testing.T) {
 		strategy := map[string]string{v1alpha1.AnnotationDeploymentStrategy: "Recreate"}
 		dgd := decode(t, `{services: {a: {}}}`, &v1alpha1.DynamoGraphDeployment{})

@@ -19,6 +19,8 @@ type Scope struct {
 	Reserved []string
 	// Ingress is what users may be reached by.
 	Ingress IngressRules
+	// InPlace says that the operator does not roll workers out by generations.
+	InPlace bool
 	// Orchestrate tells what will run a graph with some annotations; nil where that
 	// depends on a cluster that nobody knows. Only warnings depend on it.
 	Orchestrate func(annotations map[string]string) Orchestration
@@ -26,10 +28,12 @@ type Scope struct {
 
 // orchestration is what will run a graph that is new.
 func (s Scope) orchestration(annotations map[string]string) Orchestration {
-	if s.Orchestrate == nil {
-		return Orchestration{Provider: workload.Chosen(annotations)}
+	by := Orchestration{Provider: workload.Chosen(annotations)}
+	if s.Orchestrate != nil {
+		by = s.Orchestrate(annotations)
 	}
-	return s.Orchestrate(annotations)
+	by.InPlace = s.InPlace
+	return by
 }
 
 // Verdict is what is wrong with an object, and what of it is unusual.

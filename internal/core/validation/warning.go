@@ -38,6 +38,8 @@ type Orchestration struct {
 	Provider workload.Provider
 	// WithoutKAI says that there is no KAI scheduler.
 	WithoutKAI bool
+	// InPlace says that the operator does not roll workers out by generations.
+	InPlace bool
 }
 
 // GraphDeploymentWarnings tells what of a graph will not be as it is written.
@@ -60,6 +62,7 @@ func graphWarnings(dgd *v1alpha1.DynamoGraphDeployment, r IngressRules, by Orche
 	w.misplaced(dgd.Annotations, "the annotations of a service")
 	w.newer(dgd, by.Provider)
 	w.queue(dgd.Annotations, by)
+	w.rollouts(dgd.Annotations, by)
 	w.claims(dgd)
 	w.payload(dgd)
 	return w.sorted()

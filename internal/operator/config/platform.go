@@ -91,7 +91,7 @@ func (i Ingress) defaults() graph.IngressDefaults {
 
 // Rules is what the configuration says to the rules of validation.
 func (c Config) Rules() rules.Scope {
-	return rules.Scope{ClusterWide: c.ClusterWide(), Reserved: c.reserved(), Ingress: rules.IngressRules{
+	return rules.Scope{ClusterWide: c.ClusterWide(), Reserved: c.reserved(), InPlace: !c.Rollout.Generations, Ingress: rules.IngressRules{
 		Hosts: c.Ingress.Hosts, Classes: c.Ingress.Classes, Gateways: c.Ingress.Gateways,
 		Metadata: c.Ingress.Annotations, Defaults: c.Ingress.defaults(),
 	}}

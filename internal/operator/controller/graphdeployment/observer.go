@@ -296,9 +296,9 @@ func (w observation) unmet(g *graph.Graph) error {
 }
 
 // warnings tell what of a graph will not be as it is written, here.
-func (w observation) warnings(dgd *v1alpha1.DynamoGraphDeployment, r validation.IngressRules) []string {
+func (w observation) warnings(dgd *v1alpha1.DynamoGraphDeployment, r validation.IngressRules, s Rollouts) []string {
 	return validation.GraphDeploymentWarnings(dgd, r, validation.Orchestration{
-		Provider: w.provider, WithoutKAI: !w.platform.Capabilities.All(snapshot.APIKAI),
+		Provider: w.provider, WithoutKAI: !w.platform.Capabilities.All(snapshot.APIKAI), InPlace: !s.Generations,
 	})
 }
 
