@@ -8,6 +8,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/orchestrator"
 )
 
 // rollouts checks the annotations that say how workers are rolled out: one that cannot
@@ -29,6 +30,7 @@ var rolloutAnnotations = []string{
 
 // rollouts warns of what is said about rollouts and not done.
 func (w *warnings) rollouts(annotations map[string]string, by Orchestration) {
+	_, generational := orchestrator.ForGraph(by.Provider, orchestrator.Settings{}).(workload.Generational)
 	for _, key := range rolloutAnnotations {
 		value, set := annotations[key]
 		at := field.NewPath("metadata", "annotations").Key(key)
@@ -36,7 +38,7 @@ func (w *warnings) rollouts(annotations map[string]string, by Orchestration) {
 		case !set:
 		case by.InPlace:
 			w.add(at, "has no effect; pods are replaced in place (rollout.generations is off)")
-		case by.Provider == workload.ProviderGrove:
+		case !generational:
 			w.add(at, "has no effect; Grove replaces pods in a way of its own")
 		case slices.Contains([]string{v1alpha1.AnnotationRolloutSLO, v1alpha1.AnnotationRolloutAnalysis}, key):
 			w.add(at, "has no effect; candidates are not compared by their requests")
