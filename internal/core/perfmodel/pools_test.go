@@ -1,0 +1,113 @@
+package perfmodel
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// pools are random deployments of two pools, with loads of several users for each
+// decode engine.
+func pools(t *testing.T, n int) (all []struct {
+	Pools
+	Load
+}) {
+	t.Helper()
+	chance := rand.New(rand.NewPCG(3, 4))
+	for _, c := range loads(t, n) {
+		p := Pools{Prefill: c.Estimator, Decode: c.Estimator, Prefills: 1 + chance.IntN(6), Decodes: 1 + chance.IntN(6)}
+		c.Load.Concurrency *= p.Decodes
+		all = append(all, struct {
+			Pools
+			Load
+		}{p, c.Load})
+	}
+	return all
+}
+
+func serve(t *testing.T, p Pools, l Load) Serving {
+	t.Helper()
+	s, err := p.Serve(l)
+	if err != nil {
+		t.Fatalf("%+v: %v", l, err)
+	}
+	return s
+}
+
+// A loop is closed: whoever is not waiting for the first token is decoding.
+func TestEveryUserOfALoopIsAtOnePool(t *testing.T) {
+	for _, c := range pools(t, 500) {
+		s := serve(t, c.Pools, c.Load)
+		there := s.Requests * (s.FirstToken.Value.Seconds() + float64(max(1, c.Output-1))*s.PerToken.Value.Seconds())
+		if math.Abs(there/float64(c.Concurrency)-1) > 0.01 {
+			t.Errorf("%d prefill, %d decode, %+v: %.2f users are there", c.Prefills, c.Decodes, c.Load, there)
+		}
+	}
+}
+
+func TestNoPoolServesMoreThanItCan(t *testing.T) {
+	for _, c := range pools(t, 500) {
+		s := serve(t, c.Pools, c.Load)
+		if most := float64(c.Prefills) * c.Prefill.PrefillRate(c.Load); s.Requests > most*1.001 {
+			t.Errorf("%d prefill engines compute %.3g prompts a second, and %.3g requests are served", c.Prefills, most, s.Requests)
+		}
+		if room := c.Decode.MaxConcurrency(c.Input, c.Output) * c.Decodes; s.Requests*float64(max(1, c.Output-1))*s.PerToken.Value.Seconds() > float64(room)*1.01 {
+			t.Errorf("%d decode engines hold %d requests, and more are decoding", c.Decodes, room)
+		}
+	}
+}
+
+// But for a step's whole number of sequences: a mean between two counts as the higher.
+func TestMorePrefillEnginesNeverServeLess(t *testing.T) {
+	for _, c := range pools(t, 500) {
+		few := serve(t, c.Pools, c.Load)
+		c.Prefills++
+		more := serve(t, c.Pools, c.Load)
+		if more.Requests < few.Requests*0.98 || more.FirstToken.Value.Seconds() > few.FirstToken.Value.Seconds()*1.01 {
+			t.Errorf("%+v: with %d prefill engines %.4g/s and %v, with one less %.4g/s and %v",
+				c.Load, c.Prefills, more.Requests, more.FirstToken.Value, few.Requests, few.FirstToken.Value)
+		}
+	}
+}
+
+// Where the ratio is the matching one, prefill engines are about all busy; with many
+// more, next to nothing is gained, and with a third of them the rate is that of prefill.
+func TestPoolsThatMatchWaitForNeither(t *testing.T) {
+	catalog := Default()
+	model, err := catalog.Model("Qwen/Qwen3-32B")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpu, err := catalog.GPU("h200_sxm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := catalog.Estimator(Setup{Model: model, GPU: gpu, Engine: TRTLLM, Parallel: Parallel{TP: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	each := Load{Concurrency: 32, Input: 4000, Output: 300}
+	p := Pools{Prefill: e, Decode: e, Prefills: 1, Decodes: 12}
+	matching := p.Matching(each) * float64(p.Decodes)
+	if matching < 3 {
+		t.Fatalf("%.2f prefill engines match %d decode engines: too few to tell", matching, p.Decodes)
+	}
+	all := each
+	all.Concurrency *= p.Decodes
+	rate := func(prefills float64) Serving {
+		p.Prefills = int(math.Ceil(prefills))
+		return serve(t, p, all)
+	}
+	third, match, plenty := rate(matching/3), rate(matching), rate(4*matching)
+	if gained := plenty.Requests / match.Requests; gained > 1.15 {
+		t.Errorf("four times as many prefill engines as match serve %.2f times as much", gained)
+	}
+	p.Prefills = int(math.Ceil(matching / 3))
+	if most := float64(p.Prefills) * e.PrefillRate(all); third.Requests < 0.95*most {
+		t.Errorf("too few prefill engines serve %.3g/s of the %.3g/s that they can", third.Requests, most)
+	}
+	if third.PerToken.Value >= plenty.PerToken.Value || third.FirstToken.Value <= plenty.FirstToken.Value {
+		t.Errorf("behind a narrow prefill pool tokens take %v and first ones %v, otherwise %v and %v",
+			third.PerToken.Value, third.FirstToken.Value, plenty.PerToken.Value, plenty.FirstToken.Value)
+	}
+}
