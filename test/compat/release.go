@@ -147,6 +147,12 @@ var release = []*reason{
 		where: []where{{path: workload.ProviderGrove, leaf: exactly(`.*containers\[main\]\.resources\..*`), holds: added}},
 	},
 
+	{
+		title: "A frontend beside a worker is told its options",
+		why:   "1.4.1 lets arguments of a frontendSidecar take the place of `-m dynamo.frontend`, so that options alone go to the interpreter: `python3 --router-mode direct` does not start. Ours puts options that come without the module behind it.",
+		where: []where{{leaf: exactly(`.*containers\[sidecar-frontend\]\.args(\[\d+\]|\..*)?`)}},
+	},
+
 	// Groups of nodes.
 	{
 		title: "A LeaderWorkerSet says how it is rolled out",
