@@ -221,6 +221,10 @@ const (
 	// AnnotationEarlierGeneration is where releases before 1.4 kept it.
 	AnnotationGeneration        = "nvidia.com/current-worker-hash-v2"
 	AnnotationEarlierGeneration = "nvidia.com/current-worker-hash"
+	// AnnotationAdoptedWorkers holds a digest of the workers of a graph whose
+	// PodCliqueSet the original made, on both. While they are the same, their pods are
+	// not told a generation, because the original tells pods of Grove none.
+	AnnotationAdoptedWorkers = "nvidia.com/adopted-workers"
 	// AnnotationTopologyLabel holds on pods the label of nodes that tells their place,
 	// AnnotationTopologyName the topology that knows it.
 	AnnotationTopologyLabel = "nvidia.com/topology-label-key"

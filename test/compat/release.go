@@ -16,6 +16,10 @@ const ourKinds = "DynamoGraphDeployment|DynamoComponentDeployment|DynamoGraphDep
 // pods are the leaves of a pod template, in whatever makes pods.
 const pods = `spec\.(leaderWorkerTemplate\.(leader|worker)Template|template|template\.cliques\[[^]]*\])(\.spec(\.podSpec)?)?`
 
+// generationsUnderGrove is what counts for graphs that are made new, and not for those
+// that are taken over.
+const generationsUnderGrove = "Generations under Grove too"
+
 // release lists every reason to differ from release 1.4.1 of the original.
 var release = []*reason{
 	// Objects that are there on one side only.
@@ -81,7 +85,7 @@ var release = []*reason{
 
 	// Generations.
 	{
-		title: "Generations under Grove too",
+		title: generationsUnderGrove,
 		why:   "1.4.1 keeps generations of workers apart on the component path alone; under Grove a frontend rejects new workers whose model card has changed. With us every generation has an id, which stands in a label and a variable of its pods (and so among those that MPI carries over), and whatever runs a frontend is told how the namespaces of workers begin.",
 		where: []where{
 			{path: workload.ProviderGrove, kind: "PodCliqueSet", leaf: exactly(`.*\.labels\[nvidia\.com/dynamo-worker-hash\]`), holds: added},
@@ -145,6 +149,12 @@ var release = []*reason{
 		title: "Settings in DYN_DEPLOYMENT_CONFIG count under Grove too",
 		why:   "1.4.1 reads the resources of a graph that was packaged from Python on the component path alone.",
 		where: []where{{path: workload.ProviderGrove, leaf: exactly(`.*containers\[main\]\.resources\..*`), holds: added}},
+	},
+
+	{
+		title: "A frontend beside a worker is told its options",
+		why:   "1.4.1 lets arguments of a frontendSidecar take the place of `-m dynamo.frontend`, so that options alone go to the interpreter: `python3 --router-mode direct` does not start. Ours puts options that come without the module behind it.",
+		where: []where{{leaf: exactly(`.*containers\[sidecar-frontend\]\.args(\[\d+\]|\..*)?`)}},
 	},
 
 	// Groups of nodes.

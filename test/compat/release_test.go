@@ -129,7 +129,7 @@ func mapped(value any, ids map[string]bool) any {
 var notes = []string{
 	v1alpha1.AnnotationGraphPayload, v1alpha1.AnnotationComponentPayload, v1alpha1.AnnotationWrittenAs,
 	v1alpha1.AnnotationOriginVersion, v1alpha1.AnnotationGeneration, v1alpha1.AnnotationEarlierGeneration,
-	v1alpha1.AnnotationRuntimeContract, v1alpha1.AnnotationRuntimeContractChoice,
+	v1alpha1.AnnotationRuntimeContract, v1alpha1.AnnotationRuntimeContractChoice, v1alpha1.AnnotationAdoptedWorkers,
 }
 
 // compared leaves out of annotations what is not compared.

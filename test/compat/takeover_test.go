@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -18,36 +20,44 @@ import (
 
 // TestWorkloadsThatRelease14LeftAreTakenOver reads graphs and components as 1.4.1 left
 // them, hashes in names and all, and renders from those: what runs has to be wanted
-// under its own name, and nothing beside it. Sets of Grove are not among them: their
-// pods are told their generation by us and not by 1.4.1, and restart once.
+// under its own name, and nothing beside it.
 func TestWorkloadsThatRelease14LeftAreTakenOver(t *testing.T) {
 	recordings := recordingsIn(t, "DYNAMO_REFERENCE_14_DIR", "reference-1.4")
 	manifests := manifestsWithGraphs(corpus.In(t, filepath.Join(recordings, "manifests")))
-	const path = workload.ProviderComponent
-	got, taken := newTally(release), 0
-	got.trim = sent
-	for _, manifest := range slices.Sorted(maps.Keys(manifests)) {
-		left := made(reference(t, recordings, path, manifest), manifests[manifest])
-		r := &rehearsal{Client: unsent{}, offline: true, pullSecrets: pullSecrets(t, manifests[manifest])}
-		graphs := 0
-		for _, o := range left {
-			if o.GetKind() != v1alpha1.KindDynamoGraphDeployment {
+	for _, path := range paths {
+		got, taken := newTally(release), 0
+		got.trim = sent
+		for _, manifest := range slices.Sorted(maps.Keys(manifests)) {
+			left := made(reference(t, recordings, path, manifest), manifests[manifest])
+			r := &rehearsal{Client: unsent{}, offline: true, pullSecrets: pullSecrets(t, manifests[manifest])}
+			graphs := 0
+			for _, o := range left {
+				if o.GetKind() != v1alpha1.KindDynamoGraphDeployment {
+					continue
+				}
+				graphs++
+				if err := r.takeOver(t, o, left, path); err != nil {
+					t.Logf("%s is taken over in part: %v", manifest, err)
+				}
+			}
+			if graphs > 0 { // what stands alone has no other name
+				taken++
+				got.add(path, manifest, running(left), running(r.stored))
+			}
+		}
+		for _, d := range got.unexplained {
+			t.Errorf("%s, %s: %s\n  theirs %.200s\n  ours   %.200s", d.manifest, d.identity, d.leaf, d.theirs, d.ours)
+		}
+		for reason, differences := range got.intended {
+			if reason.title != generationsUnderGrove {
 				continue
 			}
-			graphs++
-			if err := r.takeOver(t, o, left, path); err != nil {
-				t.Logf("%s is taken over in part: %v", manifest, err)
+			for _, d := range differences {
+				t.Errorf("%s, %s: %s: pods that were taken over are told their generation", d.manifest, d.identity, d.leaf)
 			}
 		}
-		if graphs > 0 { // what stands alone has no other name
-			taken++
-			got.add(path, manifest, running(left), running(r.stored))
-		}
+		takeover(t, path, got, taken)
 	}
-	for _, d := range got.unexplained {
-		t.Errorf("%s, %s: %s\n  theirs %.200s\n  ours   %.200s", d.manifest, d.identity, d.leaf, d.theirs, d.ours)
-	}
-	takeover(t, path, got, taken)
 }
 
 // takeOver rehearses the first reconcile over a graph that somebody else has made
@@ -62,6 +72,9 @@ func (r *rehearsal) takeOver(t *testing.T, dgd *unstructured.Unstructured, left 
 				t.Fatal(err)
 			}
 			owned = append(owned, dcd)
+		}
+		if o.GetKind() == "PodCliqueSet" && slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.Name == dgd.GetName() }) {
+			owned = append(owned, &grovev1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Labels: o.GetLabels(), Annotations: o.GetAnnotations()}})
 		}
 	}
 	p := platform(path)

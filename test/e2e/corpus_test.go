@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -229,7 +230,7 @@ func TestPublishedGraphsOf2026BecomeReadyAndAnswer(t *testing.T) {
 		return why != ""
 	})
 	if *all {
-		nodes := fleetFor(tested)
+		nodes := fleetFor(tested, atOnce(t))
 		var err error
 		if cluster, err = start("published", everything, nodes.count()); err != nil {
 			t.Fatal(err)
@@ -238,7 +239,7 @@ func TestPublishedGraphsOf2026BecomeReadyAndAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else {
-		tested = core(slices.DeleteFunc(tested, func(m manifest) bool { return !fleetFor([]manifest{m}).usual() }))
+		tested = core(slices.DeleteFunc(tested, func(m manifest) bool { return !fleetFor([]manifest{m}, 1).usual() }))
 	}
 	becomeReadyAndAnswer(t, "published graphs of February to August 2026", cluster, tested, left)
 }
@@ -281,17 +282,38 @@ func (m manifest) pods() int {
 	pods := 0
 	for _, dgd := range m.graphs {
 		for _, service := range dgd.Spec.SortedServices() {
-			replicas, nodes := 1, 1
-			if service.Replicas != nil {
-				replicas = int(*service.Replicas)
-			}
-			if service.Multinode != nil {
-				nodes = int(service.Multinode.NodeCount)
-			}
-			pods += replicas * nodes
+			pods += podsOf(service)
 		}
 	}
 	return pods
+}
+
+// nodes is how many the manifest's pods need at most: one each, or a half if they
+// leave half of its GPUs to others.
+func (m manifest) nodes() int {
+	halves := 0
+	for _, dgd := range m.graphs {
+		for _, service := range dgd.Spec.SortedServices() {
+			halves += podsOf(service)
+			if r := service.Resources; r != nil && r.Limits != nil {
+				if gpus, err := strconv.Atoi(r.Limits.GPU); err == nil && gpus > gpusPerNode/2 {
+					halves += podsOf(service)
+				}
+			}
+		}
+	}
+	return (halves + 1) / 2
+}
+
+func podsOf(service *v1alpha1.SharedSpec) int {
+	replicas, nodes := 1, 1
+	if service.Replicas != nil {
+		replicas = int(*service.Replicas)
+	}
+	if service.Multinode != nil {
+		nodes = int(service.Multinode.NodeCount)
+	}
+	return replicas * nodes
 }
 
 // TestExamplesOfV1Beta1BecomeReadyAndAnswer deploys our own examples; their twins

@@ -86,6 +86,8 @@ const everything = "lws,volcano,istio,inference"
 // usualNodes are enough for what runs at once in most tests.
 const usualNodes = 12
 
+const gpusPerNode = 8
+
 // start makes a cluster with the operator in it, and optional APIs.
 func start(name, with string, nodes int) (*localenv.Cluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
@@ -94,7 +96,7 @@ func start(name, with string, nodes int) (*localenv.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := localenv.Options{BinDir: binDir, Dir: filepath.Join(dir, name), Nodes: nodes, GPUsPerNode: 8, Log: log, Args: []string{"--audit-log"}}
+	options := localenv.Options{BinDir: binDir, Dir: filepath.Join(dir, name), Nodes: nodes, GPUsPerNode: gpusPerNode, Log: log, Args: []string{"--audit-log"}}
 	if with != "" {
 		options.Args = append(options.Args, "--with", with)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -124,16 +125,20 @@ func unplaceable(t *testing.T, m manifest) string {
 type fleet struct {
 	pools                 []prerequisite.Pool
 	topologies, resources map[string]bool
+	// plain is how many have no labels but their own.
+	plain int
 }
 
-// plain is how many of them have no labels but their own.
-const plain = 4
-
-func fleetFor(manifests []manifest) fleet {
+// fleetFor has nodes for the largest manifests that are deployed at once.
+func fleetFor(manifests []manifest, atOnce int) fleet {
 	f := fleet{topologies: map[string]bool{}, resources: map[string]bool{}}
+	var plain []int
 	for _, m := range manifests {
 		needs := needsOf(m)
-		f.pools = append(f.pools, needs.Pools(m.pods())...)
+		// Pods of one manifest that want the same nodes are counted once.
+		pools := prerequisite.Merge(needs.Pools(m.pods()), 1)
+		f.pools = append(f.pools, pools...)
+		plain = append(plain, m.nodes())
 		for _, name := range needs.Topologies {
 			f.topologies[name] = true
 		}
@@ -141,12 +146,23 @@ func fleetFor(manifests []manifest) fleet {
 			f.resources[name] = true
 		}
 	}
-	f.pools = prerequisite.Merge(f.pools)
+	f.pools = prerequisite.Merge(f.pools, atOnce)
+	f.plain = prerequisite.Largest(plain, atOnce)
 	return f
 }
 
+// atOnce is how many tests run at a time.
+func atOnce(t *testing.T) int {
+	t.Helper()
+	value, known := flag.Lookup("test.parallel").Value.(flag.Getter)
+	if !known {
+		t.Fatal("the number of parallel tests is not known")
+	}
+	return value.Get().(int)
+}
+
 func (f fleet) count() int {
-	count := plain
+	count := f.plain
 	for _, pool := range f.pools {
 		count += pool.Nodes
 	}

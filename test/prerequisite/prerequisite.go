@@ -396,23 +396,38 @@ func (n *Needs) Pools(pods int) []Pool {
 }
 
 // Merge puts labels that do not contradict each other on the same nodes. The
-// longest come first: what asks for less fits on them.
-func Merge(pools []Pool) []Pool {
+// longest come first: what asks for less fits on them. There are nodes for the
+// largest of those pools that are used at once.
+func Merge(pools []Pool, atOnce int) []Pool {
 	wanted := slices.Clone(pools)
 	slices.SortStableFunc(wanted, func(a, b Pool) int {
 		return cmp.Or(len(b.Labels)-len(a.Labels), strings.Compare(fmt.Sprint(a.Labels), fmt.Sprint(b.Labels)))
 	})
 	var merged []Pool
+	var sizes [][]int
 	for _, want := range wanted {
 		at := slices.IndexFunc(merged, func(have Pool) bool { return agree(have.Labels, want.Labels) })
 		if at < 0 {
 			at = len(merged)
-			merged = append(merged, Pool{Labels: map[string]string{}})
+			merged, sizes = append(merged, Pool{Labels: map[string]string{}}), append(sizes, nil)
 		}
 		maps.Copy(merged[at].Labels, want.Labels)
-		merged[at].Nodes = max(merged[at].Nodes, want.Nodes)
+		sizes[at] = append(sizes[at], want.Nodes)
+	}
+	for at := range merged {
+		merged[at].Nodes = Largest(sizes[at], atOnce)
 	}
 	return merged
+}
+
+// Largest is the sum of the largest numbers, so many of them.
+func Largest(numbers []int, count int) int {
+	sorted := slices.Sorted(slices.Values(numbers))
+	sum := 0
+	for _, n := range sorted[max(0, len(sorted)-count):] {
+		sum += n
+	}
+	return sum
 }
 
 func agree(a, b map[string]string) bool {

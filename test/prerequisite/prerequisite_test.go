@@ -152,7 +152,12 @@ func TestNodesThatPodsAskFor(t *testing.T) {
 		{Labels: map[string]string{"arch": "arm64", "product": "a", "zone": "z"}, Nodes: 3},
 		{Labels: map[string]string{"gpu": "true", "product": "b"}, Nodes: 3},
 	}
-	if diff := cmp.Diff(want, Merge(needs.Pools(3))); diff != "" {
+	if diff := cmp.Diff(want, Merge(needs.Pools(3), 1)); diff != "" {
+		t.Error(diff)
+	}
+	// Those that are used at once have nodes each.
+	few, many := Pool{Labels: map[string]string{"zone": "z"}, Nodes: 2}, Pool{Labels: map[string]string{"zone": "z"}, Nodes: 5}
+	if diff := cmp.Diff([]Pool{{Labels: many.Labels, Nodes: 10}}, Merge([]Pool{few, many, few, many}, 2)); diff != "" {
 		t.Error(diff)
 	}
 }

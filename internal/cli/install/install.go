@@ -92,6 +92,9 @@ func run(ctx context.Context, cluster *connect.Cluster, at place, images install
 		}
 		steps = append(steps, step{"v1beta1 is served by a converter", func(ctx context.Context) error { return i.Converter(ctx, converter) }})
 	}
+	steps = append(steps, step{"the API answers", func(ctx context.Context) error {
+		return answers(ctx, i, beta && (at.target == "" || at.converter), out)
+	}})
 	for _, step := range steps {
 		if err := step.do(ctx); err != nil {
 			return err
@@ -99,6 +102,25 @@ func run(ctx context.Context, cluster *connect.Cluster, at place, images install
 		fmt.Fprintln(out, "✓", step.what)
 	}
 	return nil
+}
+
+// betaPatience is how long v1beta1 is waited for: where API servers cannot reach the
+// operator it is not served, and all else works.
+const betaPatience = 30 * time.Second
+
+// answers waits until the versions of the API answer, so that whoever writes objects
+// next can.
+func answers(ctx context.Context, i installation.Installer, beta bool, out io.Writer) error {
+	if beta {
+		limited, cancel := context.WithTimeout(ctx, betaPatience)
+		defer cancel()
+		err := i.Answers(limited, true)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		fmt.Fprintln(out, "·", err)
+	}
+	return i.Answers(ctx, false)
 }
 
 // lookEvery is how often a wait for the operator asks what keeps it.

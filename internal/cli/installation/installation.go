@@ -24,6 +24,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/core/definition"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 )
 
@@ -92,6 +93,47 @@ func (i Installer) established(ctx context.Context, name string) error {
 		}
 		if _, err := i.Client.RESTMapper().RESTMapping(kind, version.Name); err != nil {
 			return fmt.Errorf("%s is not discovered: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Answers waits until every version that is served of our kinds answers: API servers
+// list a version a moment before they serve it. With beta, it waits for v1beta1 to be
+// served, which the operator sees to once it is ready.
+func (i Installer) Answers(ctx context.Context, beta bool) error {
+	definitions, err := Definitions()
+	if err != nil {
+		return err
+	}
+	for _, d := range definitions {
+		name := d.GetName()
+		if err := until(ctx, "every version of "+name+" to answer", func(ctx context.Context) error {
+			return i.answers(ctx, name, beta && slices.Contains(definition.Converted, name))
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (i Installer) answers(ctx context.Context, name string, all bool) error {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := i.Client.Get(ctx, types.NamespacedName{Name: name}, crd); err != nil {
+		return err
+	}
+	for _, version := range crd.Spec.Versions {
+		if !version.Served {
+			if all {
+				return fmt.Errorf("%s of %s is not served", version.Name, name)
+			}
+			continue
+		}
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.ListKind})
+		err := i.Client.List(ctx, list, client.InNamespace(cmp.Or(i.Home, Namespace)), client.Limit(1))
+		if err != nil && !apierrors.IsForbidden(err) { // which is an answer, too
+			return fmt.Errorf("%s of %s: %w", version.Name, name, err)
 		}
 	}
 	return nil

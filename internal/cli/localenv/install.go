@@ -24,7 +24,8 @@ func (c *Cluster) InstallAPI(ctx context.Context) error {
 }
 
 // InstallOperator installs the operator with the rights that it is shipped
-// with, in the size of one machine, and waits until it is ready.
+// with, in the size of one machine, and waits until it is ready and every version of
+// the API answers.
 func (c *Cluster) InstallOperator(ctx context.Context) error {
 	objects, err := installation.Small()
 	if err != nil {
@@ -33,7 +34,10 @@ func (c *Cluster) InstallOperator(ctx context.Context) error {
 	if err := c.installer().Operator(ctx, objects); err != nil {
 		return err
 	}
-	return c.installer().Ready(ctx)
+	if err := c.installer().Ready(ctx); err != nil {
+		return err
+	}
+	return c.installer().Answers(ctx, true)
 }
 
 // Apply sends objects to the cluster by server-side apply, in their order.

@@ -283,7 +283,7 @@ func downTemplate(c *v1beta1.Component, s *v1alpha1.SharedSpec) {
 		}
 	}
 	extra := &v1alpha1.ExtraPodSpec{MainContainer: main}
-	if !same(spec, corev1.PodSpec{}) {
+	if !same(&spec, &noPod) {
 		extra.PodSpec = &spec
 	}
 	if extra.PodSpec != nil || main != nil {
@@ -296,7 +296,7 @@ func mainIndex(containers []corev1.Container) int {
 }
 
 func empty(c *corev1.Container) bool {
-	return same(*c, corev1.Container{})
+	return same(c, &noContainer)
 }
 
 // downMain moves what a service has fields for out of the main container.

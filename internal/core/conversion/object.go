@@ -109,7 +109,7 @@ func typeOf(raw []byte) (head metav1.TypeMeta, err error) {
 func upBy[In, Out any](key string, convert func(*In) (*Out, []string)) func([]byte) (Result, error) {
 	return func(raw []byte) (Result, error) {
 		in := new(In)
-		if err := json.Unmarshal(raw, in); err != nil {
+		if err := unmarshal(raw, in); err != nil {
 			return Result{}, fmt.Errorf("decode the object: %w", err)
 		}
 		payload := ""
@@ -131,7 +131,7 @@ func upBy[In, Out any](key string, convert func(*In) (*Out, []string)) func([]by
 func downBy[In, Out any](key string, convert func(*In) (*Out, []string), spec func(*In) any) func([]byte) (Result, error) {
 	return func(raw []byte) (Result, error) {
 		in := new(In)
-		if err := json.Unmarshal(raw, in); err != nil {
+		if err := unmarshal(raw, in); err != nil {
 			return Result{}, fmt.Errorf("decode the object: %w", err)
 		}
 		var empty []written

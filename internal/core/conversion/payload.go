@@ -1,7 +1,6 @@
 package conversion
 
 import (
-	"encoding/json"
 	"maps"
 
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -38,7 +37,7 @@ var scrubbed = []string{
 func take[Spec any](meta *metav1.ObjectMeta, key string) (payload envelope[Spec], present, readable bool) {
 	text, present := meta.Annotations[key]
 	if present {
-		if err := json.Unmarshal([]byte(text), &payload); err == nil && payload.Version == payloadVersion {
+		if err := unmarshal([]byte(text), &payload); err == nil && payload.Version == payloadVersion {
 			readable = true
 		} else {
 			payload = envelope[Spec]{}
@@ -60,8 +59,7 @@ func take[Spec any](meta *metav1.ObjectMeta, key string) (payload envelope[Spec]
 
 // put writes a payload.
 func put[Spec any](meta *metav1.ObjectMeta, key string, payload envelope[Spec]) {
-	payload.Version = payloadVersion
-	text, err := json.Marshal(payload)
+	text, err := marshal(envelope[any]{payloadVersion, wireSpec(&payload.Spec), payload.Absent})
 	if err != nil {
 		// The spec is one that was decoded from JSON, or is about to be encoded to
 		// it with the same failure.

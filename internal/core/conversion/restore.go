@@ -82,6 +82,14 @@ func plain(t reflect.Type) bool {
 
 var plains sync.Map // by reflect.Type
 
+// What says nothing, to compare with: behind pointers, because large values would be
+// copied for it.
+var (
+	noPod       corev1.PodSpec
+	noContainer corev1.Container
+	noMeta      metav1.ObjectMeta
+)
+
 // GuardPayload lets a payload count only while the object shows what it would
 // show without it.
 const GuardPayload guard.Guard = "payload"
@@ -236,7 +244,7 @@ func loadSidecar(object, payload *v1alpha1.SharedSpec, live *v1beta1.Component) 
 	}
 	spec.Containers = spec.Containers[:last:last]
 	extra.PodSpec = &spec
-	if same(spec, corev1.PodSpec{}) {
+	if same(&spec, &noPod) {
 		extra.PodSpec = nil
 	}
 	object.ExtraPodSpec, object.FrontendSidecar = &extra, payload.FrontendSidecar
@@ -285,7 +293,7 @@ func loadShape(object, payload *v1alpha1.SharedSpec, _ *v1beta1.Component) {
 		extra.MainContainer = nil
 	}
 	object.ExtraPodSpec = &extra
-	if payload.ExtraPodSpec == nil && extra.MainContainer == nil && (extra.PodSpec == nil || same(*extra.PodSpec, corev1.PodSpec{})) {
+	if payload.ExtraPodSpec == nil && extra.MainContainer == nil && (extra.PodSpec == nil || same(extra.PodSpec, &noPod)) {
 		object.ExtraPodSpec = nil
 	}
 }
@@ -311,7 +319,7 @@ func saveTemplate(payload, source, home *v1beta1.Component) bool {
 	differs := home.PodTemplate == nil
 	rest := source.PodTemplate.ObjectMeta
 	rest.Labels, rest.Annotations = nil, nil
-	if !same(rest, metav1.ObjectMeta{}) {
+	if !same(&rest, &noMeta) {
 		t.ObjectMeta, differs = rest, true
 	}
 	names, backNames := containerNames(source.PodTemplate), containerNames(&back)

@@ -1,7 +1,6 @@
 package conversion
 
 import (
-	"encoding/json"
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,13 +11,13 @@ import (
 )
 
 // The types below encode to the JSON of those of the API. They have no marshalers
-// for the pods of a component: encoding/json reads all that a marshaler wrote once
-// more, which is half of what it takes to encode a graph.
+// for the pods of a component: all that a marshaler wrote is read once more, which is
+// half of what it takes to encode a graph.
 type (
-	wire[Spec, Status any] struct {
+	wire[Status any] struct {
 		metav1.TypeMeta   `json:",inline"`
 		metav1.ObjectMeta `json:"metadata,omitzero"`
-		Spec              *Spec  `json:"spec,omitempty"`
+		Spec              any    `json:"spec,omitempty"`
 		Status            Status `json:"status,omitzero"`
 	}
 
@@ -76,38 +75,52 @@ type (
 func encodeObject(object any) ([]byte, error) {
 	switch o := object.(type) {
 	case *v1beta1.DynamoGraphDeployment:
-		spec := wireBetaGraph{DynamoGraphDeploymentSpec: &o.Spec, Components: make([]wireComponent, len(o.Spec.Components))}
-		for i := range o.Spec.Components {
-			spec.Components[i] = wireOf(&o.Spec.Components[i])
-		}
-		return encodeAs(o.TypeMeta, o.ObjectMeta, o.Spec, spec, o.Status)
+		return encodeAs(o.TypeMeta, o.ObjectMeta, &o.Spec, o.Status)
 	case *v1beta1.DynamoComponentDeployment:
-		spec := wireBetaComponent{o.Spec.BackendFramework, wireOf(&o.Spec.Component)}
-		return encodeAs(o.TypeMeta, o.ObjectMeta, o.Spec, spec, o.Status)
+		return encodeAs(o.TypeMeta, o.ObjectMeta, &o.Spec, o.Status)
 	case *v1alpha1.DynamoGraphDeployment:
-		spec := wireAlphaGraph{DynamoGraphDeploymentSpec: &o.Spec, Services: make(map[string]*wireService, len(o.Spec.Services))}
-		for name, service := range o.Spec.Services {
-			spec.Services[name] = nil
-			if service != nil {
-				w := wireServiceOf(service)
-				spec.Services[name] = &w
-			}
-		}
-		return encodeAs(o.TypeMeta, o.ObjectMeta, o.Spec, spec, o.Status)
+		return encodeAs(o.TypeMeta, o.ObjectMeta, &o.Spec, o.Status)
 	case *v1alpha1.DynamoComponentDeployment:
-		spec := wireAlphaComponent{o.Spec.BackendFramework, wireServiceOf(&o.Spec.SharedSpec)}
-		return encodeAs(o.TypeMeta, o.ObjectMeta, o.Spec, spec, o.Status)
+		return encodeAs(o.TypeMeta, o.ObjectMeta, &o.Spec, o.Status)
 	default:
-		return json.Marshal(object)
+		return marshal(object)
 	}
 }
 
-func encodeAs[Source, Spec, Status any](kind metav1.TypeMeta, meta metav1.ObjectMeta, source Source, spec Spec, status Status) ([]byte, error) {
-	w := wire[Spec, Status]{TypeMeta: kind, ObjectMeta: meta, Status: status}
-	if !reflect.ValueOf(&source).Elem().IsZero() {
-		w.Spec = &spec
+func encodeAs[Spec, Status any](kind metav1.TypeMeta, meta metav1.ObjectMeta, spec *Spec, status Status) ([]byte, error) {
+	w := wire[Status]{TypeMeta: kind, ObjectMeta: meta, Status: status}
+	if !reflect.ValueOf(spec).Elem().IsZero() {
+		w.Spec = wireSpec(spec)
 	}
-	return json.Marshal(&w)
+	return marshal(&w)
+}
+
+// wireSpec is what encodes to the JSON of a spec.
+func wireSpec(spec any) any {
+	switch s := spec.(type) {
+	case *v1beta1.DynamoGraphDeploymentSpec:
+		w := wireBetaGraph{DynamoGraphDeploymentSpec: s, Components: make([]wireComponent, len(s.Components))}
+		for i := range s.Components {
+			w.Components[i] = wireOf(&s.Components[i])
+		}
+		return &w
+	case *v1beta1.DynamoComponentDeploymentSpec:
+		return &wireBetaComponent{s.BackendFramework, wireOf(&s.Component)}
+	case *v1alpha1.DynamoGraphDeploymentSpec:
+		w := wireAlphaGraph{DynamoGraphDeploymentSpec: s, Services: make(map[string]*wireService, len(s.Services))}
+		for name, service := range s.Services {
+			w.Services[name] = nil
+			if service != nil {
+				below := wireServiceOf(service)
+				w.Services[name] = &below
+			}
+		}
+		return &w
+	case *v1alpha1.DynamoComponentDeploymentSpec:
+		return &wireAlphaComponent{s.BackendFramework, wireServiceOf(&s.SharedSpec)}
+	default:
+		return spec
+	}
 }
 
 func wireOf(c *v1beta1.Component) wireComponent {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -46,6 +47,10 @@ type Running struct {
 	// Names are those of components that the original named after their generation, by
 	// service. They keep them: another name would be another workload.
 	Names map[string]string
+	// Unmarked says that the graph's PodCliqueSet is as the original made it. Adopted
+	// is the digest of the workers in one that was taken over.
+	Unmarked bool
+	Adopted  string
 }
 
 // Records are the annotations in which the operator keeps what it chose for a graph.
@@ -53,6 +58,7 @@ var Records = []string{
 	v1alpha1.AnnotationWorkloadProvider, v1alpha1.AnnotationWorkloadChoice,
 	v1alpha1.AnnotationRuntimeContract, v1alpha1.AnnotationRuntimeContractChoice,
 	v1alpha1.AnnotationOriginVersion, v1alpha1.AnnotationGeneration, v1alpha1.AnnotationEarlierGeneration,
+	v1alpha1.AnnotationAdoptedWorkers,
 }
 
 // ReadRunning reads the children that a graph, or a component, owns.
@@ -60,6 +66,8 @@ func ReadRunning(owner metav1.Object, owned []Object) Running {
 	var running Running
 	_, managed := owner.GetAnnotations()[v1alpha1.AnnotationGeneration]
 	_, earlier := owner.GetAnnotations()[v1alpha1.AnnotationEarlierGeneration]
+	// A set without marks is ours, too, if the graph moves from the seed's contract.
+	_, chosen := owner.GetAnnotations()[v1alpha1.AnnotationRuntimeContractChoice]
 	for _, child := range owned {
 		if _, record := child.(*appsv1.ControllerRevision); record {
 			continue // of what ran
@@ -70,6 +78,11 @@ func ReadRunning(owner metav1.Object, owned []Object) Running {
 			running.Contract = ContractV1
 		}
 		running.Contract = cmp.Or(running.Contract, ContractSeed)
+		if _, set := child.(*grovev1alpha1.PodCliqueSet); set {
+			_, marked := child.GetAnnotations()[v1alpha1.AnnotationRuntimeContract]
+			running.Unmarked = !marked && !chosen && running.Contract == ContractV1
+			running.Adopted = child.GetAnnotations()[v1alpha1.AnnotationAdoptedWorkers]
+		}
 	}
 	running.Names = generationNames(owned, cmp.Or(recordedGeneration(owner.GetAnnotations()), running.Generation))
 	return running
@@ -110,6 +123,9 @@ func (g *Graph) Marks() map[string]string {
 	marks := map[string]string{v1alpha1.AnnotationRuntimeContract: string(g.Contract)}
 	if g.Generation != "" {
 		marks[v1alpha1.AnnotationGeneration] = g.Generation
+	}
+	if g.Adopted != "" {
+		marks[v1alpha1.AnnotationAdoptedWorkers] = g.Adopted
 	}
 	return marks
 }
@@ -242,7 +258,11 @@ const CompatibleVersion = "1.4.1"
 // RecordGraph is what has to stand in the annotations of a graph so that it keeps
 // its contract and its generation.
 func RecordGraph(dgd *v1alpha1.DynamoGraphDeployment, g *Graph, running Running) map[string]string {
-	return record(dgd, graphTraits(dgd), g.Contract, g.Generation, stamp(dgd, g.Contract, running))
+	note := record(dgd, graphTraits(dgd), g.Contract, g.Generation, stamp(dgd, g.Contract, running))
+	if g.Adopted != "" {
+		note[v1alpha1.AnnotationAdoptedWorkers] = g.Adopted
+	}
+	return note
 }
 
 // RecordComponent does the same for a component that stands alone; those of a
@@ -321,19 +341,28 @@ func generationID(text string) string {
 
 // generate gives a graph of the 1.x contract the id of its generation of workers:
 // the recorded one, that of its children, or a digest of the workers as they are
-// now. Which of them it was is of no importance later; that it stays is.
+// now. Which of them it was is of no importance later; that it stays is. Workers that
+// were taken over without one join it when they change, which replaces their pods anyway.
 func (g *Graph) generate(annotations map[string]string, running Running) {
 	if g.Contract != ContractV1 {
 		return
 	}
-	g.Generation = cmp.Or(recordedGeneration(annotations), running.Generation, g.workersDigest())
+	workers := g.workersDigest()
+	g.Generation = cmp.Or(recordedGeneration(annotations), running.Generation, workers)
+	adopted := cmp.Or(annotations[v1alpha1.AnnotationAdoptedWorkers], running.Adopted)
+	if workers != "" && (running.Unmarked || adopted == workers) {
+		g.Adopted = workers
+	}
 	picker := slices.ContainsFunc(g.Components, func(c Component) bool { return c.Role == RoleEPP })
 	for i := range g.Components {
 		c := &g.Components[i]
+		c.Adopted = g.Adopted != ""
 		if !c.Role.RunsEngine() {
 			continue
 		}
-		c.join(g.Generation)
+		if g.Adopted == "" {
+			c.join(g.Generation)
+		}
 		if name := running.Names[c.Name]; name != "" {
 			c.ObjectName, c.ServiceName = name, serviceName(name)
 		}

@@ -2,8 +2,10 @@ package graph
 
 import (
 	"maps"
+	"slices"
 	"testing"
 
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -118,6 +120,9 @@ func TestRunningIsReadOffChildren(t *testing.T) {
 		c.(*v1alpha1.DynamoComponentDeployment).Name = name
 		return c
 	}
+	set := func(annotations map[string]string) Object {
+		return &grovev1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
+	}
 	seeds := child(nil, nil)
 	const current, earlier = v1alpha1.AnnotationGeneration, v1alpha1.AnnotationEarlierGeneration
 	cases := map[string]struct {
@@ -144,7 +149,22 @@ func TestRunningIsReadOffChildren(t *testing.T) {
 		"children of January":           {nil, []Object{seeds}, Running{Contract: ContractSeed}},
 		"workers of the original's 1.x": {nil, []Object{seeds, child(map[string]string{v1alpha1.LabelGeneration: "12ab"}, nil)}, Running{Contract: ContractV1, Generation: "12ab"}},
 		"a graph that the original's 1.x managed by Grove": {map[string]string{v1alpha1.AnnotationEarlierGeneration: "12ab"}, []Object{seeds}, Running{Contract: ContractV1}},
-		"our own set":           {nil, []Object{child(nil, (&Graph{Contract: ContractV1, Generation: "34cd"}).Marks())}, Running{Contract: ContractV1, Generation: "34cd"}},
+		"our own set": {nil, []Object{child(nil, (&Graph{Contract: ContractV1, Generation: "34cd"}).Marks())}, Running{Contract: ContractV1, Generation: "34cd"}},
+		"a set of Grove that the original's 1.x made": {
+			map[string]string{current: "12ab"}, []Object{set(nil)}, Running{Contract: ContractV1, Unmarked: true},
+		},
+		"one that is being taken over": {
+			map[string]string{current: "12ab", v1alpha1.AnnotationRuntimeContractChoice: "x", v1alpha1.AnnotationAdoptedWorkers: "56ef"},
+			[]Object{set(nil)}, Running{Contract: ContractV1},
+		},
+		"one that was taken over, of a graph that was replaced": {
+			nil, []Object{set((&Graph{Contract: ContractV1, Generation: "34cd", Adopted: "56ef"}).Marks())},
+			Running{Contract: ContractV1, Generation: "34cd", Adopted: "56ef"},
+		},
+		"our own set of a graph that leaves the seed's contract": {
+			map[string]string{current: "12ab", v1alpha1.AnnotationRuntimeContractChoice: "x"}, []Object{set(nil)}, Running{Contract: ContractV1},
+		},
+		"a set of January":      {nil, []Object{set(nil)}, Running{Contract: ContractSeed}},
 		"a label that is no id": {nil, []Object{child(map[string]string{v1alpha1.LabelGeneration: "../x"}, nil)}, Running{Contract: ContractSeed}},
 	}
 	for rule, c := range cases {
@@ -154,6 +174,44 @@ func TestRunningIsReadOffChildren(t *testing.T) {
 				t.Errorf("running (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestWorkersThatWereTakenOverJoinAGenerationWhenTheyChange: pods of Grove that the
+// original made know of no generation, and being told of one would replace them.
+func TestWorkersThatWereTakenOverJoinAGenerationWhenTheyChange(t *testing.T) {
+	const recorded = v1alpha1.AnnotationAdoptedWorkers
+	owner := map[string]string{v1alpha1.AnnotationGeneration: "12ab"}
+	read := func(image string, running Running) *Graph {
+		dgd := readAlpha(t, `{services: {Frontend: {componentType: frontend}, Decode: {componentType: worker, replicas: 2, extraPodSpec: {mainContainer: {image: "`+image+`"}}}}}`)
+		dgd.Name, dgd.Annotations = "g", owner
+		g, err := FromGraphDeployment(dgd, Defaults{Running: running})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	generationOf := func(g *Graph) string {
+		i := slices.IndexFunc(g.Components, func(c Component) bool { return c.Name == "Decode" })
+		return g.Components[i].Generation
+	}
+	first := read("a:1.4.1", Running{Contract: ContractV1, Unmarked: true})
+	if first.Adopted == "" || first.Generation != "12ab" || generationOf(first) != "" {
+		t.Errorf("taken over: digest %q, generation %q, of the worker %q", first.Adopted, first.Generation, generationOf(first))
+	}
+	for where, running := range map[string]Running{
+		"on the set":   {Contract: ContractV1, Generation: "12ab", Adopted: first.Adopted},
+		"on the graph": {Contract: ContractV1},
+	} {
+		if delete(owner, recorded); running.Adopted == "" {
+			owner[recorded] = first.Adopted
+		}
+		if again := read("a:1.4.1", running); again.Adopted != first.Adopted || generationOf(again) != "" {
+			t.Errorf("recorded %s, unchanged: digest %q, generation of the worker %q", where, again.Adopted, generationOf(again))
+		}
+		if changed := read("a:1.4.2", running); changed.Adopted != "" || generationOf(changed) != "12ab" {
+			t.Errorf("recorded %s, changed: digest %q, generation of the worker %q, want that of the graph", where, changed.Adopted, generationOf(changed))
+		}
 	}
 }
 

@@ -23,6 +23,9 @@ type Graph struct {
 	// Generation is the id of its generation of workers; empty under the seed's
 	// contract.
 	Generation string
+	// Adopted is the digest of workers that were taken over and are in no generation
+	// yet; empty for all others.
+	Adopted string
 	// Standalone is true for a component without a graph around it: what a
 	// graph's components share has to be made for it alone.
 	Standalone bool

@@ -13,6 +13,9 @@ type Runtime struct {
 	// Generation is the id of the generation of workers that the component belongs
 	// to; empty for components that are no workers.
 	Generation string
+	// Adopted says that the workers of its graph were taken over and are in no
+	// generation yet.
+	Adopted bool
 	// RuntimeNamespace is the Dynamo namespace that its pods register in: that of
 	// its generation, if it has one.
 	RuntimeNamespace string

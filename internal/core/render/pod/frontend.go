@@ -2,6 +2,7 @@ package pod
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -25,6 +26,10 @@ func addFrontend(s *corev1.PodSpec, c graph.Component, p Platform) {
 	role.Role, role.Type, role.Generation = graph.RoleFrontend, string(graph.RoleFrontend), ""
 	base := roleContainer(role)
 	sidecar := Overlay(base, withoutOwnRules(users))
+	if len(users.Command) == 0 && len(users.Args) > 0 && strings.HasPrefix(users.Args[0], "--") {
+		// These are options of the frontend, not of the interpreter that is its command.
+		sidecar.Args = append(slices.Clone(base.Args), users.Args...)
+	}
 	sidecar.Env = mergeEnv(platformEnv(p), base.Env, identityEnv(role), users.Env)
 	sidecar.LivenessProbe = chooseProbe(base.LivenessProbe, users.LivenessProbe)
 	sidecar.ReadinessProbe = chooseProbe(base.ReadinessProbe, users.ReadinessProbe)

@@ -17,8 +17,9 @@ func TestWhoLooksForWorkersKnowsWhatTheirNamespacesBeginWith(t *testing.T) {
 		component graph.Component
 		want      []corev1.EnvVar
 	}{
-		"a frontend":                                  {graph.ContractV1, graph.Component{Role: graph.RoleFrontend}, prefix},
-		"a frontend of a type of its author":          {graph.ContractV1, graph.Component{Role: graph.RoleOther, Main: frontend}, prefix},
+		"a frontend":                         {graph.ContractV1, graph.Component{Role: graph.RoleFrontend}, prefix},
+		"a frontend of a type of its author": {graph.ContractV1, graph.Component{Role: graph.RoleOther, Main: frontend}, prefix},
+		"not one whose workers were taken over without a generation": {graph.ContractV1, graph.Component{Role: graph.RoleOther, Main: frontend, Runtime: graph.Runtime{Adopted: true}}, nil},
 		"not another program":                         {graph.ContractV1, graph.Component{Role: graph.RoleOther, Main: &corev1.Container{}}, nil},
 		"not a component that brings no container":    {graph.ContractV1, graph.Component{Role: graph.RoleOther}, nil},
 		"not under a contract that has no generation": {graph.ContractSeed, graph.Component{Role: graph.RoleOther, Main: frontend}, nil},

@@ -283,12 +283,13 @@ func identityEnv(c graph.Component) []corev1.EnvVar {
 }
 
 // generationEnv tells workers which generation they are of, and those who look for
-// workers what the Dynamo namespaces of all generations begin with.
+// workers what the Dynamo namespaces of all generations begin with. The original does
+// not tell that to a frontend of another type.
 func generationEnv(c graph.Component) []corev1.EnvVar {
 	switch rules := contract.Of(c.Contract).Pods; {
 	case !rules.Generations:
 		return nil
-	case c.Role == graph.RoleFrontend || c.Role == graph.RoleEPP || c.Role == graph.RoleOther && runsFrontend(c.Main):
+	case c.Role == graph.RoleFrontend || c.Role == graph.RoleEPP || c.Role == graph.RoleOther && !c.Adopted && runsFrontend(c.Main):
 		return []corev1.EnvVar{{Name: "DYN_NAMESPACE_PREFIX", Value: c.DynamoNamespace}}
 	case c.Generation != "":
 		return []corev1.EnvVar{{Name: "DYN_NAMESPACE_WORKER_SUFFIX", Value: c.Generation}}
