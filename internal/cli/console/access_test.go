@@ -9,11 +9,13 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -30,6 +32,8 @@ type attack struct {
 	request func(c console, cookie *http.Cookie) *http.Request
 	refused int
 	works   int
+	// changes says that it changes a graph where it works.
+	changes bool
 }
 
 func get(c console, path string) *http.Request {
@@ -59,7 +63,7 @@ var attacks = []attack{
 			r.Host = "evil.example:" + c.base[strings.LastIndex(c.base, ":")+1:]
 			r.AddCookie(cookie)
 			return r
-		}, http.StatusMisdirectedRequest, http.StatusOK,
+		}, http.StatusMisdirectedRequest, http.StatusOK, false,
 	},
 	{
 		"a page of another site reads through a script", GuardOrigin,
@@ -68,7 +72,7 @@ var attacks = []attack{
 			r.Header.Set("Origin", "https://evil.example")
 			r.AddCookie(cookie)
 			return r
-		}, http.StatusForbidden, http.StatusOK,
+		}, http.StatusForbidden, http.StatusOK, false,
 	},
 	{
 		"a page of another port of this machine embeds one of ours", GuardOrigin,
@@ -79,7 +83,7 @@ var attacks = []attack{
 			r.Header.Set("Sec-Fetch-Dest", "iframe")
 			r.AddCookie(cookie)
 			return r
-		}, http.StatusForbidden, http.StatusOK,
+		}, http.StatusForbidden, http.StatusOK, false,
 	},
 	{
 		"a form of another site asks a graph (CSRF)", GuardOrigin,
@@ -88,7 +92,7 @@ var attacks = []attack{
 			r.Header.Set("Origin", "http://127.0.0.1:1")
 			r.AddCookie(cookie)
 			return r
-		}, http.StatusForbidden, http.StatusOK,
+		}, http.StatusForbidden, http.StatusOK, false,
 	},
 	{
 		"a request that says nothing of where it comes from asks a graph", GuardOrigin,
@@ -96,11 +100,11 @@ var attacks = []attack{
 			r := post(c, "/graphs/lab/chat/questions", question1)
 			r.AddCookie(cookie)
 			return r
-		}, http.StatusForbidden, http.StatusOK,
+		}, http.StatusForbidden, http.StatusOK, false,
 	},
 	{
 		"a process without a token reads graphs", GuardSession,
-		func(c console, _ *http.Cookie) *http.Request { return get(c, "/graphs/lab/chat") }, http.StatusUnauthorized, http.StatusOK,
+		func(c console, _ *http.Cookie) *http.Request { return get(c, "/graphs/lab/chat") }, http.StatusUnauthorized, http.StatusOK, false,
 	},
 	{
 		"a process guesses a cookie", GuardSession,
@@ -108,7 +112,7 @@ var attacks = []attack{
 			r := get(c, "/models")
 			r.AddCookie(&http.Cookie{Name: cookie.Name, Value: strings.Repeat("0", len(cookie.Value))})
 			return r
-		}, http.StatusUnauthorized, http.StatusOK,
+		}, http.StatusUnauthorized, http.StatusOK, false,
 	},
 	{
 		"somebody changes a graph though changes are not allowed", GuardChanges,
@@ -117,8 +121,43 @@ var attacks = []attack{
 			r.Header.Set("Origin", c.base)
 			r.AddCookie(cookie)
 			return r
-		}, http.StatusForbidden, http.StatusOK,
+		}, http.StatusForbidden, http.StatusOK, true,
 	},
+	{
+		"somebody aborts a rollout though changes are not allowed", GuardChanges,
+		func(c console, cookie *http.Cookie) *http.Request {
+			r := post(c, "/graphs/lab/assist/rollout/orders/abort?revision=8&step=2%2F2", nil)
+			r.Header.Set("Origin", c.base)
+			r.AddCookie(cookie)
+			return r
+		}, http.StatusForbidden, http.StatusOK, true,
+	},
+	{
+		"a form of another site aborts a rollout where changes are allowed", GuardOrigin,
+		func(c console, cookie *http.Cookie) *http.Request {
+			r := post(c, "/graphs/lab/assist/rollout/orders/abort?revision=8&step=2%2F2", nil)
+			r.Header.Set("Origin", "https://evil.example")
+			r.AddCookie(cookie)
+			return r
+		}, http.StatusForbidden, http.StatusOK, true,
+	},
+}
+
+// changed is what of two graphs only changes can have brought about.
+func changed(t *testing.T, c console) string {
+	t.Helper()
+	var rolling v1alpha1.DynamoGraphDeployment
+	if err := c.objects.Get(t.Context(), types.NamespacedName{Namespace: "lab", Name: "assist"}, &rolling); err != nil {
+		t.Fatal(err)
+	}
+	return restartID(t, c) + rolling.Annotations[v1alpha1.AnnotationRolloutAbort]
+}
+
+// open is how the console of an attack is started: changes are allowed unless the
+// attack is about that.
+func (a attack) open(t *testing.T) console {
+	t.Helper()
+	return newConsole(t, Options{Namespace: "lab", AllowChanges: a.without != GuardChanges}, engines(), sample()...)
 }
 
 func do(t *testing.T, r *http.Request) (int, string) {
@@ -138,7 +177,7 @@ func do(t *testing.T, r *http.Request) (int, string) {
 func TestAttacksAreRefused(t *testing.T) {
 	for _, a := range attacks {
 		t.Run(a.rule, func(t *testing.T) {
-			c := newConsole(t, Options{Namespace: "lab"}, engines(), sample()...)
+			c := a.open(t)
 			status, body := do(t, a.request(c, c.enter()))
 			if status != a.refused {
 				t.Errorf("answered with %d, want %d", status, a.refused)
@@ -148,8 +187,8 @@ func TestAttacksAreRefused(t *testing.T) {
 					t.Errorf("the refusal tells of the cluster: %s", body)
 				}
 			}
-			if id := restartID(t, c); id != "" {
-				t.Errorf("the graph was changed: restart %s", id)
+			if what := changed(t, c); what != "" {
+				t.Errorf("a graph was changed: %s", what)
 			}
 		})
 	}
@@ -209,6 +248,50 @@ func TestWhoMayChangeChanges(t *testing.T) {
 	status, body := do(t, r)
 	if id := restartID(t, c); status != http.StatusOK || id == "" || !strings.Contains(body, id) {
 		t.Errorf("%d %s, restart %q", status, body, id)
+	}
+}
+
+func TestWhoMayChangeTellsARollout(t *testing.T) {
+	for rule, c := range map[string]struct{ order, says, annotation, value string }{
+		"what was shown is aborted":                 {"abort?revision=8&step=2%2F2", "generation 3fa91c02 is to be aborted", v1alpha1.AnnotationRolloutAbort, "3fa91c02"},
+		"what was shown is promoted":                {"promote?revision=8&step=2%2F2", "may pass step 2 of 2", v1alpha1.AnnotationRolloutPromote, "3fa91c02/2"},
+		"a step that has passed is not promoted":    {"promote?revision=8&step=1%2F2", "has moved on", v1alpha1.AnnotationRolloutPromote, ""},
+		"what cannot be undone is said as the verb": {"undo?revision=8&step=2%2F2", "graph assist has no revisions", v1alpha1.AnnotationRolloutPromote, ""},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			s := newConsole(t, Options{Namespace: "lab", AllowChanges: true}, nil, sample()...)
+			r := post(s, "/graphs/lab/assist/rollout/orders/"+c.order, nil)
+			r.Header.Set("Origin", s.base)
+			r.AddCookie(s.enter())
+			if status, body := do(t, r); status != http.StatusOK || !strings.Contains(words(body), c.says) {
+				t.Errorf("%d %s", status, body)
+			}
+			var dgd v1alpha1.DynamoGraphDeployment
+			if err := s.objects.Get(t.Context(), types.NamespacedName{Namespace: "lab", Name: "assist"}, &dgd); err != nil {
+				t.Fatal(err)
+			}
+			if got := dgd.Annotations[c.annotation]; got != c.value {
+				t.Errorf("%s is %q, want %q", c.annotation, got, c.value)
+			}
+		})
+	}
+}
+
+// TestButtonsAreForWhoMayChange: a page without --allow-changes offers none, and with it
+// those that make sense.
+func TestButtonsAreForWhoMayChange(t *testing.T) {
+	for allowed, want := range map[bool][]string{false: nil, true: {"Promote step 2/2", "Promote all", "Pause", "Abort", "Undo"}} {
+		c := newConsole(t, Options{Namespace: "lab", AllowChanges: allowed}, nil, sample()...)
+		r := get(c, "/graphs/lab/assist/rollout")
+		r.AddCookie(c.enter())
+		_, page := do(t, r)
+		var found []string
+		for _, b := range regexp.MustCompile(`<button[^>]*>([^<]*)</button>`).FindAllStringSubmatch(page, -1) {
+			found = append(found, b[1])
+		}
+		if diff := cmp.Diff(want, found); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
 

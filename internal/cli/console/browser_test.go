@@ -4,18 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
-	cdpage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/browser"
 )
 
 var (
@@ -23,75 +21,37 @@ var (
 	axe      = flag.String("axe", "", "axe.min.js, to look for what keeps people out")
 )
 
-// chromium is a browser, or the end of the test.
-func chromium(t *testing.T) context.Context {
-	t.Helper()
-	program, err := exec.LookPath("chromium")
-	if err != nil {
-		if *pictures != "" {
-			t.Fatal("there is no chromium: apt-get install chromium")
-		}
-		t.Skip("there is no chromium to look at the pages with: apt-get install chromium, or make console")
-	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
-		chromedp.Flag("disable-background-networking", true), chromedp.Flag("hide-scrollbars", true), chromedp.WSURLReadTimeout(time.Minute))
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // TestABrowserWalksThePages loads each page in a real browser: light and dark, wide and
 // narrow. No page is wider than the window, none breaks its own policy, and none has a
 // fault that keeps people out.
 func TestABrowserWalksThePages(t *testing.T) {
-	ctx := chromium(t)
+	ctx := browser.Open(t, *pictures != "")
 	c := newConsole(t, Options{Namespace: "lab"}, engines(), sample()...)
 	if err := chromedp.Run(ctx, chromedp.Navigate(c.URL()), chromedp.WaitVisible(".graphs")); err != nil {
 		t.Fatal(err)
 	}
 	for name, path := range map[string]string{
-		"graphs": "/", "graph": "/graphs/lab/chat", "broken": "/graphs/lab/summaries", "log": "/graphs/lab/chat/pods/chat-decode-7c9d5b6c9f-00000",
+		"graphs": "/", "graph": "/graphs/lab/chat", "broken": "/graphs/lab/summaries", "rollout": "/graphs/lab/assist/rollout", "scaling": "/graphs/lab/chat/scaling", "log": "/graphs/lab/chat/pods/chat-decode-7c9d5b6c9f-00000",
 		"requests": "/requests", "request": "/requests/lab/fast-chat", "models": "/models", "cluster": "/cluster",
 	} {
-		for _, scheme := range []string{"light", "dark"} {
-			for _, width := range []int64{1280, 390} {
-				t.Run(fmt.Sprintf("%s %s %d", name, scheme, width), func(t *testing.T) {
-					var wide int
-					var faults []string
-					var shot []byte
-					err := chromedp.Run(ctx,
-						emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
-						chromedp.EmulateViewport(width, 900),
-						chromedp.ActionFunc(func(ctx context.Context) error {
-							_, err := cdpage.AddScriptToEvaluateOnNewDocument(`window.broken = []; document.addEventListener("securitypolicyviolation", e => broken.push(e.violatedDirective + " " + e.blockedURI)); window.addEventListener("error", e => broken.push(e.message))`).Do(ctx)
-							return err
-						}),
-						chromedp.Navigate(c.base+path), chromedp.WaitVisible("main h1"),
-						chromedp.Poll("window.htmx !== undefined", nil),
-						chromedp.Evaluate("document.documentElement.scrollWidth", &wide),
-						chromedp.Evaluate("window.broken", &faults),
-						chromedp.FullScreenshot(&shot, 100),
-					)
-					if err != nil {
+		for _, look := range browser.Looks() {
+			t.Run(name+" "+look.String(), func(t *testing.T) {
+				seen, err := browser.See(ctx, look, c.base+path, chromedp.WaitVisible("main h1"), chromedp.Poll("window.htmx !== undefined", nil))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if seen.Width > look.Width || len(seen.Faults) > 0 {
+					t.Errorf("the page is %d wide in a window of %d; faults %q", seen.Width, look.Width, seen.Faults)
+				}
+				if *axe != "" {
+					accessible(ctx, t)
+				}
+				if *pictures != "" {
+					if err := os.WriteFile(filepath.Join(*pictures, "sample-"+name+"-"+look.String()+".png"), seen.Picture, 0o644); err != nil {
 						t.Fatal(err)
 					}
-					if int64(wide) > width || len(faults) > 0 {
-						t.Errorf("the page is %d wide in a window of %d; faults %q", wide, width, faults)
-					}
-					if *axe != "" {
-						accessible(ctx, t)
-					}
-					if *pictures != "" {
-						if err := os.WriteFile(filepath.Join(*pictures, fmt.Sprintf("%s-%s-%d.png", name, scheme, width)), shot, 0o644); err != nil {
-							t.Fatal(err)
-						}
-					}
-				})
-			}
+				}
+			})
 		}
 	}
 }
@@ -121,7 +81,7 @@ func accessible(ctx context.Context, t *testing.T) {
 // TestABrowserSeesChangesAndAnswers: a pod that is killed goes from the page, and an
 // answer comes piece by piece.
 func TestABrowserSeesChangesAndAnswers(t *testing.T) {
-	ctx := chromium(t)
+	ctx := browser.Open(t, *pictures != "")
 	c := newConsole(t, Options{Namespace: "lab"}, engines(), sample()...)
 	var answer string
 	if err := chromedp.Run(ctx, chromedp.Navigate(c.URL()), chromedp.WaitVisible(".graphs"), chromedp.Navigate(c.base+"/graphs/lab/chat"),

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/rollout"
 )
 
 // changes are what the console can change, by the last part of their path. Each needs
@@ -35,10 +37,38 @@ func restart(ctx context.Context, cluster *connect.Cluster, key types.Namespaced
 	return "Restart " + id + " is asked for. Services restart one after the other.", nil
 }
 
+// mayChange reports whether changes are allowed, and refuses one that is not.
+func (s *Server) mayChange(w http.ResponseWriter) bool {
+	if s.options.AllowChanges || GuardChanges.Off() {
+		return true
+	}
+	refuse(w, http.StatusForbidden, "This console changes nothing", "Start it with kubectl dynamo ui --allow-changes.")
+	return false
+}
+
+// order tells a rollout what somebody pressed, if changes are allowed.
+func (s *Server) order(w http.ResponseWriter, r *http.Request) {
+	if !s.mayChange(w) {
+		return
+	}
+	number, err := strconv.ParseInt(r.URL.Query().Get("revision"), 10, 64)
+	if err != nil {
+		http.Error(w, "revision: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	seen := rollout.Seen{Revision: number, Step: r.URL.Query().Get("step")}
+	said, err := rollout.Tell(r.Context(), s.options.Cluster.WithWatch, keyOf(r), rollout.Order(r.PathValue("order")), seen)
+	if err != nil {
+		// What could not be written is printed, for somebody to commit.
+		s.render(w, "said", map[string]any{"Tone": "bad", "Text": err.Error(), "Printed": said})
+		return
+	}
+	s.render(w, "said", map[string]any{"Tone": "good", "Text": said})
+}
+
 // change makes one of the changes, if they are allowed.
 func (s *Server) change(w http.ResponseWriter, r *http.Request) {
-	if !s.options.AllowChanges && !GuardChanges.Off() {
-		refuse(w, http.StatusForbidden, "This console changes nothing", "Start it with kubectl dynamo ui --allow-changes.")
+	if !s.mayChange(w) {
 		return
 	}
 	change, known := changes[r.PathValue("change")]

@@ -40,6 +40,14 @@ func load() *template.Template {
 		},
 		// clean takes out what a reader would not see but be misled by.
 		"clean": sanitise.Text,
+		// document is the same for text of several lines.
+		"document": func(text string) string {
+			lines := strings.Split(text, "\n")
+			for i := range lines {
+				lines[i] = sanitise.Text(lines[i])
+			}
+			return strings.Join(lines, "\n")
+		},
 		// body executes the template of a page's body, whose name is data.
 		"body": func(name string, data any) (template.HTML, error) {
 			var b bytes.Buffer

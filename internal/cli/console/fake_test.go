@@ -173,6 +173,7 @@ func sample() []client.Object {
 		}},
 	}
 	well.Spec.Services["Frontend"].Envs = []corev1.EnvVar{{Name: "DYN_ROUTER_MODE", Value: "kv"}}
+	well.Spec.Services["decode"].ScalingAdapter = &v1alpha1.ScalingAdapter{Enabled: true}
 	well.Spec.Services["decode"].ModelRef = &v1alpha1.ModelReference{Name: "Qwen/Qwen3-0.6B"}
 	broken := &v1alpha1.DynamoGraphDeployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "summaries", CreationTimestamp: ago(50 * time.Minute), Generation: 1},
@@ -191,7 +192,35 @@ func sample() []client.Object {
 		Status: v1alpha1.DynamoGraphDeploymentStatus{ObservedGeneration: 1, State: v1alpha1.GraphStatePending, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Starting", Message: "worker: container main is starting", LastTransitionTime: ago(10 * time.Second)}},
 			Services: map[string]v1alpha1.ServiceReplicaStatus{"Frontend": status("vision-frontend", 1, 1, ""), "worker": status("vision-worker", 0, 1, "container main is starting")}},
 	}
-	objects := []client.Object{well, broken, coming}
+	rolling := &v1alpha1.DynamoGraphDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "assist", UID: "a551", Generation: 4, CreationTimestamp: ago(26 * time.Hour), Annotations: map[string]string{v1alpha1.AnnotationRolloutSteps: "1 5m, 50% hold", v1alpha1.AnnotationRolloutSLO: "ttft-p95<2s"}},
+		Spec: v1alpha1.DynamoGraphDeploymentSpec{BackendFramework: v1alpha1.BackendFrameworkVLLM, Services: map[string]*v1alpha1.SharedSpec{
+			"Frontend": service(v1alpha1.ComponentTypeFrontend, "", 1), "decode": service(v1alpha1.ComponentTypeWorker, "", 2),
+		}},
+		Status: v1alpha1.DynamoGraphDeploymentStatus{ObservedGeneration: 4, State: v1alpha1.GraphStateSuccessful, Conditions: ready(metav1.ConditionTrue, v1alpha1.ReasonAllServicesReady, "2 of 2 services ready"), Services: map[string]v1alpha1.ServiceReplicaStatus{
+			"Frontend": status("assist-frontend", 1, 1, ""), "decode": status("assist-decode-91c0aa17", 3, 3, ""),
+		}, Rollout: &v1alpha1.RolloutStatus{
+			Revision: 8, Target: "3fa91c02", Stable: "91c0aa17", Phase: "Held", Reason: "StepHold", Message: "step 2 of 2 waits for a promotion", Step: "2/2",
+			StartedAt: new(ago(9 * time.Minute)), ProgressedAt: new(ago(time.Minute)), GPUs: &v1alpha1.RolloutGPUs{Now: 3, Peak: 3},
+			Roles: map[string]v1alpha1.RolloutRoleStatus{"decode": {Desired: 2, Floor: 2, Effective: 3, Lowest: 2}},
+			Generations: []v1alpha1.RolloutGeneration{
+				{ID: "3fa91c02", Revision: 8, Share: "33%", Roles: map[string]v1alpha1.RolloutReplicas{"decode": {Replicas: 1, Routable: 1}}},
+				{ID: "91c0aa17", Revision: 7, Share: "67%", Roles: map[string]v1alpha1.RolloutReplicas{"decode": {Replicas: 2, Routable: 2}}},
+			},
+			Analysis: &v1alpha1.RolloutAnalysis{Verdict: "pass", Errors: []string{"0.4%", "0.5%"}, TTFTP95: []string{"850ms", "840ms"}, Samples: 812},
+		}},
+	}
+	adapter := &v1alpha1.DynamoGraphDeploymentScalingAdapter{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "chat-decode"},
+		Spec:       v1alpha1.DynamoGraphDeploymentScalingAdapterSpec{Replicas: 6, DGDRef: v1alpha1.GraphServiceRef{Name: "chat", ServiceName: "decode"}},
+		Status: v1alpha1.DynamoGraphDeploymentScalingAdapterStatus{Replicas: 4, LastScaleTime: new(ago(7 * time.Minute)), Conditions: []metav1.Condition{
+			{Type: v1alpha1.ConditionActive, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonScalingActive, Message: "service decode is to have 6 replicas"},
+		}},
+	}
+	objects := []client.Object{well, broken, coming, rolling, adapter, aPod("assist", "Frontend", "frontend", 0, 0, true)}
+	for n := range 3 {
+		objects = append(objects, aPod("assist", "decode", "worker", n, 1, true))
+	}
 	for n := range 2 {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", n), Labels: map[string]string{"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}}}
 		node.Status.Allocatable = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}
@@ -233,6 +262,14 @@ func engines() http.Handler {
 		n := int(time.Since(begin).Milliseconds() / 50)
 		fmt.Fprintf(w, "# TYPE dynamo_frontend_requests_total counter\ndynamo_frontend_requests_total{status=\"success\"} %d\n# TYPE dynamo_frontend_inflight_requests gauge\ndynamo_frontend_inflight_requests 4\n"+
 			"# TYPE dynamo_frontend_time_to_first_token_seconds histogram\ndynamo_frontend_time_to_first_token_seconds_bucket{le=\"0.1\"} %d\ndynamo_frontend_time_to_first_token_seconds_bucket{le=\"0.2\"} %d\ndynamo_frontend_time_to_first_token_seconds_bucket{le=\"+Inf\"} %d\ndynamo_frontend_time_to_first_token_seconds_sum 1\ndynamo_frontend_time_to_first_token_seconds_count %d\n", n, n/2, n, n, n)
+	})
+	mux.HandleFunc("GET /api/v1/namespaces/lab/pods/chat-planner-7c9d5b6c9f-00000:9085/proxy/decisions", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `[{"at":"2026-11-16T20:00:00Z","reason":"Grow","words":["prefill 2, decode 4 → 6 (6 → 8 GPUs, budget 16): Grow","arrivals 11.2/s, expected 14.0/s within 2m0s"]},{"at":"2026-11-16T20:05:00Z","words":[%q]}]`, strings.Map(func(r rune) rune {
+			if r < ' ' {
+				return -1
+			}
+			return r
+		}, hostile))
 	})
 	mux.HandleFunc("GET /api/v1/namespaces/lab/services/{service}/proxy/v1/models", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"data":[{"id":"Qwen/Qwen3-0.6B"}]}`)

@@ -27,12 +27,24 @@ func TestPagesSayWhatIsThere(t *testing.T) {
 	for path, want := range map[string][]string{
 		"/": {
 			"chat", "ready", "summaries", "decode: container main exited with code 1: CUDA out of memory", "vision", "pending",
-			"1 ✕ need attention", "1 ◐ on their way", "1 ✓ ready", "10 GPUs held", "namespace lab", "read only",
+			"1 ✕ need attention", "1 ◐ on their way", "2 ✓ ready", "13 GPUs held", "namespace lab", "read only",
 		},
 		"/graphs/lab/chat": {
 			"Frontend and router", "Prefill", "Decode", "4 of 4 ready", "Beside the way of requests", "Planner", "Qwen/Qwen3-0.6B",
 			"routes to the worker with the most of the prompt in its KV cache", "chat-decode-7c9d5b6c9f-00003", "node-1", "AllServicesReady 4 of 4 services ready",
 		},
+		"/graphs/lab/assist": {"Rollout of revision 8, generation 3fa91c02 replaces 91c0aa17: held, step 2 of 2 waits for a promotion", "Graph Rollout Scaling"},
+		"/graphs/lab/assist/rollout": {
+			"held", "revision 8, generation 3fa91c02 replaces 91c0aa17", "1 for 5m0s done", "50% until it is promoted now", "all to come", "Held (StepHold): step 2 of 2 waits for a promotion",
+			"decode ✓ at or above its floor 3 2 2 2", "3fa91c02 revision 8 · to arrive at · share of the traffic: 33%", "91c0aa17 revision 7 · stable · share of the traffic: 67%",
+			"pass by 812 requests", "Time to first token, 95th percentile 850ms 840ms 2s", "Requests that failed 0.4% 0.5% none",
+		},
+		"/graphs/lab/chat/rollout":           {"Nothing was rolled out yet"},
+		"/graphs/lab/chat/scaling":           {"decode decode ◐ 2 replicas to come 6 4 4 4 scaling adapter chat-decode 7m ago", "prefill prefill ✓ as wanted 2 2 2 2 the graph&#39;s spec not told", "GPUs held 6", "Asking the planner"},
+		"/graphs/lab/assist/scaling":         {"decode worker ◐ 1 replica to go 2 3 3 3", "No service of this graph is a planner"},
+		"/graphs/lab/chat/decisions":         {"As chat-planner-7c9d5b6c9f-00000 tells them, the newest first.", "2026-11-16T20:00:00Z prefill 2, decode 4 → 6 (6 → 8 GPUs, budget 16): Grow arrivals 11.2/s"},
+		"/graphs/lab/assist/decisions":       {"no pod of a planner is ready"},
+		"/graphs/lab/assist/rollout/history": {"No revision is remembered."},
 		"/graphs/lab/summaries": {
 			"Why it is not ready", "ContainerCrashed: container main exited with code 1: CUDA out of memory", "service decode 0/2 ready", "pod summaries-decode-7c9d5b6c9f-00000 on node-0",
 			"What to do: read the container&#39;s log: kubectl logs -n lab summaries-decode-7c9d5b6c9f-00000 -c main --previous", "Back-off restarting failed container main 14 times", "CrashLoopBackOff",
@@ -41,7 +53,7 @@ func TestPagesSayWhatIsThere(t *testing.T) {
 		"/requests":               {"fast-chat", "profiling", "meta-llama/Llama-3.1-8B"},
 		"/requests/lab/fast-chat": {"42 of 120", "disaggregated, 1 prefill and 2 decode of 1 GPU", "itl 9.5ms of 8ms, missed by 18.8%", "ttft 180ms of 300ms, met", "Report", "Validation"},
 		"/models":                 {"legal", "legal-v2", "1/2", "loading", "loaded", "chat-decode-7c9d5b6c9f-00000"},
-		"/cluster":                {"2 nodes", "16 GPUs", "10 held", "6 free", "NVIDIA-H100-80GB-HBM3", "lab/chat 3", "Only pods of namespace lab are counted"},
+		"/cluster":                {"2 nodes", "16 GPUs", "13 held", "3 free", "NVIDIA-H100-80GB-HBM3", "lab/chat 3", "Only pods of namespace lab are counted"},
 	} {
 		t.Run(path, func(t *testing.T) {
 			r := get(c, path)
@@ -68,7 +80,7 @@ func TestWhatIsNotThereIsSaidInWords(t *testing.T) {
 	cookie := empty.enter()
 	for path, want := range map[string]string{
 		"/": "No graph here yet", "/requests": "No request here yet", "/models": "No model here yet", "/cluster": "The cluster has no node",
-		"/graphs/lab/x": "There is no graph lab/x", "/requests/lab/x": "There is no request lab/x", "/graphs/lab/x/pods/y": "There is no pod y", "/nothing": "No such page",
+		"/graphs/lab/x": "There is no graph lab/x", "/graphs/lab/x/rollout": "There is no graph lab/x", "/graphs/lab/x/scaling": "There is no graph lab/x", "/requests/lab/x": "There is no request lab/x", "/graphs/lab/x/pods/y": "There is no pod y", "/nothing": "No such page",
 	} {
 		r := get(empty, path)
 		r.AddCookie(cookie)
@@ -248,6 +260,11 @@ func TestTextOfOthersIsShownAsText(t *testing.T) {
 				o.Status.Services[name] = s
 				o.Spec.Services[name].ModelRef = &v1alpha1.ModelReference{Name: hostile}
 			}
+			if r := o.Status.Rollout; r != nil {
+				r.Message, r.Reason, r.Analysis.Verdict, r.Analysis.Errors = hostile, hostile, hostile, []string{hostile, hostile}
+			}
+		case *v1alpha1.DynamoGraphDeploymentScalingAdapter:
+			o.Status.Conditions[0].Status, o.Status.Conditions[0].Message = metav1.ConditionFalse, hostile
 		case *v1alpha1.DynamoModel:
 			o.Spec.ModelName, o.Spec.BaseModelName = hostile, hostile
 			o.Status.Endpoints = append(o.Status.Endpoints, v1alpha1.ModelEndpoint{PodName: "p", Error: hostile})
@@ -274,7 +291,7 @@ func TestTextOfOthersIsShownAsText(t *testing.T) {
 			t.Errorf("the text of others is not shown: %s", page)
 		}
 	}
-	for _, path := range []string{"/", "/graphs/lab/chat", "/graphs/lab/summaries", "/models", "/requests", "/requests/lab/fast-chat", "/cluster"} {
+	for _, path := range []string{"/", "/graphs/lab/chat", "/graphs/lab/summaries", "/graphs/lab/assist", "/graphs/lab/assist/rollout", "/graphs/lab/chat/scaling", "/graphs/lab/chat/decisions", "/models", "/requests", "/requests/lab/fast-chat", "/cluster"} {
 		t.Run(path, func(t *testing.T) {
 			r := get(c, path)
 			r.AddCookie(cookie)

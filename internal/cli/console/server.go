@@ -149,8 +149,7 @@ type page struct {
 // sections are the menu.
 var sections = []struct{ Path, Name string }{{"/", "Graphs"}, {"/requests", "Requests"}, {"/models", "Models"}, {"/cluster", "Cluster"}}
 
-// list is of all pages. Rollouts and scaling have theirs here once there is something
-// to show.
+// list is of all pages.
 var list = []page{
 	{
 		path: "/{$}", section: "/", body: "graphs", blocks: []string{"graphs-summary", "graphs-table"}, kinds: []kind{graphKind, podKind},
@@ -160,6 +159,14 @@ var list = []page{
 		path: "/graphs/{namespace}/{name}", section: "/", body: "graph", kinds: []kind{graphKind, podKind, eventKind},
 		blocks:  []string{"graph-head", "graph-why", "graph-picture", "graph-figures", "graph-services", "graph-conditions", "graph-events"},
 		closely: keyOf, data: (*Server).graph,
+	},
+	{
+		path: "/graphs/{namespace}/{name}/rollout", section: "/", body: "rollout", kinds: []kind{graphKind},
+		blocks: []string{"rollout-head", "rollout-steps", "rollout-capacity", "rollout-generations", "rollout-analysis"}, data: (*Server).rollout,
+	},
+	{
+		path: "/graphs/{namespace}/{name}/scaling", section: "/", body: "scaling", kinds: []kind{graphKind, podKind, adapterKind},
+		blocks: []string{"scaling-head", "scaling-services", "scaling-figures"}, data: (*Server).scaling,
 	},
 	{
 		path: "/graphs/{namespace}/{name}/pods/{pod}", section: "/", body: "pod", blocks: []string{"pod-head"}, kinds: []kind{graphKind, podKind}, data: (*Server).pod,
@@ -189,7 +196,10 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /graphs/{namespace}/{name}/models", s.askable)
 	mux.HandleFunc("POST /graphs/{namespace}/{name}/questions", s.ask)
 	mux.HandleFunc("GET /answers/{id}", s.answer)
+	mux.HandleFunc("GET /graphs/{namespace}/{name}/rollout/history", s.history)
+	mux.HandleFunc("GET /graphs/{namespace}/{name}/decisions", s.decisions)
 	mux.HandleFunc("POST /graphs/{namespace}/{name}/changes/{change}", s.change)
+	mux.HandleFunc("POST /graphs/{namespace}/{name}/rollout/orders/{order}", s.order)
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, http.StatusNotFound, "No such page", "See the graphs instead.")
 	})

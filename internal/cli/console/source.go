@@ -46,10 +46,11 @@ var (
 	modelKind   = kind{"dynamomodels", &v1alpha1.DynamoModel{}, &v1alpha1.DynamoModelList{}}
 	requestKind = kind{"dynamographdeploymentrequests", &v1alpha1.DynamoGraphDeploymentRequest{}, &v1alpha1.DynamoGraphDeploymentRequestList{}}
 	deployKind  = kind{"deployments", &appsv1.Deployment{}, &appsv1.DeploymentList{}}
+	adapterKind = kind{"dynamographdeploymentscalingadapters", &v1alpha1.DynamoGraphDeploymentScalingAdapter{}, &v1alpha1.DynamoGraphDeploymentScalingAdapterList{}}
 	groupKind   = kind{"leaderworkersets", &lwsv1.LeaderWorkerSet{}, &lwsv1.LeaderWorkerSetList{}}
 	cliqueKind  = kind{"podcliques", &grovev1alpha1.PodClique{}, &grovev1alpha1.PodCliqueList{}}
 
-	kinds = []kind{graphKind, podKind, eventKind, nodeKind, modelKind, requestKind, deployKind, groupKind, cliqueKind}
+	kinds = []kind{graphKind, podKind, eventKind, nodeKind, modelKind, requestKind, adapterKind, deployKind, groupKind, cliqueKind}
 )
 
 // Pauses between attempts to watch what could not be watched.
@@ -68,6 +69,7 @@ type source struct {
 	logs      *observe.Logs
 	reach     *reach
 	changes   *hub
+	past      *past
 
 	mu       sync.Mutex
 	standing map[string]standing
@@ -83,7 +85,7 @@ type standing struct {
 
 func newSource(cluster *connect.Cluster, namespace string) (*source, error) {
 	s := &source{
-		cluster: cluster, namespace: namespace, logs: observe.NewLogs(cluster.Pods), changes: newHub(), standing: map[string]standing{},
+		cluster: cluster, namespace: namespace, logs: observe.NewLogs(cluster.Pods), changes: newHub(), past: newPast(), standing: map[string]standing{},
 	}
 	s.reach = &reach{changed: s.changes.notify}
 	config := *cluster.Config
@@ -158,15 +160,48 @@ func (s *source) watch(ctx context.Context, k kind) error {
 	if err != nil {
 		return err
 	}
-	changed := func(any) { s.changes.notify() }
+	changed := func(object any) {
+		s.remember(ctx, object)
+		s.changes.notify()
+	}
+	gone := func(object any) {
+		if last, is := object.(toolscache.DeletedFinalStateUnknown); is {
+			object = last.Obj
+		}
+		if dgd, is := object.(*v1alpha1.DynamoGraphDeployment); is {
+			s.past.forget(client.ObjectKeyFromObject(dgd))
+		}
+		s.changes.notify()
+	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: changed, DeleteFunc: changed, UpdateFunc: func(_, now any) { changed(now) },
+		AddFunc: changed, DeleteFunc: gone, UpdateFunc: func(_, now any) { changed(now) },
 	})
 	if err != nil {
 		return err
 	}
 	s.stand(k, standing{synced: registration.HasSynced})
 	return nil
+}
+
+// remember keeps what is seen of a graph when it or a scaling adapter of it changes.
+func (s *source) remember(ctx context.Context, object any) {
+	var dgd *v1alpha1.DynamoGraphDeployment
+	switch o := object.(type) {
+	case *v1alpha1.DynamoGraphDeployment:
+		dgd = o
+	case *v1alpha1.DynamoGraphDeploymentScalingAdapter:
+		dgd = &v1alpha1.DynamoGraphDeployment{}
+		if err := s.Get(ctx, types.NamespacedName{Namespace: o.Namespace, Name: o.Spec.DGDRef.Name}, dgd); err != nil {
+			return // it comes later, or is somebody else's
+		}
+	default:
+		return
+	}
+	var adapters v1alpha1.DynamoGraphDeploymentScalingAdapterList
+	if err := s.List(ctx, &adapters, client.InNamespace(dgd.Namespace)); err != nil {
+		adapters.Items = nil // without them, the spec says what is wanted
+	}
+	s.past.note(dgd, adapters.Items, time.Now())
 }
 
 func (s *source) stand(k kind, now standing) {

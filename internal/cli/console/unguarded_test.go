@@ -3,8 +3,12 @@
 package console
 
 import (
+	"strings"
 	"testing"
+	texttemplate "text/template"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/console/view"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/why"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
 )
 
@@ -14,13 +18,46 @@ func TestAttacksWorkWithoutTheirGuard(t *testing.T) {
 	for _, a := range attacks {
 		t.Run(a.rule, func(t *testing.T) {
 			t.Setenv(guard.Variable, string(a.without))
-			c := newConsole(t, Options{Namespace: "lab"}, engines(), sample()...)
+			c := a.open(t)
 			status, _ := do(t, a.request(c, c.enter()))
 			if status != a.works {
 				t.Errorf("answered with %d, want %d", status, a.works)
 			}
-			if changed := restartID(t, c) != ""; changed != (a.without == GuardChanges) {
-				t.Errorf("changed the graph: %v", changed)
+			if got := changed(t, c) != ""; got != a.changes {
+				t.Errorf("changed a graph: %v", got)
+			}
+		})
+	}
+	// What html/template escapes is markup where the same templates are only text: the
+	// test of hostile words would see it.
+	for rule, data := range map[string]struct {
+		template string
+		data     any
+	}{
+		"a model's name":         {"ask", map[string]any{"Path": "/", "Models": []string{hostile}, "Problem": ""}},
+		"a line of a log":        {"log-lines", []logLine{{Text: hostile}}},
+		"a condition's message":  {"conditions", []view.Condition{{Type: "Ready", Message: hostile}}},
+		"a rollout's message":    {"rollout-steps", view.Rollout{Facts: []view.Fact{{Name: "phase", Value: hostile}}}},
+		"a planner's decision":   {"decisions", map[string]any{"All": []view.Decision{{Text: hostile}}, "Problem": "", "Pod": ""}},
+		"what an order printed":  {"said", map[string]any{"Tone": "bad", "Text": "", "Printed": hostile}},
+		"a piece of an answer":   {"piece", hostile},
+		"an explanation's cause": {"graph-why", view.Graph{Why: why.Explanation{Cause: hostile}}},
+	} {
+		t.Run("script in "+rule, func(t *testing.T) {
+			unescaped := texttemplate.Must(texttemplate.New("").Funcs(texttemplate.FuncMap{
+				"json": func(any) string { return "" }, "clean": func(text string) string { return text }, "document": func(text string) string { return text },
+				"body": func(string, any) string { return "" },
+			}).ParseFS(templates, "template/*.html"))
+			var b strings.Builder
+			if err := unescaped.ExecuteTemplate(&b, data.template, data.data); err != nil {
+				t.Fatal(err)
+			}
+			escaped, err := text(data.template, data.data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(b.String(), "<script>document") || strings.Contains(escaped, "<script>document") {
+				t.Errorf("as text %s\nescaped %s", b.String(), escaped)
 			}
 		})
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/output"
@@ -68,20 +70,52 @@ func writeHistory(out io.Writer, name string, all []*appsv1.ControllerRevision) 
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "REVISION\tGENERATION\tRESULT\tSTARTED\tTOOK\tLOWEST\tPEAK GPUS\tCHANGE-CAUSE")
 	for _, r := range all {
-		record := revision.RecordOf(r)
-		started, took, peak := "-", "-", "-"
-		if record.StartedAt != nil {
-			started = record.StartedAt.UTC().Format(time.RFC3339)
-			if record.EndedAt != nil {
-				took = record.EndedAt.Sub(record.StartedAt.Time).Round(time.Second).String()
-			}
-		}
-		if record.PeakGPUs > 0 {
-			peak = fmt.Sprint(record.PeakGPUs)
-		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Revision, named(revision.Generation(r)), result(r, record), started, took, lowest(record), peak, cmp.Or(revision.ChangeCause(r), "-"))
+		p := past(r)
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.Revision, p.Generation, p.Result, p.Started, p.Took, p.Lowest, p.PeakGPUs, p.Cause)
 	}
 	return w.Flush()
+}
+
+// Past is what is remembered of one rollout, in words; what is not known is a dash.
+type Past struct {
+	Revision                                                   int64
+	Generation, Result, Started, Took, Lowest, PeakGPUs, Cause string
+}
+
+// History are the rollouts of a graph that are remembered, the oldest first.
+func History(ctx context.Context, cluster client.WithWatch, key types.NamespacedName) ([]Past, error) {
+	t := target{cluster, key.Namespace, key.Name}
+	dgd, err := t.graph(ctx)
+	if err != nil {
+		return nil, err
+	}
+	revisions, err := t.revisions(ctx, dgd)
+	if err != nil {
+		return nil, err
+	}
+	var all []Past
+	for _, r := range revisions {
+		all = append(all, past(r))
+	}
+	return all, nil
+}
+
+func past(r *appsv1.ControllerRevision) Past {
+	record := revision.RecordOf(r)
+	p := Past{
+		Revision: r.Revision, Generation: named(revision.Generation(r)), Result: result(r, record), Started: "-", Took: "-",
+		Lowest: lowest(record), PeakGPUs: "-", Cause: cmp.Or(revision.ChangeCause(r), "-"),
+	}
+	if record.StartedAt != nil {
+		p.Started = record.StartedAt.UTC().Format(time.RFC3339)
+		if record.EndedAt != nil {
+			p.Took = record.EndedAt.Sub(record.StartedAt.Time).Round(time.Second).String()
+		}
+	}
+	if record.PeakGPUs > 0 {
+		p.PeakGPUs = fmt.Sprint(record.PeakGPUs)
+	}
+	return p
 }
 
 func result(r *appsv1.ControllerRevision, record revision.Record) string {

@@ -52,7 +52,7 @@ func (t target) promote(ctx context.Context, out io.Writer, all bool) error {
 	if err != nil {
 		return err
 	}
-	r, err := t.underWay(dgd)
+	r, err := underWay(dgd)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (t target) abort(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r, err := t.underWay(dgd)
+	r, err := underWay(dgd)
 	if err != nil {
 		return err
 	}
@@ -102,19 +102,19 @@ func (t target) abort(ctx context.Context, out io.Writer) error {
 
 // underWay is the rollout to give an order about. It has to be one of the spec that
 // was read: an order names a generation, and must not hit what came after it.
-func (t target) underWay(dgd *v1alpha1.DynamoGraphDeployment) (*v1alpha1.RolloutStatus, error) {
+func underWay(dgd *v1alpha1.DynamoGraphDeployment) (*v1alpha1.RolloutStatus, error) {
 	r := dgd.Status.Rollout
 	switch {
 	case dgd.Status.ObservedGeneration != dgd.Generation:
-		return nil, fmt.Errorf("the operator has not seen the last change of graph %s yet; try again", t.name)
+		return nil, fmt.Errorf("the operator has not seen the last change of graph %s yet; try again", dgd.Name)
 	case r == nil:
-		return nil, fmt.Errorf("graph %s has no rollout", t.name)
+		return nil, fmt.Errorf("graph %s has no rollout", dgd.Name)
 	}
 	switch generation.Phase(r.Phase) {
 	case generation.PhaseCompleted:
-		return nil, fmt.Errorf("the rollout of graph %s is completed", t.name)
+		return nil, fmt.Errorf("the rollout of graph %s is completed", dgd.Name)
 	case generation.PhaseAborting, generation.PhaseAborted:
-		return nil, fmt.Errorf("the rollout of graph %s is aborted", t.name)
+		return nil, fmt.Errorf("the rollout of graph %s is aborted", dgd.Name)
 	}
 	return r, nil
 }

@@ -200,13 +200,22 @@ func write(out io.Writer, dgd *v1alpha1.DynamoGraphDeployment) {
 		fmt.Fprintf(out, "%s  no rollout\n", dgd.Name)
 		return
 	}
-	fmt.Fprintf(out, "%s  %s\n", dgd.Name, headline(r))
+	fmt.Fprintf(out, "%s  %s\n", dgd.Name, Headline(r))
 	facts := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fact := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(facts, "%s\t%s\n", name, value)
-		}
+	for _, f := range Facts(dgd) {
+		fmt.Fprintf(facts, "%s\t%s\n", f.Name, f.Value)
 	}
+	_ = facts.Flush() // to a buffer
+	writeRoles(out, r)
+	writeGenerations(out, r)
+}
+
+// Fact is something to know about a rollout.
+type Fact struct{ Name, Value string }
+
+// Facts are what there is to know about the rollout of a graph, which has one.
+func Facts(dgd *v1alpha1.DynamoGraphDeployment) []Fact {
+	r := dgd.Status.Rollout
 	phase := r.Phase
 	if r.Reason != "" {
 		phase += " (" + r.Reason + ")"
@@ -214,25 +223,22 @@ func write(out io.Writer, dgd *v1alpha1.DynamoGraphDeployment) {
 	if r.Message != "" {
 		phase += ": " + r.Message
 	}
-	fact("phase", phase)
-	fact("step", r.Step)
+	all := []Fact{{"phase", phase}, {"step", r.Step}}
 	if r.StartedAt != nil {
-		fact("started", r.StartedAt.UTC().Format(time.RFC3339))
+		all = append(all, Fact{"started", r.StartedAt.UTC().Format(time.RFC3339)})
 	}
 	if r.ProgressedAt != nil {
-		fact("progressed", r.ProgressedAt.UTC().Format(time.RFC3339))
+		all = append(all, Fact{"progressed", r.ProgressedAt.UTC().Format(time.RFC3339)})
 	}
 	if r.GPUs != nil {
-		fact("GPUs", fmt.Sprintf("%d now, %d at the peak", r.GPUs.Now, r.GPUs.Peak))
+		all = append(all, Fact{"GPUs", fmt.Sprintf("%d now, %d at the peak", r.GPUs.Now, r.GPUs.Peak)})
 	}
-	fact("analysis", analysis(r.Analysis))
-	fact("next", advice(dgd))
-	_ = facts.Flush() // to a buffer
-	writeRoles(out, r)
-	writeGenerations(out, r)
+	all = append(all, Fact{"analysis", analysis(r.Analysis)}, Fact{"next", advice(dgd)})
+	return slices.DeleteFunc(all, func(f Fact) bool { return f.Value == "" })
 }
 
-func headline(r *v1alpha1.RolloutStatus) string {
+// Headline is what a rollout is about.
+func Headline(r *v1alpha1.RolloutStatus) string {
 	to := fmt.Sprintf("revision %d, generation %s", r.Revision, named(r.Target))
 	if r.Stable != r.Target {
 		return to + " replaces " + named(r.Stable)

@@ -45,10 +45,31 @@
     var style = getComputedStyle(document.documentElement);
     return ["--line-1", "--line-2", "--faint", "--rule"].map(function (n) { return style.getPropertyValue(n).trim(); });
   }
+  // The axes: at least half a minute, the time of day, and whole replicas.
+  var shortest = 30, whole = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
+  function clock(u, splits) {
+    return splits.map(function (s) { return new Date(s * 1000).toLocaleTimeString("en-GB"); });
+  }
+  // A figure that came after the page did gets its place among the others.
+  function hang(f) {
+    var wall = document.querySelector(".plots");
+    if (!wall) return null;
+    var figure = wall.appendChild(document.createElement("figure"));
+    var caption = figure.appendChild(document.createElement("figcaption"));
+    caption.textContent = f.Title + (f.Unit ? ", " + f.Unit : "");
+    var place = figure.appendChild(document.createElement("div"));
+    place.className = "plot";
+    place.id = "plot-" + f.ID;
+    place.setAttribute("aria-hidden", "true");
+    return place;
+  }
   function draw() {
     var holder = document.querySelector("[data-figures]");
     if (!holder) return;
-    (JSON.parse(holder.dataset.figures) || []).forEach(function (f) {
+    var figures = JSON.parse(holder.dataset.figures) || [];
+    var hung = figures.filter(function (f) { return !document.getElementById("plot-" + f.ID) && hang(f); }).length;
+    if (hung) fit(); // those that were there have less room now
+    figures.forEach(function (f) {
       var place = document.getElementById("plot-" + f.ID);
       if (!place) return;
       var data = [f.Times || []].concat(f.Series.map(function (s) { return s.Values || []; }));
@@ -57,20 +78,21 @@
       var axis = { stroke: c[2], grid: { stroke: c[3], width: 1 }, ticks: { stroke: c[3], width: 1 }, font: "11px system-ui, sans-serif" };
       plots[f.ID] = new uPlot({
         width: place.clientWidth || 300, height: 150, cursor: { drag: { x: false, y: false } }, legend: { live: false },
-        scales: { y: { range: function (u, min, max) { return [0, max > 0 ? max * 1.15 : 1]; } } },
-        axes: [axis, Object.assign({ size: 46 }, axis)],
+        scales: { x: { range: function (u, min, max) { return [Math.min(min, max - shortest), max]; } }, y: { range: function (u, min, max) { return [0, max > 0 ? max * 1.15 : 1]; } } },
+        axes: [Object.assign({ values: clock, space: 64 }, axis), Object.assign({ size: 46 }, axis, f.Stepped ? { incrs: whole } : {})],
         series: [{}].concat(f.Series.map(function (s, i) {
-          return { label: s.Name, stroke: c[i], width: 2, dash: i ? [5, 4] : undefined, points: { show: false }, spanGaps: true };
+          return { label: s.Name, stroke: c[i], width: 2, dash: [undefined, [5, 4], [2, 3]][i], paths: f.Stepped ? uPlot.paths.stepped({ align: 1 }) : undefined, points: { show: false }, spanGaps: true };
         }))
       }, data, place);
     });
   }
-  window.addEventListener("resize", function () {
+  function fit() {
     Object.keys(plots).forEach(function (id) {
       var place = document.getElementById("plot-" + id);
       if (place) plots[id].setSize({ width: place.clientWidth, height: 150 });
     });
-  });
+  }
+  window.addEventListener("resize", fit);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", function () {
     Object.keys(plots).forEach(function (id) { plots[id].destroy(); delete plots[id]; });
     draw();

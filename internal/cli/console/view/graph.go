@@ -9,14 +9,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/rollout"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/tree"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/why"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 )
 
 // Graph is the page of one graph.
 type Graph struct {
 	Namespace, Name string
+	Tabs            []Tab
 	State           State
 	Age, Backend    string
 	// Word is what the version that it was written as calls its parts.
@@ -32,7 +35,9 @@ type Graph struct {
 	// TrafficMissing says why there are no figures.
 	TrafficMissing string
 	Restart        string
-	Missing        []string
+	// Rollout says in words what is rolled out; empty unless one is under way.
+	Rollout string
+	Missing []string
 	// Gone says that there is no such graph.
 	Gone bool
 	// CanChange shows what changes the graph.
@@ -124,8 +129,8 @@ type Input struct {
 func OneGraph(in Input) Graph {
 	g := in.Graph
 	page := Graph{
-		Namespace: g.Namespace, Name: g.Name, State: GraphState(g), Age: Age(g.CreationTimestamp, in.Now), Word: tree.Word(g), Why: in.Why,
-		Backend: string(g.Spec.BackendFramework), Conditions: Conditions(g.Status.Conditions, in.Now), Events: Events(g, in.Events, in.Now), Restart: restart(g),
+		Namespace: g.Namespace, Name: g.Name, Tabs: Tabs(g, "Graph"), State: GraphState(g), Age: Age(g.CreationTimestamp, in.Now), Word: tree.Word(g), Why: in.Why,
+		Backend: string(g.Spec.BackendFramework), Conditions: Conditions(g.Status.Conditions, in.Now), Events: Events(g, in.Events, in.Now), Restart: restart(g), Rollout: underWay(g),
 	}
 	boxes := map[graph.Role][]Box{}
 	for _, name := range tree.Components(g) {
@@ -284,6 +289,19 @@ func restart(g *v1alpha1.DynamoGraphDeployment) string {
 	}
 	if r.Message != "" {
 		text += ". " + r.Message
+	}
+	return text
+}
+
+// underWay says what is rolled out, until it is completed.
+func underWay(g *v1alpha1.DynamoGraphDeployment) string {
+	r := g.Status.Rollout
+	if r == nil || generation.Phase(r.Phase) == generation.PhaseCompleted {
+		return ""
+	}
+	text := rollout.Headline(r) + ": " + strings.ToLower(r.Phase)
+	if r.Message != "" {
+		text += ", " + r.Message
 	}
 	return text
 }

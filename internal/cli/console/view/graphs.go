@@ -119,7 +119,8 @@ func cause(g *v1alpha1.DynamoGraphDeployment) string {
 func serviceCount(g *v1alpha1.DynamoGraphDeployment, name string) ServiceCount {
 	s, seen := g.Status.Services[name]
 	c := ServiceCount{Name: name, Ready: int(ptr.Deref(s.ReadyReplicas, ptr.Deref(s.AvailableReplicas, 0))), Want: int(s.Replicas)}
-	if spec := g.Spec.Services[name]; spec != nil && spec.Replicas != nil {
+	// Where a scaling adapter decides, the spec does not say how many are wanted.
+	if spec := g.Spec.Services[name]; spec != nil && spec.Replicas != nil && (spec.ScalingAdapter == nil || !spec.ScalingAdapter.Enabled) {
 		c.Want = int(*spec.Replicas)
 	}
 	switch {

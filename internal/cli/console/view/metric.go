@@ -216,7 +216,9 @@ type Figure struct {
 	Words  string
 	Series []Series
 	// Times are seconds since 1970.
-	Times []int64
+	Times []float64
+	// Stepped says that a value holds until the next one.
+	Stepped bool
 }
 
 // Series is one line of a chart. A gap is nil.
@@ -227,9 +229,9 @@ type Series struct {
 
 // Figures are the charts of a graph.
 func Figures(points []Point) []Figure {
-	var times []int64
+	var times []float64
 	for _, p := range points {
-		times = append(times, p.At.Unix())
+		times = append(times, float64(p.At.UnixMilli())/1000)
 	}
 	line := func(name string, scale float64, of func(Point) float64) Series {
 		s := Series{Name: name}
