@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,6 +33,8 @@ type kubelet struct {
 	// lowest is how few did since.
 	lowest atomic.Int64
 	next   int
+	// generations are those of pods by their address.
+	generations sync.Map
 }
 
 func (w world) runPods() *kubelet {
@@ -82,7 +85,9 @@ func (k *kubelet) pass() error {
 		for _, p := range own {
 			if !ready(p) {
 				// It has been for as long as counts where no frontend can be asked.
-				p.Status.Phase = corev1.PodRunning
+				p.Status.Phase, p.Status.PodIP = corev1.PodRunning, p.Annotations["address"]
+				p.Status.PodIPs = []corev1.PodIP{{IP: p.Status.PodIP}}
+				k.generations.Store(p.Status.PodIP, p.Labels[v1alpha1.LabelGeneration])
 				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Minute))}}
 				return cluster.Client.Status().Update(k.ctx, &p)
 			}
@@ -96,7 +101,7 @@ func (k *kubelet) make(d appsv1.Deployment) error {
 	labels := maps.Clone(d.Spec.Template.Labels)
 	labels["of"] = d.Name
 	return cluster.Client.Create(k.ctx, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: fmt.Sprintf("%s-%d", d.Name, k.next), Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: fmt.Sprintf("%s-%d", d.Name, k.next), Labels: labels, Annotations: map[string]string{"address": fmt.Sprintf("10.0.%d.%d", k.next/250, k.next%250+1)}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: d.Spec.Template.Spec.Containers[0].Image}}},
 	})
 }
@@ -142,6 +147,20 @@ func (k *kubelet) watch(pods []corev1.Pod) {
 	if n < floor {
 		k.Errorf("%d pairs in complete generations serve, and at least %d have to", n, floor)
 	}
+}
+
+// promise waits until all pairs serve, and from then on has a floor of them do.
+func (k *kubelet) promise(all, floor int64) {
+	k.Helper()
+	k.eventually("all pairs to serve", func(ctx context.Context) error {
+		var pods corev1.PodList
+		if err := cluster.Client.List(ctx, &pods, client.InNamespace(k.namespace)); err != nil || pairs(pods.Items) != all {
+			return fmt.Errorf("%d pairs, %w", pairs(pods.Items), err)
+		}
+		return nil
+	})
+	k.lowest.Store(all)
+	k.floor.Store(floor)
 }
 
 func (w world) pair(replicas int32) *v1alpha1.DynamoGraphDeployment {
@@ -209,15 +228,7 @@ func TestARolloutByGenerationsKeepsItsFloor(t *testing.T) {
 				first = list.Items[0].Labels[v1alpha1.LabelGeneration]
 				return nil
 			})
-			w.eventually("all pairs to serve", func(ctx context.Context) error {
-				var pods corev1.PodList
-				if err := cluster.Client.List(ctx, &pods, client.InNamespace(w.namespace)); err != nil || pairs(pods.Items) != int64(replicas) {
-					return fmt.Errorf("%d pairs, %w", pairs(pods.Items), err)
-				}
-				return nil
-			})
-			k.lowest.Store(int64(replicas))
-			k.floor.Store(int64(replicas))
+			k.promise(int64(replicas), int64(replicas))
 
 			w.image(dgd, "1.1.0")
 			w.eventually("the rollout to begin", func(ctx context.Context) error {

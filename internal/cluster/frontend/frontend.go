@@ -1,7 +1,5 @@
 // Package frontend asks the frontends of graphs to which workers they send requests. It
-// decides nothing. What it is pointed at cannot make it do anything else: it goes to
-// addresses of pods alone, follows no redirect, sends no credentials, reads no more than
-// it needs, and keeps nobody waiting.
+// decides nothing, and keeps nobody waiting.
 package frontend
 
 import (
@@ -9,18 +7,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/podhttp"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/world"
 )
 
@@ -45,7 +41,7 @@ const (
 // Poller keeps what the frontends of graphs said last. Asking it takes no time: who asks
 // has the next poll begin, and gets the answer of the last.
 type Poller struct {
-	http *http.Client
+	pods *podhttp.Client
 	// ctx ends all polls; it is the life of the process, not of a request.
 	ctx  context.Context
 	room chan struct{}
@@ -65,17 +61,7 @@ type answers struct {
 // NewPoller makes a Poller whose polls end with ctx. The proxy is the only one that it
 // will use; nil means to go straight, whatever the environment says.
 func NewPoller(ctx context.Context, proxy *url.URL) *Poller {
-	transport := &http.Transport{
-		DialContext: (&net.Dialer{}).DialContext, DisableKeepAlives: true,
-		DisableCompression: true, MaxResponseHeaderBytes: 64 << 10,
-	}
-	if proxy != nil {
-		transport.Proxy = http.ProxyURL(proxy)
-	}
-	return &Poller{
-		ctx: ctx, room: make(chan struct{}, places), graphs: map[types.NamespacedName]*answers{},
-		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
-	}
+	return &Poller{ctx: ctx, room: make(chan struct{}, places), graphs: map[types.NamespacedName]*answers{}, pods: podhttp.New(proxy)}
 }
 
 // Ask returns what the frontends of a graph said a moment ago, and has them asked again.
@@ -186,27 +172,9 @@ func (p *Poller) one(ctx context.Context, frontend netip.Addr, models []string) 
 }
 
 func (p *Poller) get(ctx context.Context, frontend netip.Addr, path string, into any) (status int, err error) {
-	frontend = frontend.Unmap()
-	if !frontend.IsValid() || !frontend.IsGlobalUnicast() || frontend.Zone() != "" {
-		return 0, fmt.Errorf("%s is not the address of a pod", frontend)
-	}
-	target := url.URL{Scheme: "http", Host: net.JoinHostPort(frontend.String(), strconv.Itoa(Port)), Path: path}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
+	status, text, err := p.pods.Get(ctx, frontend, Port, path, answerLimit)
 	if err != nil {
-		return 0, err
+		return status, err
 	}
-	request.Header.Set("User-Agent", "dynamo-operator")
-	response, err := p.http.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, answerLimit+1))
-	switch {
-	case err != nil:
-		return response.StatusCode, err
-	case len(text) > answerLimit:
-		return response.StatusCode, fmt.Errorf("the answer is longer than %d bytes", answerLimit)
-	}
-	return response.StatusCode, json.Unmarshal(text, into)
+	return status, json.Unmarshal(text, into)
 }

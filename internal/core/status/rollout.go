@@ -13,6 +13,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/analysis"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/world"
 )
 
@@ -37,6 +38,9 @@ func rolloutStatus(last *v1alpha1.RolloutStatus, s managed.State, now metav1.Tim
 	if last != nil && (!ended(last.Phase) || ended(st.Phase)) {
 		continued(st, last)
 	}
+	if j := s.Judgement; j != nil {
+		st.Analysis = j.Told(st.Analysis)
+	}
 	st.Reason, st.Message = why(lead, s)
 	return st
 }
@@ -51,13 +55,11 @@ func leading(rolling []managed.CellState) managed.CellState {
 	return rolling[0]
 }
 
-func ended(phase string) bool {
-	return phase == "" || phase == string(generation.PhaseCompleted) || phase == string(generation.PhaseAborted)
-}
+func ended(phase string) bool { return generation.Phase(phase).Ended() }
 
 // continued takes over what is remembered of the same rollout.
 func continued(st, last *v1alpha1.RolloutStatus) {
-	st.StartedAt = last.StartedAt
+	st.StartedAt, st.Analysis = last.StartedAt, last.Analysis
 	st.Revision = cmp.Or(st.Revision, last.Revision)
 	if last.GPUs != nil {
 		st.GPUs.Peak = max(st.GPUs.Peak, last.GPUs.Peak)
@@ -168,7 +170,11 @@ func why(c managed.CellState, s managed.State) (reason, message string) {
 	case phase == generation.PhaseAborting || phase == generation.PhaseAborted:
 		return string(analysis.AbortRequested), fmt.Sprintf("generation %s was aborted earlier; generation %s serves until the spec changes or a retry is asked for", c.World.Spec, target)
 	case c.Step.Reason == generation.ReasonLevel:
-		return string(s.Position.Waits), fmt.Sprintf("generation %s is at step %s", target, s.Position)
+		message = fmt.Sprintf("generation %s is at step %s", target, s.Position)
+		if s.Position.Waits == policy.WaitsForAnalysis {
+			message += ", and too few of its requests were seen to pass it" // how many changes with every look
+		}
+		return string(s.Position.Waits), message
 	case c.Step.Reason == generation.ReasonNoSpareGPU:
 		return reason, fmt.Sprintf("no node has room for another replica of generation %s, and none may be taken away first: free some, or let one be missing (%s)", target, v1alpha1.AnnotationMaxUnavailable)
 	case c.Step.Reason == generation.ReasonNoPath:

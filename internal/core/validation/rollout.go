@@ -1,8 +1,6 @@
 package validation
 
 import (
-	"slices"
-
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -40,8 +38,6 @@ func (w *warnings) rollouts(annotations map[string]string, by Orchestration) {
 			w.add(at, "has no effect; pods are replaced in place (rollout.generations is off)")
 		case !generational:
 			w.add(at, "has no effect; Grove replaces pods in a way of its own")
-		case slices.Contains([]string{v1alpha1.AnnotationRolloutSLO, v1alpha1.AnnotationRolloutAnalysis}, key):
-			w.add(at, "has no effect; candidates are not compared by their requests")
 		case policy.Isolation(value) == policy.IsolationPaired:
 			w.add(at, "is carried out as "+string(policy.IsolationShared))
 		}

@@ -231,7 +231,7 @@ func TestWarnings(t *testing.T) {
 		}{
 			{Orchestration{Provider: workload.ProviderComponent, InPlace: true}, []string{isolation + "has no effect; pods are replaced in place", slo + "has no effect; pods", steps + "has no effect; pods"}},
 			{Orchestration{Provider: workload.ProviderGrove}, []string{isolation + "has no effect; Grove", slo + "has no effect; Grove", steps + "has no effect; Grove"}},
-			{Orchestration{Provider: workload.ProviderComponent}, []string{isolation + "is carried out as shared", slo + "has no effect; candidates"}},
+			{Orchestration{Provider: workload.ProviderComponent}, []string{isolation + "is carried out as shared"}},
 		} {
 			dgd := decode(t, `{services: {a: {}}}`, &v1alpha1.DynamoGraphDeployment{})
 			dgd.Annotations = said

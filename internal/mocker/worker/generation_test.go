@@ -118,7 +118,10 @@ func serving(t *testing.T, host, args string, more podenv.Env) (log *journal, st
 	t.Helper()
 	env := generational(more)
 	env["DYNAMO_LISTEN_HOST"] = host
-	knobs := Knobs{Speedup: 1, Slowdown: 1}
+	knobs, err := NewKnobs(env)
+	if err != nil {
+		t.Fatal(err)
+	}
 	config, err := NewConfig(launch.Program{Kind: launch.Worker, Name: "dynamo.vllm", Args: strings.Fields(args), Env: env}, knobs)
 	if err != nil {
 		t.Fatal(err)

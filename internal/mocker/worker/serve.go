@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -50,10 +51,16 @@ func (w *Worker) generate(response http.ResponseWriter, r *http.Request) {
 		w.metrics.errors.WithLabelValues("deserialization").Inc()
 		return
 	}
+	w.countdown()
 	out := wire.NewWriter(response)
 	defer func() { w.metrics.sent.Add(float64(out.Bytes)) }()
 	if request.Embed {
 		_ = out.Send(wire.Chunk{FinishReason: "stop", Embedding: text.Embedding(request.Seed, embeddingSize)})
+		return
+	}
+	if rand.Float64() < w.knobs.ErrorRate {
+		w.metrics.errors.WithLabelValues("generate").Inc()
+		_ = out.Send(wire.Chunk{FinishReason: "error", Error: "the engine failed, as asked by MOCKER_ERROR_RATE"})
 		return
 	}
 	generation, err := w.engine.Submit(w.engineRequest(request, start))
@@ -101,12 +108,22 @@ func (w *Worker) length(r wire.Request) int {
 // stream sends one chunk per token, even when several are due at once: whoever
 // stops reading in between must not be charged for tokens it never saw.
 func (w *Worker) stream(ctx context.Context, out *wire.Writer, r wire.Request, g *engine.Generation, received time.Time) error {
-	sent := 0
+	sent, last := 0, received
 	for {
 		produced, finished, err := g.Next(ctx, sent)
 		if err != nil {
 			return err
 		}
+		if sent == 0 {
+			if err := w.dawdle(ctx, time.Since(received)); err != nil {
+				return err
+			}
+			w.metrics.produced(true, min(1, produced), time.Since(received))
+			w.metrics.produced(false, max(0, produced-1), 0)
+		} else {
+			w.metrics.produced(false, produced-sent, time.Since(last))
+		}
+		last = time.Now()
 		for sent < produced {
 			chunk := w.chunk(r, g, sent)
 			if sent == 0 {
@@ -125,6 +142,26 @@ func (w *Worker) stream(ctx context.Context, out *wire.Writer, r wire.Request, g
 			w.finish(&last, r)
 			return out.Send(last)
 		}
+	}
+}
+
+// dawdle has the first token take as much longer as the knob says.
+func (w *Worker) dawdle(ctx context.Context, took time.Duration) error {
+	if w.knobs.TTFTFactor <= 1 {
+		return nil
+	}
+	select {
+	case <-time.After(time.Duration((w.knobs.TTFTFactor - 1) * float64(took))):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// countdown has the engine die with the request that the knob names.
+func (w *Worker) countdown() {
+	if n := w.taken.Add(1); w.knobs.CrashRequests > 0 && n == int64(w.knobs.CrashRequests) {
+		w.crash <- time.Now()
 	}
 }
 

@@ -57,6 +57,11 @@ type Worker struct {
 	base     string // URL of the request plane, without the endpoint
 	host     string // where others reach it
 	lastUsed atomic.Int64
+	taken    atomic.Int64
+	// crash takes one crash by request, and one by time.
+	crash chan time.Time
+	// registration is when it registers; nil if it has.
+	registration *time.Timer
 
 	// serving is true from registration to the end of the drain.
 	serving  atomic.Bool
@@ -76,7 +81,7 @@ func New(config Config, knobs Knobs, env podenv.Env, store discovery.Store, inst
 	config.Address.Instance = instance
 	return &Worker{
 		config: config, knobs: knobs, env: env, log: log, out: out, store: store,
-		health: health, metrics: newMetrics(config, now),
+		health: health, metrics: newMetrics(config, now), crash: make(chan time.Time, 2),
 	}, nil
 }
 
@@ -97,7 +102,7 @@ func (w *Worker) Run(ctx context.Context) int {
 		return ExitEngineDied
 	}
 	defer stopPorts()
-	crash := w.crashTimer()
+	crash := w.crashes()
 	group, err := w.meet(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -159,12 +164,12 @@ func (w *Worker) follow(ctx context.Context, group *rendezvous.Group, crash <-ch
 	return ExitEngineDied
 }
 
-// crashTimer fires when the crash knob says so; never, if it is not set.
-func (w *Worker) crashTimer() <-chan time.Time {
-	if w.knobs.CrashAfter <= 0 {
-		return nil
+// crashes are when the knobs say; never, if none is set.
+func (w *Worker) crashes() <-chan time.Time {
+	if w.knobs.CrashAfter > 0 {
+		time.AfterFunc(w.knobs.CrashAfter, func() { w.crash <- time.Now() })
 	}
-	return time.After(w.knobs.CrashAfter)
+	return w.crash
 }
 
 // load takes the time an engine needs to load its model.
@@ -247,7 +252,12 @@ func (w *Worker) register() {
 		w.health.Probe(w.config.Address.Endpoint)
 		go w.canary()
 	}
-	w.publish()
+	if w.knobs.Registration > 0 {
+		w.registration = time.AfterFunc(w.knobs.Registration, w.publish)
+		w.log.Warn("registering later, as asked by MOCKER_REGISTRATION_DELAY", "delay", w.knobs.Registration)
+	} else {
+		w.publish()
+	}
 	w.log.Info("serving", "endpoint", w.config.Address.URI(), "instance", fmt.Sprintf("%x", w.config.Address.Instance), "model", w.config.Model, "at", w.base)
 }
 
@@ -294,6 +304,9 @@ func (w *Worker) drain() int {
 		limit = 30 * time.Second
 	}
 	deadline := time.After(limit)
+	if w.registration != nil {
+		w.registration.Stop()
+	}
 	for _, name := range w.endpoints() {
 		w.health.Set(name, false)
 	}
@@ -312,7 +325,12 @@ func (w *Worker) drain() int {
 		return 0
 	}
 	done := make(chan struct{})
-	go func() { w.active.Wait(); close(done) }()
+	if !w.knobs.DrainHang {
+		go func() { w.active.Wait(); close(done) }()
+	} else {
+		w.log.Warn("going on until it is killed, as asked by MOCKER_DRAIN_HANG")
+		deadline = nil
+	}
 	select {
 	case <-done:
 		w.log.Info("drained")

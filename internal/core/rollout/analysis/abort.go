@@ -1,11 +1,9 @@
 package analysis
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
 )
 
 // AbortReason is why a rollout was given up, or is held after a failure: the word that
@@ -23,56 +21,6 @@ const (
 	AbortDeadline AbortReason = "ProgressDeadlineExceeded"
 )
 
-// A candidate that crashes this often within this time after it served is given up.
-// One that never served may be short of something that comes back, such as a
-// registry; it has until the deadline.
-const (
-	crashLimit  = 3
-	crashWithin = 10 * time.Minute
-)
-
-// Candidate is what is known of a candidate when it is asked whether to go on.
-type Candidate struct {
-	Generation string
-	// Crashes are when containers of it ended by themselves after they had served.
-	Crashes []time.Time
-	// ProgressedAt is when the rollout last came nearer to its end.
-	ProgressedAt time.Time
-	// Waiting says that the rollout waits for a user, or for a step's time: then nobody
-	// expects progress.
-	Waiting   bool
-	Judgement Judgement
-}
-
-// Abort tells whether to give a candidate up, and why. A user's word counts in any
-// case; whether the others do is the policy's.
-func Abort(p policy.Policy, c Candidate, deadline time.Duration, now time.Time) (AbortReason, string, bool) {
-	if c.Generation != "" && p.Abort == c.Generation {
-		return AbortRequested, fmt.Sprintf("%s asks for it", v1alpha1.AnnotationRolloutAbort), true
-	}
-	reason, message := fault(p, c, deadline, now)
-	return reason, message, reason != "" && p.OnFailure == policy.OnFailureAbort
-}
-
-// fault is what is wrong with a candidate; empty if nothing is.
-func fault(p policy.Policy, c Candidate, deadline time.Duration, now time.Time) (AbortReason, string) {
-	crashes := 0
-	for _, at := range c.Crashes {
-		if now.Sub(at) <= crashWithin {
-			crashes++
-		}
-	}
-	switch {
-	case crashes >= crashLimit:
-		return AbortCrashed, fmt.Sprintf("it served, and crashed %d times within %s", crashes, crashWithin)
-	case p.Analysis != policy.AnalysisOff && c.Judgement.Verdict == policy.VerdictFail:
-		return AbortRegression, c.Judgement.Message
-	case deadline > 0 && !c.Waiting && !c.ProgressedAt.IsZero() && now.Sub(c.ProgressedAt) > deadline:
-		return AbortDeadline, fmt.Sprintf("it came no nearer to its end for %s", deadline)
-	}
-	return "", ""
-}
-
 // Status is how a judgement is told.
 func (j Judgement) Status() *v1alpha1.RolloutAnalysis {
 	a := &v1alpha1.RolloutAnalysis{Verdict: string(j.Verdict), Samples: j.Samples}
@@ -81,6 +29,19 @@ func (j Judgement) Status() *v1alpha1.RolloutAnalysis {
 	}
 	a.TTFTP95, a.ITLP95 = pair(j.TTFT), pair(j.ITL)
 	return a
+}
+
+// Told is what stands in a status after a judgement: as long as the verdict is the same,
+// what was told before, until half as many samples again were seen. A status that told
+// each of them would be written every time that somebody looked.
+func (j Judgement) Told(before *v1alpha1.RolloutAnalysis) *v1alpha1.RolloutAnalysis {
+	if before != nil && before.Verdict == string(j.Verdict) && j.Samples >= before.Samples && 2*j.Samples < 3*before.Samples {
+		return before
+	}
+	if before != nil && before.Verdict == string(j.Verdict) && j.Samples == before.Samples {
+		return before
+	}
+	return j.Status()
 }
 
 func pair(p [2]time.Duration) []string {

@@ -193,51 +193,44 @@ func TestJudgementIsTold(t *testing.T) {
 	}
 }
 
-func TestAbort(t *testing.T) {
-	ago := func(minutes ...int) []time.Time {
-		var all []time.Time
-		for _, m := range minutes {
-			all = append(all, start.Add(-time.Duration(m)*time.Minute))
-		}
-		return all
-	}
-	guard := policy.Policy{Analysis: policy.AnalysisGuard, OnFailure: policy.OnFailureAbort}
-	with := func(change func(*policy.Policy)) policy.Policy {
-		p := guard
-		change(&p)
-		return p
-	}
-	bad := Judgement{Verdict: policy.VerdictFail, Message: "worse"}
+func TestAStatusIsNotWrittenForEverySample(t *testing.T) {
+	j := func(v policy.Verdict, samples int64) Judgement { return Judgement{Verdict: v, Samples: samples} }
 	for rule, c := range map[string]struct {
-		policy    policy.Policy
-		candidate Candidate
-		want      AbortReason
-		abort     bool
+		before *v1alpha1.RolloutAnalysis
+		now    Judgement
+		want   int64
 	}{
-		"a candidate that is well goes on":              {guard, Candidate{ProgressedAt: start}, "", false},
-		"a user can abort it":                           {with(func(p *policy.Policy) { p.Abort = "new" }), Candidate{}, AbortRequested, true},
-		"but aborts only the one that is named":         {with(func(p *policy.Policy) { p.Abort = "old" }), Candidate{}, "", false},
-		"three crashes after serving abort it":          {guard, Candidate{Crashes: ago(9, 5, 1)}, AbortCrashed, true},
-		"two do not":                                    {guard, Candidate{Crashes: ago(5, 1)}, "", false},
-		"nor do three with more than ten minutes":       {guard, Candidate{Crashes: ago(11, 5, 1)}, "", false},
-		"a verdict aborts it":                           {guard, Candidate{Judgement: bad}, AbortRegression, true},
-		"unless it is off":                              {with(func(p *policy.Policy) { p.Analysis = policy.AnalysisOff }), Candidate{Judgement: bad}, "", false},
-		"no progress aborts it":                         {guard, Candidate{ProgressedAt: start.Add(-31 * time.Minute)}, AbortDeadline, true},
-		"unless nobody expects progress":                {guard, Candidate{ProgressedAt: start.Add(-31 * time.Minute), Waiting: true}, "", false},
-		"where failures hold, the reason is told":       {with(func(p *policy.Policy) { p.OnFailure = policy.OnFailureHold }), Candidate{Judgement: bad}, AbortRegression, false},
-		"and a user's word still aborts":                {with(func(p *policy.Policy) { p.OnFailure = policy.OnFailureHold; p.Abort = "new" }), Candidate{Judgement: bad}, AbortRequested, true},
-		"the first generation has no name to be hit by": {guard, Candidate{Generation: "-"}, "", false},
+		"the first is told":             {nil, j(policy.VerdictInconclusive, 0), 0},
+		"few more are not":              {&v1alpha1.RolloutAnalysis{Verdict: "inconclusive", Samples: 100}, j(policy.VerdictInconclusive, 149), 100},
+		"half as many again are":        {&v1alpha1.RolloutAnalysis{Verdict: "inconclusive", Samples: 100}, j(policy.VerdictInconclusive, 150), 150},
+		"another verdict is":            {&v1alpha1.RolloutAnalysis{Verdict: "inconclusive", Samples: 100}, j(policy.VerdictFail, 101), 101},
+		"none, again and again, is not": {&v1alpha1.RolloutAnalysis{Verdict: "inconclusive"}, j(policy.VerdictInconclusive, 0), 0},
+		"who begins anew is told":       {&v1alpha1.RolloutAnalysis{Verdict: "pass", Samples: 900}, j(policy.VerdictPass, 10), 10},
 	} {
 		t.Run(rule, func(t *testing.T) {
-			switch c.candidate.Generation {
-			case "":
-				c.candidate.Generation = "new"
-			case "-":
-				c.candidate.Generation = ""
+			got := c.now.Told(c.before)
+			if got.Samples != c.want || got.Verdict != string(c.now.Verdict) {
+				t.Errorf("told %+v", got)
 			}
-			reason, message, abort := Abort(c.policy, c.candidate, 30*time.Minute, start)
-			if reason != c.want || abort != c.abort || (reason == "") != (message == "") {
-				t.Errorf("reason %q, %q, abort %v; want %q, %v", reason, message, abort, c.want, c.abort)
+		})
+	}
+}
+
+func TestWhatAPodIsAskedFor(t *testing.T) {
+	h := &Histogram{Bounds: []float64{1}, Counts: []float64{7}}
+	all := Counters{Requests: 10, Errors: 2, TTFT: h, ITL: h}
+	for rule, c := range map[string]struct {
+		duty Duty
+		want Counters
+	}{
+		"one that does all of it":               {Duty{Entry: true, FirstToken: true}, all},
+		"one that decodes after another":        {Duty{Entry: true}, Counters{Requests: 10, Errors: 2, ITL: h}},
+		"one that prefills, whose errors count": {Duty{FirstToken: true}, Counters{Errors: 2, TTFT: h}},
+		"one that supports, whose errors count": {Duty{}, Counters{Errors: 2}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, c.duty.Of(all)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

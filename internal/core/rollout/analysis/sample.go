@@ -204,9 +204,9 @@ func (c Counters) plus(other Counters) Counters {
 
 func (c Counters) since(earlier Counters) Counters {
 	out := Counters{Requests: c.Requests, Errors: c.Errors, TTFT: c.TTFT.since(earlier.TTFT), ITL: c.ITL.since(earlier.ITL)}
-	if c.Requests >= earlier.Requests {
+	if c.Requests >= earlier.Requests && c.Errors >= earlier.Errors {
 		out.Requests -= earlier.Requests
-		out.Errors = max(0, c.Errors-earlier.Errors)
+		out.Errors -= earlier.Errors
 	}
 	return out
 }

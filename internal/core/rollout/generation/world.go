@@ -143,6 +143,12 @@ const (
 	PhaseAborted   Phase = "Aborted"
 )
 
+// Phases are all of them, in the order in which a rollout may meet them.
+var Phases = []Phase{PhaseStarting, PhaseShifting, PhaseHeld, PhaseBlocked, PhaseDraining, PhaseCompleted, PhaseAborting, PhaseAborted}
+
+// Ended reports whether nothing is left to do in a phase.
+func (p Phase) Ended() bool { return p == "" || p == PhaseCompleted || p == PhaseAborted }
+
 // Reason is why a rollout is held or blocked.
 type Reason string
 

@@ -35,6 +35,8 @@ type Input struct {
 	// Policy is what the graph's annotations say.
 	Policy    policy.Policy
 	Revisions []*appsv1.ControllerRevision
+	// Requests is what was seen of the requests of candidates, by the name of their cell.
+	Requests map[string]analysis.Series
 	// Behind says that the last step is not seen yet: no other is taken before.
 	Behind bool
 	// Ready tells whether every service of a graph runs in full.
@@ -88,6 +90,8 @@ type State struct {
 	Position policy.Position
 	// Failure is why the candidate is aborted, or held.
 	Failure Failure
+	// Judgement is what its requests come to; nil if they are not compared.
+	Judgement *analysis.Judgement
 	// Live are the generations that there are, sorted.
 	Live []string
 	// Revision is the number of what is rolled out.
@@ -194,8 +198,9 @@ func (in Input) roll(cell world.Cell, d *Decision) CellState {
 	w.Paused = in.Policy.Paused
 	var standing policy.Standing
 	if w.Target() == cell.Spec && w.Stable != cell.Spec {
-		standing = in.level(cell, w, d)
-		in.judge(state, d)
+		judgement := in.compare(cell)
+		standing = in.level(cell, w, judgement, d)
+		in.judge(state, judgement, d)
 		if d.State.Failure.Reason != "" && in.Policy.OnFailure == policy.OnFailureHold {
 			w.Paused = true
 		}
@@ -243,11 +248,14 @@ func (in Input) stable(s State) string {
 
 // level is how far the candidate may go until the next step of its rollout. It returns
 // what that was found by.
-func (in Input) level(cell world.Cell, w *generation.World, d *Decision) policy.Standing {
+func (in Input) level(cell world.Cell, w *generation.World, j *analysis.Judgement, d *Decision) policy.Standing {
 	if len(in.Policy.Steps) == 0 {
 		return policy.Standing{}
 	}
 	standing := policy.Standing{Generation: string(cell.Spec), Now: in.Sight.Now}
+	if j != nil {
+		standing.Verdict = j.Verdict
+	}
 	for i, role := range w.Roles {
 		if !role.Entry {
 			continue
@@ -272,8 +280,12 @@ func (in Input) level(cell world.Cell, w *generation.World, d *Decision) policy.
 
 // judge tells whether the candidate has failed. It is only given up while the stable
 // generation serves: otherwise there is nothing to go back to.
-func (in Input) judge(state CellState, d *Decision) {
+func (in Input) judge(state CellState, j *analysis.Judgement, d *Decision) {
 	w := state.World
+	worse := j != nil && j.Verdict == policy.VerdictFail
+	if d.State.Judgement == nil || worse {
+		d.State.Judgement = j
+	}
 	if !serves(w, w.Stable) || in.Policy.Paused {
 		return
 	}
@@ -287,10 +299,12 @@ func (in Input) judge(state CellState, d *Decision) {
 		d.State.Failure = Failure{analysis.AbortRequested, "a user asked for it"}
 	case last == nil || last.Target != string(w.Spec):
 		return
-	case last.Phase == string(generation.PhaseHeld) && (reason == analysis.AbortDeadline || reason == analysis.AbortCrashed):
+	case last.Phase == string(generation.PhaseHeld) && slices.Contains([]analysis.AbortReason{analysis.AbortDeadline, analysis.AbortCrashed, analysis.AbortRegression}, reason):
 		d.State.Failure = Failure{reason, last.Message} // it stays held
 	case state.Cell.Crashed(w.Spec, in.Sight) != "":
 		d.State.Failure = Failure{analysis.AbortCrashed, fmt.Sprintf("pod %s of generation %s served, and crashes since", state.Cell.Crashed(w.Spec, in.Sight), w.Spec)}
+	case worse:
+		d.State.Failure = Failure{analysis.AbortRegression, fmt.Sprintf("generation %s: %s", w.Spec, j.Message)}
 	case last.Phase != string(generation.PhaseHeld) && last.ProgressedAt != nil && in.Settings.ProgressDeadline > 0 &&
 		in.Sight.Now.Sub(last.ProgressedAt.Time) >= in.Settings.ProgressDeadline:
 		d.State.Failure = Failure{analysis.AbortDeadline, fmt.Sprintf("generation %s made no progress for %s", w.Spec, in.Settings.ProgressDeadline)}

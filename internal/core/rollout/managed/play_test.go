@@ -42,6 +42,8 @@ type cluster struct {
 	floor  int
 	// limit is how many revisions are kept.
 	limit int
+	// requests are what was seen of those of candidates.
+	requests map[string]analysis.Series
 }
 
 var defaults = graph.Defaults{Discovery: graph.DiscoveryKubernetes, Contract: graph.ContractRules{Forced: graph.ContractV1}}
@@ -82,7 +84,7 @@ func (c *cluster) reconcile() managed.Decision {
 	s := snapshot.Snapshot{Owned: c.owned, Taken: c.now}
 	p, _ := policy.Parse(c.dgd.Annotations)
 	decided := managed.Next(managed.Input{
-		Owner: c.dgd, Graph: g, Policy: p, Revisions: c.revisions,
+		Owner: c.dgd, Graph: g, Policy: p, Revisions: c.revisions, Requests: c.requests,
 		Cells:    world.Cells(g, b.Members(g, s), world.Rules{Isolated: p.Isolation != policy.IsolationNone, Recorded: generation.ID(g.Generation)}),
 		Sight:    world.Sight{Pods: c.pods, Now: c.now, NoSpareAfter: 30 * time.Second},
 		Ready:    func(*graph.Graph) bool { return c.serving() > 0 },

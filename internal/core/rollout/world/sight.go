@@ -178,8 +178,13 @@ func groups(pods []corev1.Pod, id generation.ID, service string) []group {
 // whole reports whether all pods of a replica are there to stay, and ready.
 func (g group) whole(nodes int32) bool {
 	return len(g) >= int(max(1, nodes)) && !slices.ContainsFunc(g, func(p corev1.Pod) bool {
-		return p.DeletionTimestamp != nil || ready(p).Status != corev1.ConditionTrue
+		return !Ready(p)
 	})
+}
+
+// Ready reports whether a pod is ready, and there to stay.
+func Ready(p corev1.Pod) bool {
+	return p.DeletionTimestamp == nil && ready(p).Status == corev1.ConditionTrue
 }
 
 func ready(p corev1.Pod) corev1.PodCondition { return condition(p, corev1.PodReady) }

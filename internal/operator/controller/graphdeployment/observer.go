@@ -102,6 +102,8 @@ type Observer struct {
 	Rollouts Rollouts
 	// Frontends are asked while workers are rolled out; nil asks none.
 	Frontends Frontends
+	// Workers are asked what became of requests while candidates are compared; nil asks none.
+	Workers Workers
 	// Expected are steps of rollouts that are on their way back to us.
 	Expected *Expectations
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/analysis"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
@@ -37,12 +38,19 @@ type Frontends interface {
 	Ask(graph types.NamespacedName, frontends []netip.Addr, models []string, now time.Time) world.Admission
 }
 
+// Workers tell what became of the requests of a candidate and of those beside it.
+type Workers interface {
+	Ask(graph types.NamespacedName, all []analysis.Comparison, now time.Time) map[string]analysis.Series
+}
+
 // generations is what was seen of the generations of a graph's workers.
 type generations struct {
 	cells     []world.Cell
 	policy    policy.Policy
 	sight     world.Sight
 	revisions []*appsv1.ControllerRevision
+	// requests of candidates, by cell.
+	requests map[string]analysis.Series
 	// behind says that the last step is not to be seen yet.
 	behind bool
 }
@@ -76,6 +84,9 @@ func (w Observer) generations(ctx context.Context, dgd *v1alpha1.DynamoGraphDepl
 	seen.sight.Pods = evidence.Pods
 	if w.Frontends != nil {
 		seen.sight.Admission = w.Frontends.Ask(client.ObjectKeyFromObject(dgd), addresses(seen.graph, evidence.Pods), models(seen.graph), now)
+	}
+	if w.Workers != nil {
+		seen.requests = w.Workers.Ask(client.ObjectKeyFromObject(dgd), managed.Comparisons(seen.input(dgd, seen.graph)), now)
 	}
 	return nil
 }
@@ -114,15 +125,21 @@ func models(g *graph.Graph) []string {
 	return slices.Compact(all)
 }
 
-// managed decides what is done about the generations of a graph.
-func (w observation) managed(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, s managed.Settings) managed.Decision {
-	return managed.Next(managed.Input{
-		Owner: dgd, Graph: g, Cells: w.cells, Sight: w.sight, Policy: w.policy, Revisions: w.revisions,
-		Behind: w.behind, Settings: s,
+// input is what is known of the generations of a graph.
+func (w observation) input(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph) managed.Input {
+	return managed.Input{
+		Owner: dgd, Graph: g, Cells: w.cells, Sight: w.sight, Policy: w.policy, Revisions: w.revisions, Requests: w.requests, Behind: w.behind,
 		Ready: func(g *graph.Graph) bool {
 			return !slices.ContainsFunc(w.builder.Progress(g, w.Snapshot), func(p workload.Progress) bool { return !p.Done })
 		},
-	})
+	}
+}
+
+// managed decides what is done about the generations of a graph.
+func (w observation) managed(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, s managed.Settings) managed.Decision {
+	in := w.input(dgd, g)
+	in.Settings = s
+	return managed.Next(in)
 }
 
 // patches are the changes of single fields that a decision asks for, and records what is

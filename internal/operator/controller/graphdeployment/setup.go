@@ -11,6 +11,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/frontend"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scrape"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
@@ -52,6 +53,7 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 				Settings: managed.Settings{ProgressDeadline: d.Config.Rollout.ProgressDeadline.Duration, HistoryLimit: d.Config.Rollout.HistoryLimit},
 			},
 			Frontends: frontend.NewPoller(ctx, proxy),
+			Workers:   scrape.New(ctx, proxy),
 			Expected:  &Expectations{},
 		},
 		Applier:        d.Applier,

@@ -1,0 +1,93 @@
+package managed
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/render/pod"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/analysis"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/revision"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/world"
+)
+
+// Comparisons are the candidates whose requests are to be compared with those of the
+// stable generation, and the pods that count them. One that users let pass every step
+// has their word, and is not judged any more.
+func Comparisons(in Input) []analysis.Comparison {
+	var all []analysis.Comparison
+	for _, cell := range in.Cells {
+		if !cell.Rolling() || !in.judged(cell) {
+			continue
+		}
+		stable := in.stableOf(cell, cell.World(in.Graph, in.Sight))
+		if of := revision.OfGeneration(in.Revisions, string(cell.Spec)); stable == cell.Spec ||
+			of != nil && revision.ResultOf(of) == revision.Aborted && in.Policy.Retry != string(cell.Spec) {
+			continue
+		}
+		all = append(all, analysis.Comparison{
+			Cell: cell.String(), Candidate: string(cell.Spec), Stable: string(stable), Pods: in.counting(cell, stable),
+		})
+	}
+	return all
+}
+
+func (in Input) judged(cell world.Cell) bool {
+	promoted := in.Policy.Promote
+	return in.Policy.Analysis != policy.AnalysisOff && (promoted == nil || !promoted.All || promoted.Generation != string(cell.Spec))
+}
+
+// compare is what the requests of a cell's candidate come to; nil if they are not
+// compared.
+func (in Input) compare(cell world.Cell) *analysis.Judgement {
+	if !in.judged(cell) {
+		return nil
+	}
+	return new(in.Requests[cell.String()].Judge(in.Policy.SLO))
+}
+
+// counting are the ready pods of a candidate and of the stable generation. Of a group of
+// nodes the first one counts.
+func (in Input) counting(cell world.Cell, stable generation.ID) []analysis.Pod {
+	prefills := func(c graph.Component) bool { return generation.Part(c) == graph.RolePrefill }
+	var parts []graph.Component
+	for _, c := range in.Graph.Components {
+		if slices.Contains(cell.Services, c.Name) {
+			parts = append(parts, c)
+		}
+	}
+	split := slices.ContainsFunc(parts, prefills)
+	var all []analysis.Pod
+	for _, p := range in.Sight.Pods {
+		id := generation.ID(p.Labels[v1alpha1.LabelGeneration])
+		at := slices.IndexFunc(parts, func(c graph.Component) bool { return c.Name == p.Labels[v1alpha1.LabelComponent] })
+		address, err := netip.ParseAddr(p.Status.PodIP)
+		if at < 0 || err != nil || id != cell.Spec && id != stable || !world.Ready(p) || cmp.Or(p.Labels[lwsv1.WorkerIndexLabelKey], "0") != "0" {
+			continue
+		}
+		duty := analysis.Duty{Entry: slices.Contains(cell.Entries, parts[at].Name)}
+		duty.FirstToken = prefills(parts[at]) || duty.Entry && !split
+		all = append(all, analysis.Pod{UID: string(p.UID), Address: address, Port: systemPort(p), Candidate: id == cell.Spec, Duty: duty})
+	}
+	slices.SortFunc(all, func(a, b analysis.Pod) int { return cmp.Compare(a.UID, b.UID) })
+	return all
+}
+
+// systemPort is where a worker tells what it has counted.
+func systemPort(p corev1.Pod) uint16 {
+	for _, c := range p.Spec.Containers {
+		for _, port := range c.Ports {
+			if port.Name == pod.PortNameSystem {
+				return uint16(port.ContainerPort)
+			}
+		}
+	}
+	return pod.PortSystem
+}
