@@ -125,7 +125,14 @@ func need(role decision.Role, t decision.Term) string {
 	case t.Binding == decision.ByBacklog:
 		why = fmt.Sprintf("%s: arrivals alone need %d", why, t.Need)
 	}
-	return fmt.Sprintf("%s needs %d (%s)", role, max(t.Need, t.Backlog, t.Target), why)
+	needs := max(t.Need, t.Backlog)
+	text := fmt.Sprintf("%s needs %d (%s)", role, needs, why)
+	if t.Binding == decision.ByFloor {
+		text = fmt.Sprintf("%s needs no more than its floor", role)
+	} else if t.Target <= needs {
+		return text
+	}
+	return fmt.Sprintf("%s, and is to have %d for now", text, t.Target)
 }
 
 // wait is a time, or that there is no end of it.

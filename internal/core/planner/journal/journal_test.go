@@ -49,6 +49,19 @@ func TestADecisionIsTold(t *testing.T) {
 	}
 }
 
+func TestANeedIsToldApartFromWhatIsKept(t *testing.T) {
+	for want, term := range map[string]decision.Term{
+		"decode needs 3 (cache: 9 sequences a replica)":                                    {Need: 3, Target: 3, Binding: decision.ByCache, Batch: 9},
+		"decode needs 1 (backlog: arrivals alone need 0), and is to have 4 for now":        {Backlog: 1, Target: 4, Binding: decision.ByBacklog},
+		"decode needs no more than its floor, and is to have 2 for now":                    {Target: 2, Binding: decision.ByFloor},
+		"decode needs 2 (time to the first token: a wait of 1ms, without end at one less)": {Need: 2, Target: 2, Binding: decision.ByWait, Wait: time.Millisecond, Shorter: time.Hour},
+	} {
+		if got := need(decision.Decode, term); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestWhoSeesNothingSaysSo(t *testing.T) {
 	c, _ := told()
 	c.Seen.Failed = "frontend 10.0.0.1: refused"

@@ -9,7 +9,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -39,21 +38,15 @@ type Histogram struct {
 // prefix of a frontend's series.
 const prefix = "dynamo_frontend_"
 
-// Parse reads the metrics of a frontend, in Prometheus' text format. A model that is
-// named has its own series counted alone; frontends write models in lower case.
-func Parse(text io.Reader, of string) (Counters, error) {
+// Parse reads the metrics of a frontend, in Prometheus' text format. All models count:
+// who serves them is the graph that the frontend belongs to.
+func Parse(text io.Reader) (Counters, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(text)
 	if err != nil {
 		return Counters{}, fmt.Errorf("read metrics: %w", err)
 	}
-	series := func(name string) []*dto.Metric {
-		return slices.DeleteFunc(slices.Clone(families[prefix+name].GetMetric()), func(m *dto.Metric) bool {
-			return of != "" && !slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool {
-				return l.GetName() == "model" && strings.EqualFold(l.GetValue(), of)
-			})
-		})
-	}
+	series := func(name string) []*dto.Metric { return families[prefix+name].GetMetric() }
 	sum := func(name string) float64 {
 		total := 0.0
 		for _, m := range series(name) {
@@ -188,7 +181,8 @@ func (c Counters) since(earlier Counters) Counters {
 	}
 }
 
-func (c Counters) plus(other Counters) Counters {
+// Plus is what two looks have counted together.
+func (c Counters) Plus(other Counters) Counters {
 	return Counters{
 		Began: c.Began + other.Began, Ended: c.Ended + other.Ended, InFlight: c.InFlight + other.InFlight, Queued: c.Queued + other.Queued,
 		Input: c.Input.plus(other.Input), Output: c.Output.plus(other.Output), Cached: c.Cached.plus(other.Cached),

@@ -73,7 +73,7 @@ func (t Traffic) Next(l Look, tick time.Duration) (Reading, Traffic) {
 		if !t.seen {
 			earlier = c
 		}
-		delta = delta.plus(c.since(earlier))
+		delta = delta.Plus(c.since(earlier))
 	}
 	elapsed := l.At - t.at
 	first := !t.seen
@@ -103,7 +103,7 @@ func (t Traffic) Next(l Look, tick time.Duration) (Reading, Traffic) {
 func (t Traffic) lengths() capacity.Lengths {
 	var all Counters
 	for _, p := range t.parts {
-		all = all.plus(p.delta)
+		all = all.Plus(p.delta)
 	}
 	if all.Input.Count == 0 || !(all.Input.Mean() > 0) {
 		return capacity.Lengths{}
@@ -137,6 +137,8 @@ const samples = 20
 // Starts is what has been seen of the starts of a role. The zero value has seen nothing.
 type Starts struct {
 	seen      bool
+	at        time.Duration
+	wanted    int
 	ready     int
 	since     []start         // those that are not ready, the oldest first
 	took      []time.Duration // the newest last
@@ -172,6 +174,10 @@ func (s Starts) Unschedulable(now time.Duration) time.Duration {
 // asked for; who asks for fewer gives up the newest.
 func (s Starts) Next(now time.Duration, r Replicas) Starts {
 	s.since, s.took = slices.Clone(s.since), slices.Clone(s.took)
+	// What is wanted more now was asked for after the last look at the earliest.
+	for wanted := s.wanted; s.seen && wanted < r.Wanted; wanted++ {
+		s.since = append(s.since, start{s.at, true})
+	}
 	for ready := s.ready; s.seen && ready < r.Ready && len(s.since) > 0; ready++ {
 		if s.since[0].known {
 			s.took = append(s.took, now-s.since[0].at)
@@ -184,7 +190,7 @@ func (s Starts) Next(now time.Duration, r Replicas) Starts {
 		s.since = append(s.since, start{now, s.seen})
 	}
 	s.since = s.since[:missing]
-	s.seen, s.ready = true, r.Ready
+	s.seen, s.at, s.wanted, s.ready = true, now, r.Wanted, r.Ready
 	if !r.Unschedulable || missing == 0 {
 		s.homeless = false
 	} else if !s.homeless {
