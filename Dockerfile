@@ -44,6 +44,11 @@ LABEL org.opencontainers.image.title=dynamo-profiler
 ENV PATH=/
 ENTRYPOINT ["/dynamo-profiler"]
 
+FROM image AS dynamo-planner
+LABEL org.opencontainers.image.title=dynamo-planner
+ENV PATH=/usr/bin:/bin
+ENTRYPOINT ["/dynamo-planner"]
+
 FROM image AS dynamo-operator
 LABEL org.opencontainers.image.title=dynamo-operator
 ENV PATH=/

@@ -25,7 +25,7 @@ LDFLAGS  := -s -w -X $(MODULE)/internal/core/version.version=$(VERSION) -X $(MOD
 KUBERNETES    := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' localcluster/go.mod)
 CLUSTER_FLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(KUBERNETES)))
 
-PROGRAMS := dynamo-operator dynamo-mocker dynamo-profiler kubectl-dynamo
+PROGRAMS := dynamo-operator dynamo-mocker dynamo-profiler dynamo-planner kubectl-dynamo
 SOURCES  := $(shell find api cmd config internal -name '*.go' -not -name '*_test.go' -o -path 'config/*' -name '*.yaml') go.mod
 CLUSTER  := $(shell find localcluster -name '*.go' -not -name '*_test.go') localcluster/go.mod
 
@@ -52,10 +52,10 @@ $(DEMO:%=bin/%) &: $(SOURCES)
 	@{ test -e bin/localcluster || (cd localcluster && go list -deps ./cmd/localcluster); } >/dev/null 2>&1 & \
 	  hack/build.sh bin/ '$(LDFLAGS)' $(DEMO:%=./cmd/%); wait
 
-bin/dynamo-profiler: $(SOURCES)
+bin/dynamo-profiler bin/dynamo-planner: $(SOURCES)
 	@echo "building $@"
 	@mkdir -p bin
-	@hack/build.sh $@ '$(LDFLAGS)' ./cmd/dynamo-profiler
+	@hack/build.sh $@ '$(LDFLAGS)' ./cmd/$(@F)
 
 # A cold build compiles Kubernetes, once: Go's build cache keeps it by version.
 bin/localcluster: $(CLUSTER)

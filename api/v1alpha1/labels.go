@@ -119,6 +119,19 @@ const (
 	AnnotationRolloutRetry   = "nvidia.com/rollout-retry"
 )
 
+// Annotations on a DynamoGraphDeployment that say how it is scaled. They are not copied
+// to pods.
+const (
+	// AnnotationPlanner set to PlannerNative runs dynamo-planner in place of the image
+	// of planner services.
+	AnnotationPlanner = "nvidia.com/planner"
+	// AnnotationScalePlan is where a planner writes its last decision, as JSON.
+	AnnotationScalePlan = "nvidia.com/scale-plan"
+)
+
+// PlannerNative is the value of AnnotationPlanner.
+const PlannerNative = "native"
+
 // Annotations of a graph's ControllerRevisions.
 const (
 	// AnnotationRolloutResult is what became of a revision: completed, aborted or

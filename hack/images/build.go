@@ -13,6 +13,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/launch"
+	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
 )
 
 func parsePlatform(text string) (v1.Platform, error) {
@@ -65,6 +66,9 @@ func environment(program string) []string {
 			"DYNAMO_CONTAINER_IMAGE=" + program,
 		}
 	}
+	if program == version.Planner {
+		return []string{"PATH=/usr/bin:/bin"}
+	}
 	return []string{"PATH=/"}
 }
 
@@ -72,7 +76,16 @@ func environment(program string) []string {
 // container's command finds in its image, whichever of the usual folders the
 // command says; nothing else is there.
 func links(program string) []file {
-	if program != version.Mocker {
+	switch program {
+	case version.Planner:
+		// What starts the original's planner starts ours.
+		files := []file{{path: "bin", link: "usr/bin"}}
+		for _, name := range config.Commands() {
+			files = append(files, file{path: "usr/bin/" + name, link: "/" + program})
+		}
+		return files
+	case version.Mocker:
+	default:
 		return nil
 	}
 	files := []file{

@@ -68,8 +68,8 @@ func TestCoreImportsNoOtherPackageOfOurs(t *testing.T) {
 }
 
 func TestProgramsDoNotContainEachOther(t *testing.T) {
-	rooms := []string{"mocker", "profiler", "operator/controller", "cli"}
-	for program, own := range map[string]string{"dynamo-mocker": "mocker", "dynamo-profiler": "profiler"} {
+	rooms := []string{"mocker", "profiler", "planner", "operator/controller", "cli"}
+	for program, own := range map[string]string{"dynamo-mocker": "mocker", "dynamo-profiler": "profiler", "dynamo-planner": "planner"} {
 		for _, dep := range dependencies(t, "./cmd/"+program) {
 			for _, room := range rooms {
 				if room != own && strings.HasPrefix(dep, module+"/internal/"+room) {

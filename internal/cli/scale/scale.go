@@ -9,7 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -266,21 +265,9 @@ func (o *options) timing() (capacity.Model, error) {
 	}
 }
 
-// readProfile reads archives if there are any, or else JSON, as the original's planner
-// looks for them.
+// readProfile reads one from where the original's planner looks for it.
 func readProfile(folder string) (capacity.Model, error) {
-	var files [2][]byte
-	for i, role := range []string{"prefill", "decode"} {
-		body, err := os.ReadFile(filepath.Join(folder, "selected_"+role+"_interpolation", "raw_data.npz"))
-		if errors.Is(err, os.ErrNotExist) {
-			body, err = os.ReadFile(filepath.Join(folder, role+"_raw_data.json"))
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read a profile: %w", err)
-		}
-		files[i] = body
-	}
-	p, err := capacity.ParseProfile(files[0], files[1])
+	p, err := capacity.ReadProfile(os.DirFS(folder))
 	if err != nil {
 		return nil, fmt.Errorf("profile %s: %w", folder, err)
 	}

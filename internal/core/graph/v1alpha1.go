@@ -20,6 +20,7 @@ type Defaults struct {
 	Discovery Discovery
 	Ingress   IngressDefaults
 	Contract  ContractRules
+	Planner   PlannerRules
 	// Running is what the children of the object in hand show, where there are any.
 	Running Running
 }
@@ -98,6 +99,9 @@ func (g *Graph) named(c Component, name string, global, adapter bool) {
 // finish names what depends on all components.
 func (g *Graph) finish(dgd metav1.Object, d Defaults) {
 	g.nameCliques()
+	if d.Planner.Always || dgd.GetAnnotations()[v1alpha1.AnnotationPlanner] == v1alpha1.PlannerNative {
+		g.planNatively(d.Planner.Image)
+	}
 	g.generate(dgd.GetAnnotations(), d.Running)
 }
 

@@ -311,3 +311,25 @@ func TestRolloutAnnotationsCanBeRead(t *testing.T) {
 		t.Errorf("a change of annotations alone has the problems %v", problems)
 	}
 }
+
+func TestWhatAGraphSaysAboutItsPlanner(t *testing.T) {
+	for _, x := range []struct {
+		rule, value string
+		planner     bool
+		warns       bool
+	}{
+		{"native replaces a planner", v1alpha1.PlannerNative, true, false},
+		{"another word is none", "ours", true, true},
+		{"without a planner nothing is replaced", v1alpha1.PlannerNative, false, true},
+	} {
+		dgd := &v1alpha1.DynamoGraphDeployment{}
+		dgd.Name, dgd.Annotations = "g", map[string]string{v1alpha1.AnnotationPlanner: x.value}
+		dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{"a": {ComponentType: v1alpha1.ComponentTypeFrontend}}
+		if x.planner {
+			dgd.Spec.Services["b"] = &v1alpha1.SharedSpec{ComponentType: v1alpha1.ComponentTypePlanner}
+		}
+		if got := GraphDeploymentWarnings(dgd, IngressRules{}, Orchestration{}); (len(got) > 0) != x.warns {
+			t.Errorf("%s: %v", x.rule, got)
+		}
+	}
+}

@@ -63,6 +63,7 @@ func graphWarnings(dgd *v1alpha1.DynamoGraphDeployment, r IngressRules, by Orche
 	w.newer(dgd, by.Provider)
 	w.queue(dgd.Annotations, by)
 	w.rollouts(dgd.Annotations, by)
+	w.scaling(dgd)
 	w.claims(dgd)
 	w.payload(dgd)
 	return w.sorted()

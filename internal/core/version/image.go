@@ -7,10 +7,11 @@ const (
 	Operator = "dynamo-operator"
 	Mocker   = "dynamo-mocker"
 	Profiler = "dynamo-profiler"
+	Planner  = "dynamo-planner"
 )
 
 // Programs are all that are shipped as images.
-func Programs() []string { return []string{Operator, Mocker, Profiler} }
+func Programs() []string { return []string{Operator, Mocker, Profiler, Planner} }
 
 // registry is where the images of this build are, as "host/path". It is set by the
 // linker, as the version is; empty leaves it to the nodes, for images that were
@@ -35,7 +36,8 @@ func Join(registry, program, tag string) string {
 
 // Beside is the image of a program in the registry, and with the tag, of another
 // program's image. None is found where the other has a name of its own, or is
-// pinned by a digest, which no two images share.
+// pinned by a digest, which no two images share. The planner's is no such other: the
+// original has an image of that name.
 func Beside(image, program string) (string, bool) {
 	name, tag, tagged := cutTag(image)
 	folder, base := "", name

@@ -13,6 +13,7 @@ import (
 type metrics struct {
 	registry *prometheus.Registry
 
+	started      *prometheus.CounterVec
 	requests     *prometheus.CounterVec
 	inflight     *prometheus.GaugeVec
 	queued       *prometheus.GaugeVec
@@ -58,6 +59,7 @@ func newMetrics(prefix string) *metrics {
 	}
 	m := &metrics{
 		registry:     prometheus.NewRegistry(),
+		started:      counter("requests_started_total", "Requests that were accepted.", "model"),
 		requests:     counter("requests_total", "Requests, by result.", "model", "endpoint", "request_type", "status"),
 		inflight:     gauge("inflight_requests", "Requests under way."),
 		queued:       gauge("queued_requests", "Requests without a first token yet."),
@@ -76,7 +78,7 @@ func newMetrics(prefix string) *metrics {
 			"kv_cache_block_size": gauge("model_kv_cache_block_size", "Tokens of a block."), "migration_limit": gauge("model_migration_limit", "How often a request may move."),
 		},
 	}
-	m.registry.MustRegister(m.requests, m.inflight, m.queued, m.disconnected, m.outputTokens, m.duration, m.firstToken, m.interToken,
+	m.registry.MustRegister(m.started, m.requests, m.inflight, m.queued, m.disconnected, m.outputTokens, m.duration, m.firstToken, m.interToken,
 		m.inputLength, m.outputLength, m.cached, m.migrations)
 	for _, g := range m.modelGauges {
 		m.registry.MustRegister(g)

@@ -15,6 +15,7 @@ type observation struct {
 func (f *Frontend) observe(model, endpoint, kind string) *observation {
 	now := time.Now()
 	o := &observation{metrics: f.metrics, model: label(model), endpoint: endpoint, kind: kind, start: now, queued: true}
+	f.metrics.started.WithLabelValues(o.model).Inc()
 	f.metrics.inflight.WithLabelValues(o.model).Inc()
 	f.metrics.queued.WithLabelValues(o.model).Inc()
 	return o

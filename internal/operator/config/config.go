@@ -36,6 +36,7 @@ type Config struct {
 	Runtime       Runtime       `json:"runtime,omitzero"`
 	MPI           MPI           `json:"mpi,omitzero"`
 	Profiler      Profiler      `json:"profiler,omitzero"`
+	Planner       Planner       `json:"planner,omitzero"`
 	Network       Network       `json:"network,omitzero"`
 	LoRA          LoRA          `json:"lora,omitzero"`
 	Controller    Controller    `json:"controller,omitzero"`

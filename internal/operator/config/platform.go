@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render/pod"
 	rules "github.com/dynamo-operator/dynamo-operator/internal/core/validation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/version"
 )
 
 // Discovery is how the components of a graph find each other unless the graph
@@ -104,6 +106,23 @@ type Roles struct {
 	Picker  string `json:"picker,omitempty"`
 }
 
+// Planner is about planners of graphs.
+type Planner struct {
+	// Image is that of our planner; empty is dynamo-planner beside the profiler's image.
+	Image string `json:"image,omitempty"`
+	// Native puts it in place of every planner; without it graphs ask for it by their
+	// annotation.
+	Native bool `json:"native"`
+}
+
+func (p Planner) rules(profiler string) graph.PlannerRules {
+	image := p.Image
+	if beside, found := version.Beside(profiler, version.Planner); image == "" && found {
+		image = beside
+	}
+	return graph.PlannerRules{Image: cmp.Or(image, version.Image(version.Planner)), Always: p.Native}
+}
+
 // Grove tunes graphs that run on Grove.
 type Grove struct {
 	// TerminationDelay is how long a gang may be short of pods.
@@ -149,6 +168,7 @@ func (c Config) Platform() render.Platform {
 			Discovery: c.Discovery.Backend,
 			Ingress:   c.Ingress.defaults(),
 			Contract:  c.Runtime.rules(),
+			Planner:   c.Planner.rules(c.Profiler.Image),
 		},
 		Pod: pod.Platform{
 			NATS: c.Endpoints.NATS, Etcd: c.Endpoints.Etcd,

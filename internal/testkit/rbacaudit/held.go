@@ -33,7 +33,7 @@ const (
 	claiming  = "no request: asked by the policy that guards the Lease of a namespace"
 	restoring = "no request: the Lease is shipped, and made again if somebody deletes it"
 	finding   = "for Dynamo's own runtime in the image, which publishes and finds workers; the mock engine in its place does so by apply and watch alone"
-	planning  = "for Dynamo's planner in the image, which scales graphs; the mock engine in its place decides nothing"
+	planning  = "for Dynamo's planner in the image, which scales graphs; ours, in its place here, needs less"
 	picking   = "for Dynamo's endpoint picker in the image, which follows its pool; the mock engine in its place picks nothing"
 	profiling = "for profilers of others in the image of a request, which try graphs and follow their pods in their own way; ours needs less"
 )

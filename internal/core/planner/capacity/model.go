@@ -147,3 +147,15 @@ func H200() *Table {
 	}
 	return t
 }
+
+// Aggregated is a replica that computes prompts and answers both: each token waits for
+// its share of the prompts that take the places of those that end.
+type Aggregated struct {
+	Model
+	Lengths Lengths
+}
+
+// Token includes the prompts: of n sequences one in Output ends with every token.
+func (a Aggregated) Token(n, context float64) float64 {
+	return a.Model.Token(n, context) + max(0, n)/max(1, a.Lengths.Output)*a.Prefill(a.Lengths.fresh(a.Lengths.Input))
+}

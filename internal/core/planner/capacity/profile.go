@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -24,6 +26,32 @@ type Profile struct {
 	Usage, Context          []float64 // of the cache, and of sequences; the four go together
 	Token, OutputThroughput []float64
 	CacheTokens             float64
+}
+
+// ReadProfile reads a profile from a folder, where the original's planner looks for it:
+// archives if there are any, or else JSON.
+func ReadProfile(folder fs.FS) (Profile, error) {
+	var files [2][]byte
+	for i, role := range []string{"prefill", "decode"} {
+		body, err := readBounded(folder, path.Join("selected_"+role+"_interpolation", "raw_data.npz"))
+		if errors.Is(err, fs.ErrNotExist) {
+			body, err = readBounded(folder, role+"_raw_data.json")
+		}
+		if err != nil {
+			return Profile{}, fmt.Errorf("read a profile: %w", err)
+		}
+		files[i] = body
+	}
+	return ParseProfile(files[0], files[1])
+}
+
+func readBounded(folder fs.FS, name string) ([]byte, error) {
+	file, err := folder.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, mostBytes))
 }
 
 // ParseProfile reads a profile from its two files: NumPy archives or JSON, which

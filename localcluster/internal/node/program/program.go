@@ -25,6 +25,12 @@ var profilerModules = []struct{ module, verb string }{
 	{"dynamo.profiler", "profile"},
 }
 
+// planner scales the graph that it is part of, in the runtime's stead as well.
+const planner = "dynamo-planner"
+
+// plannerCommand matches what starts the runtime's planner, before and from 1.0 on.
+var plannerCommand = regexp.MustCompile(`(^|[\s;&|"'(])-m\s+(planner_sla|dynamo\.planner(\.[\w.]+)?|dynamo\.global_planner)([\s;&|"')]|$)`)
+
 // ours are the images whose binary exists here; the binary has the image's name.
 var ours = []string{"dynamo-operator", "kubectl-dynamo", profiler}
 
@@ -64,6 +70,15 @@ func For(image string, command, args []string) Program {
 		if i := slices.Index(line, p.module); i > 0 && line[i-1] == "-m" {
 			return Program{Binary: profiler, Args: append([]string{p.verb}, line[i+1:]...)}
 		}
+	}
+	// The original's image of this name holds its profiler too, so the name tells only
+	// where no command does.
+	bare := name[strings.LastIndexByte(name, '/')+1:] == planner
+	switch {
+	case plannerCommand.MatchString(strings.Join(line, " ")), bare && len(command) == 0:
+		return Program{Binary: planner, Args: line}
+	case bare && strings.TrimPrefix(command[0], "/") == planner:
+		return Program{Binary: planner, Args: line[1:]}
 	}
 	if runtimeCommand.MatchString(strings.Join(line, " ")) || runtimeImage(name) {
 		return Program{Binary: Mocker, Args: line}

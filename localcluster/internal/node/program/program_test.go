@@ -44,6 +44,30 @@ func TestFor(t *testing.T) {
 			image: "my-registry/vllm-runtime:my-tag", command: []string{"python", "-m", "benchmarks.profiler.profile_sla"}, args: []string{"--profile-config", "{}"},
 			want: Program{"dynamo-profiler", []string{"profile-sla", "--profile-config", "{}"}},
 		},
+		"the planner of a runtime is played by ours": {
+			image: "my-registry/vllm-runtime:my-tag", command: []string{"python3", "-m", "planner_sla"}, args: []string{"--backend=vllm"},
+			want: Program{"dynamo-planner", []string{"python3", "-m", "planner_sla", "--backend=vllm"}},
+		},
+		"a planner is found inside a shell string": {
+			image: "my-registry/vllm-runtime:my-tag", command: []string{"/bin/sh", "-c"}, args: []string{"python3 -m dynamo.planner.planner_sla --ttft 200"},
+			want: Program{"dynamo-planner", []string{"/bin/sh", "-c", "python3 -m dynamo.planner.planner_sla --ttft 200"}},
+		},
+		"an image of planners without a command is a planner": {
+			image: "nvcr.io/nvidia/ai-dynamo/dynamo-planner:1.4.1", args: []string{"--config", "{}"},
+			want: Program{"dynamo-planner", []string{"--config", "{}"}},
+		},
+		"the command of our planner's image repeats its name": {
+			image: "dynamo-planner:dev", command: []string{"/dynamo-planner"}, args: []string{"--ttft=200"},
+			want: Program{"dynamo-planner", []string{"--ttft=200"}},
+		},
+		"an image of planners can run the profiler": {
+			image: "nvcr.io/nvidia/ai-dynamo/dynamo-planner:1.4.1", command: []string{"python", "-m", "dynamo.profiler"}, args: []string{"--config", "{}"},
+			want: Program{"dynamo-profiler", []string{"profile", "--config", "{}"}},
+		},
+		"a module whose name only begins like a planner's is none": {
+			image: "vllm-runtime:1", command: []string{"python3", "-m", "dynamo.planner_tools"},
+			want: Program{Mocker, []string{"python3", "-m", "dynamo.planner_tools"}},
+		},
 		"a foreign image is played by nobody": {
 			image: "busybox:1.36", command: []string{"sleep", "1000"},
 		},

@@ -1,0 +1,180 @@
+// Package journal says in words what was decided and why, and keeps the last
+// decisions. It decides nothing.
+package journal
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
+)
+
+// Kept is how many decisions are.
+const Kept = 200
+
+// PlanLimit is the most bytes of a record in a graph's annotation.
+const PlanLimit = 2048
+
+// Record is one decision that differs from the one before.
+type Record struct {
+	At    time.Time `json:"at"`
+	Graph string    `json:"graph,omitempty"`
+	// Policy decided; Advisory says that nothing was written.
+	Policy   string          `json:"policy,omitempty"`
+	Advisory bool            `json:"advisory,omitempty"`
+	Reason   decision.Reason `json:"reason"`
+	From     Replicas        `json:"from"`
+	To       Replicas        `json:"to"`
+	GPUs     int             `json:"gpus"`
+	// Limited is what stands between the need and the replicas.
+	Limited string `json:"limited,omitempty"`
+	// Failed is why nothing could be written.
+	Failed string `json:"failed,omitempty"`
+	// Words explain it, the decision itself first.
+	Words []string `json:"words,omitempty"`
+}
+
+// Replicas are those of each role.
+type Replicas struct {
+	Prefill int `json:"prefill"`
+	Decode  int `json:"decode"`
+}
+
+func of(v decision.Vector) Replicas {
+	return Replicas{Prefill: v[decision.Prefill], Decode: v[decision.Decode]}
+}
+
+// Context is what a decision is told with.
+type Context struct {
+	At      time.Time
+	Graph   string
+	Policy  string
+	Config  decision.Config
+	Seen    decision.Snapshot
+	Startup time.Duration
+	// Timing says where the times of replicas come from.
+	Timing   string
+	Advisory bool
+}
+
+// Tell is a decision in words.
+func Tell(c Context, d decision.Decision) Record {
+	from := decision.Vector{c.Seen.Roles[decision.Prefill].Wanted, c.Seen.Roles[decision.Decode].Wanted}
+	r := Record{
+		At: c.At.UTC().Truncate(time.Second), Graph: c.Graph, Policy: c.Policy, Advisory: c.Advisory, Reason: d.Reason,
+		From: of(from), To: of(d.Replicas), GPUs: d.Replicas.GPUs(c.Config.GPUs), Limited: d.Limited,
+	}
+	say := func(format string, args ...any) { r.Words = append(r.Words, fmt.Sprintf(format, args...)) }
+	budget := "no budget"
+	if c.Config.Budget > 0 {
+		budget = fmt.Sprintf("budget %d", c.Config.Budget)
+	}
+	say("prefill %s, decode %s (%s GPUs, %s): %s", arrow(from[decision.Prefill], d.Replicas[decision.Prefill]),
+		arrow(from[decision.Decode], d.Replicas[decision.Decode]), arrow(from.GPUs(c.Config.GPUs), r.GPUs), budget, d.Reason)
+	if d.Reason == decision.Blind {
+		say("nothing was seen for %d ticks (%s): what there is is kept", d.BlindFor, cmp.Or(c.Seen.Failed, "a number that is none"))
+		return r
+	}
+	lost := ""
+	if d.Forecast.Loss > 0 {
+		lost = fmt.Sprintf("; its error was %.0f %%", 100*d.Forecast.Loss)
+	}
+	say("arrivals %.1f/s, expected %.1f/s within %s (%s%s)", d.Forecast.Level, d.Forecast.Rate, d.Horizon.Round(time.Second), d.Forecast.Way, lost)
+	for role := range decision.Role(decision.Roles) {
+		if c.Config.GPUs[role] > 0 {
+			say("%s", need(role, d.Roles[role]))
+		}
+	}
+	for _, x := range d.Clamps {
+		say("%s: prefill %d, decode %d become prefill %d, decode %d", x.By,
+			x.From[decision.Prefill], x.From[decision.Decode], x.To[decision.Prefill], x.To[decision.Decode])
+	}
+	if d.Limited != "" {
+		say("limited: %s", d.Limited)
+	}
+	for role := range decision.Role(decision.Roles) {
+		t := d.Roles[role]
+		if c.Config.GPUs[role] > 0 && t.ShrinksAt > c.Seen.Now {
+			say("next: %s shrinks no earlier than in %s (a need must be gone for %s)", role, (t.ShrinksAt - c.Seen.Now).Round(time.Second), t.Pause.Round(time.Second))
+		}
+	}
+	if c.Timing != "" {
+		say("replicas are timed by %s", c.Timing)
+	}
+	return r
+}
+
+func arrow(from, to int) string {
+	if from == to {
+		return fmt.Sprint(to)
+	}
+	return fmt.Sprintf("%d → %d", from, to)
+}
+
+func need(role decision.Role, t decision.Term) string {
+	why := string(t.Binding)
+	switch {
+	case t.Binding == decision.ByWait && t.Shorter > t.Wait:
+		why = fmt.Sprintf("%s: a wait of %s, %s at one less", why, t.Wait.Round(time.Millisecond), wait(t.Shorter))
+	case t.Batch > 0 && (t.Binding == decision.ByToken || t.Binding == decision.ByCache):
+		why = fmt.Sprintf("%s: %.0f sequences a replica", why, math.Floor(t.Batch))
+	case t.Binding == decision.ByBacklog:
+		why = fmt.Sprintf("%s: arrivals alone need %d", why, t.Need)
+	}
+	needs := max(t.Need, t.Backlog)
+	text := fmt.Sprintf("%s needs %d (%s)", role, needs, why)
+	if t.Binding == decision.ByFloor {
+		text = fmt.Sprintf("%s needs no more than its floor", role)
+	} else if t.Target <= needs {
+		return text
+	}
+	return fmt.Sprintf("%s, and is to have %d for now", text, t.Target)
+}
+
+// wait is a time, or that there is no end of it.
+func wait(d time.Duration) string {
+	if d >= 30*time.Minute {
+		return "without end"
+	}
+	return d.Round(time.Millisecond).String()
+}
+
+// Plan is a record as a graph keeps it: words go before the limit does.
+func (r Record) Plan() string {
+	for {
+		text, err := json.Marshal(r)
+		if err != nil {
+			return "" // numbers and text alone
+		}
+		if len(text) <= PlanLimit || len(r.Words) == 0 {
+			return string(text)
+		}
+		r.Words = r.Words[:len(r.Words)-1]
+	}
+}
+
+// Journal are the last decisions, the newest last. The zero value has none.
+type Journal struct {
+	records []Record
+	steady  Record
+}
+
+// Add keeps a record if it tells anything that the last one did not: another number,
+// another reason not to change one, or a write that failed.
+func (j Journal) Add(r Record) (Journal, bool) {
+	changed := r.From != r.To
+	last := j.steady
+	j.steady = r
+	if len(j.records) > 0 && !changed && last.Reason == r.Reason && (last.Limited == "") == (r.Limited == "") && last.To == r.To && last.Failed == r.Failed {
+		return j, false
+	}
+	j.records = append(slices.Clone(j.records[max(0, len(j.records)-Kept+1):]), r)
+	return j, true
+}
+
+// Records are those that are kept, the newest last.
+func (j Journal) Records() []Record { return slices.Clone(j.records) }

@@ -1,0 +1,299 @@
+// Package kube is a planner's door to the cluster: it reads one graph and where its pods
+// are, and writes how many replicas two of its services are to have. It decides nothing.
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+)
+
+// FieldManager owns what a planner writes.
+const FieldManager = "dynamo-planner"
+
+var endpointSlices = discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
+
+// Client knows one namespace.
+type Client struct {
+	Objects   dynamic.Interface
+	Namespace string
+	// Version is that of the API that graphs are read and written in.
+	Version schema.GroupVersion
+}
+
+// Connect finds the cluster by a kubeconfig file, or as a pod when it is empty. An empty
+// namespace is the pod's own.
+func Connect(kubeconfig, namespace string) (*Client, error) {
+	rules := clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
+	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&rules, &clientcmd.ConfigOverrides{})
+	config, err := loaded.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the cluster: %w", err)
+	}
+	if namespace == "" {
+		if namespace, _, err = loaded.Namespace(); err != nil {
+			return nil, fmt.Errorf("find the namespace: %w", err)
+		}
+	}
+	config.UserAgent = FieldManager
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	served, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	version, err := Version(served)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{Objects: objects, Namespace: namespace, Version: version}, nil
+}
+
+// Version is the one of the API to speak: v1alpha1, which every release of the operator
+// has served, or else v1beta1.
+func Version(served discovery.ServerResourcesInterface) (schema.GroupVersion, error) {
+	versions := []schema.GroupVersion{v1alpha1.SchemeGroupVersion, v1beta1.SchemeGroupVersion}
+	for _, version := range versions {
+		list, err := served.ServerResourcesForGroupVersion(version.String())
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return schema.GroupVersion{}, fmt.Errorf("ask which versions of graphs are served: %w", err)
+		case slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == graphs }):
+			return version, nil
+		}
+	}
+	return schema.GroupVersion{}, errors.New("the cluster serves no DynamoGraphDeployments")
+}
+
+const (
+	graphs   = "dynamographdeployments"
+	adapters = "dynamographdeploymentscalingadapters"
+)
+
+// Graph is a graph as it is now.
+type Graph struct {
+	*graph.Graph
+	Status v1alpha1.DynamoGraphDeploymentStatus
+	// Wanted are the replicas that are asked for, by service: its adapter's word if it
+	// has one.
+	Wanted map[string]int
+
+	resourceVersion string
+	annotated       bool
+	order           []string // of components in v1beta1
+	adapters        map[string]string
+}
+
+// Graph reads a graph.
+func (c *Client) Graph(ctx context.Context, name string) (*Graph, error) {
+	object, err := c.Objects.Resource(c.Version.WithResource(graphs)).Namespace(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read graph %s/%s: %w", c.Namespace, name, err)
+	}
+	dgd, order, err := c.decode(object)
+	if err != nil {
+		return nil, fmt.Errorf("read graph %s/%s: %w", c.Namespace, name, err)
+	}
+	meant, err := graph.FromGraphDeployment(dgd, graph.Defaults{})
+	if err != nil {
+		return nil, fmt.Errorf("graph %s/%s: %w", c.Namespace, name, err)
+	}
+	g := &Graph{
+		Graph: meant, Status: dgd.Status, Wanted: map[string]int{}, adapters: map[string]string{}, order: order,
+		resourceVersion: object.GetResourceVersion(), annotated: object.GetAnnotations() != nil,
+	}
+	for _, component := range meant.Components {
+		g.Wanted[component.Name] = int(component.Replicas)
+	}
+	for _, a := range meant.Adapters {
+		adapter, err := c.Objects.Resource(c.Version.WithResource(adapters)).Namespace(c.Namespace).Get(ctx, a.ObjectName, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue // the operator has not made it yet: the graph's word counts
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read adapter %s/%s: %w", c.Namespace, a.ObjectName, err)
+		}
+		g.adapters[a.Service] = a.ObjectName
+		if n, found, err := unstructured.NestedInt64(adapter.Object, "spec", "replicas"); found && err == nil {
+			g.Wanted[a.Service] = int(n)
+		}
+	}
+	return g, nil
+}
+
+// decode reads a graph of either version.
+func (c *Client) decode(object *unstructured.Unstructured) (*v1alpha1.DynamoGraphDeployment, []string, error) {
+	if c.Version == v1alpha1.SchemeGroupVersion {
+		dgd := &v1alpha1.DynamoGraphDeployment{}
+		return dgd, nil, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, dgd)
+	}
+	beta := &v1beta1.DynamoGraphDeployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, beta); err != nil {
+		return nil, nil, err
+	}
+	var order []string
+	for i := range beta.Spec.Components {
+		order = append(order, beta.Spec.Components[i].Name)
+	}
+	dgd, _ := conversion.GraphToAlpha(beta)
+	return dgd, order, nil
+}
+
+// Places are where the pods of components are, and how many of each are ending.
+type Places struct {
+	Frontends []netip.AddrPort
+	Ending    map[string]int // by component
+}
+
+// Places finds frontends that are ready, and pods that end, by the EndpointSlices of
+// components.
+func (c *Client) Places(ctx context.Context, components []graph.Component) (Places, error) {
+	places := Places{Ending: map[string]int{}}
+	services := map[string]graph.Component{}
+	for _, component := range components {
+		services[component.ServiceName] = component
+	}
+	if len(services) == 0 {
+		return places, nil
+	}
+	selector := discoveryv1.LabelServiceName + " in (" + strings.Join(slices.Sorted(maps.Keys(services)), ",") + ")"
+	list, err := c.Objects.Resource(endpointSlices).Namespace(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return places, fmt.Errorf("list EndpointSlices of %s: %w", c.Namespace, err)
+	}
+	for i := range list.Items {
+		slice := &discoveryv1.EndpointSlice{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, slice); err != nil {
+			return places, fmt.Errorf("EndpointSlice %s: %w", list.Items[i].GetName(), err)
+		}
+		component := services[slice.Labels[discoveryv1.LabelServiceName]]
+		port := frontendPort(slice.Ports)
+		for _, e := range slice.Endpoints {
+			if is(e.Conditions.Terminating, false) {
+				places.Ending[component.Name]++
+				continue
+			}
+			if component.Role != graph.RoleFrontend || !is(e.Conditions.Ready, true) || len(e.Addresses) == 0 || port == 0 {
+				continue
+			}
+			if address, err := netip.ParseAddr(e.Addresses[0]); err == nil {
+				places.Frontends = append(places.Frontends, netip.AddrPortFrom(address, port))
+			}
+		}
+	}
+	slices.SortFunc(places.Frontends, netip.AddrPort.Compare)
+	places.Frontends = slices.Compact(places.Frontends)
+	return places, nil
+}
+
+func is(value *bool, byDefault bool) bool {
+	if value == nil {
+		return byDefault
+	}
+	return *value
+}
+
+// frontendPort is that of name http, or the only one.
+func frontendPort(ports []discoveryv1.EndpointPort) uint16 {
+	for _, p := range ports {
+		if p.Port != nil && (len(ports) == 1 || p.Name != nil && *p.Name == "http") && *p.Port > 0 && *p.Port < 1<<16 {
+			return uint16(*p.Port)
+		}
+	}
+	return 0
+}
+
+// Scale writes how many replicas services are to have, and the plan that this is of:
+// those with an adapter through it, the others in one patch of the graph. Whichever of
+// several writes is lost, the next look finds it. A graph that was changed since it was
+// read is left alone.
+func (c *Client) Scale(ctx context.Context, g *Graph, replicas map[string]int, plan string) error {
+	direct := map[string]int{}
+	for _, service := range slices.Sorted(maps.Keys(replicas)) {
+		adapter, adapted := g.adapters[service]
+		if !adapted {
+			direct[service] = replicas[service]
+			continue
+		}
+		patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas[service])
+		_, err := c.Objects.Resource(c.Version.WithResource(adapters)).Namespace(c.Namespace).
+			Patch(ctx, adapter, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}, "scale")
+		if err != nil {
+			return fmt.Errorf("scale adapter %s/%s to %d: %w", c.Namespace, adapter, replicas[service], err)
+		}
+	}
+	kind, patch, err := c.patch(g, direct, plan)
+	if err != nil {
+		return err
+	}
+	_, err = c.Objects.Resource(c.Version.WithResource(graphs)).Namespace(c.Namespace).
+		Patch(ctx, g.Name, kind, patch, metav1.PatchOptions{FieldManager: FieldManager})
+	if err != nil && len(direct) > 0 {
+		return fmt.Errorf("scale graph %s/%s: %w", c.Namespace, g.Name, err)
+	}
+	return nil // a plan beside adapters that is lost is one that nobody reads
+}
+
+// patch is a merge patch of v1alpha1, where services are a map, and a JSON patch of
+// v1beta1, where they are a list that a merge patch would replace.
+func (c *Client) patch(g *Graph, replicas map[string]int, plan string) (types.PatchType, []byte, error) {
+	if c.Version == v1alpha1.SchemeGroupVersion {
+		patch := map[string]any{"metadata": map[string]any{
+			"resourceVersion": g.resourceVersion, "annotations": map[string]any{v1alpha1.AnnotationScalePlan: plan},
+		}}
+		services := map[string]any{}
+		for service, n := range replicas {
+			services[service] = map[string]any{"replicas": n}
+		}
+		if len(services) > 0 {
+			patch["spec"] = map[string]any{"services": services}
+		}
+		body, err := json.Marshal(patch)
+		return types.MergePatchType, body, err
+	}
+	type operation struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}
+	operations := []operation{{"test", "/metadata/resourceVersion", g.resourceVersion}}
+	if g.annotated {
+		operations = append(operations, operation{"add", "/metadata/annotations/" + strings.ReplaceAll(v1alpha1.AnnotationScalePlan, "/", "~1"), plan})
+	} else {
+		operations = append(operations, operation{"add", "/metadata/annotations", map[string]string{v1alpha1.AnnotationScalePlan: plan}})
+	}
+	for _, service := range slices.Sorted(maps.Keys(replicas)) {
+		at := slices.Index(g.order, service)
+		if at < 0 {
+			return "", nil, fmt.Errorf("graph %s/%s has no component %s", c.Namespace, g.Name, service)
+		}
+		place := fmt.Sprintf("/spec/components/%d", at)
+		operations = append(operations, operation{"test", place + "/name", service}, operation{"add", place + "/replicas", replicas[service]})
+	}
+	body, err := json.Marshal(operations)
+	return types.JSONPatchType, body, err
+}

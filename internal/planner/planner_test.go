@@ -1,0 +1,236 @@
+package planner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
+	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
+	"github.com/dynamo-operator/dynamo-operator/internal/planner/kube"
+	"github.com/dynamo-operator/dynamo-operator/internal/planner/scrape"
+)
+
+// world is a cluster with one graph whose frontend counts, on a clock of its own.
+type world struct {
+	t       *testing.T
+	planner *Planner
+	now     time.Time
+	graph   *kube.Graph
+	writes  []map[string]int
+	refuse  error
+	// What the frontend has counted, of requests of 2000 and 200 tokens.
+	began, ended float64
+	deaf         bool
+}
+
+func (w *world) Graph(context.Context, string) (*kube.Graph, error) {
+	g := *w.graph
+	g.Wanted = maps.Clone(w.graph.Wanted)
+	return &g, nil
+}
+
+func (w *world) Places(context.Context, []graph.Component) (kube.Places, error) {
+	return kube.Places{Frontends: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:8000")}}, nil
+}
+
+// Scale makes replicas ready at once.
+func (w *world) Scale(_ context.Context, _ *kube.Graph, replicas map[string]int, _ string) error {
+	w.writes = append(w.writes, replicas)
+	if w.refuse != nil {
+		return w.refuse
+	}
+	for service, n := range replicas {
+		w.graph.Wanted[service] = n
+		w.graph.Status.Services[service] = v1alpha1.ServiceReplicaStatus{ReadyReplicas: new(int32(n))}
+	}
+	return nil
+}
+
+func (w *world) serve(out http.ResponseWriter, _ *http.Request) {
+	if w.deaf {
+		http.Error(out, "", http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintf(out, "# TYPE dynamo_frontend_requests_started_total counter\ndynamo_frontend_requests_started_total %v\n", w.began)
+	fmt.Fprintf(out, "# TYPE dynamo_frontend_requests_total counter\ndynamo_frontend_requests_total %v\n", w.ended)
+	for name, each := range map[string]float64{"input_sequence_tokens": 2000, "output_sequence_tokens": 200} {
+		fmt.Fprintf(out, "# TYPE dynamo_frontend_%[1]s histogram\ndynamo_frontend_%[1]s_bucket{le=\"+Inf\"} %[2]v\ndynamo_frontend_%[1]s_sum %[3]v\ndynamo_frontend_%[1]s_count %[2]v\n", name, w.ended, w.ended*each)
+	}
+}
+
+func newWorld(t *testing.T, words ...string) *world {
+	t.Helper()
+	w := &world{t: t, now: time.Unix(1000, 0)}
+	worker := func(name, role string) graph.Component {
+		return graph.Component{
+			Name: name, Role: graph.RoleWorker, SubType: role, Nodes: 1,
+			Main: &corev1.Container{Args: []string{"-m", "dynamo.vllm", "--model", "nobody/knows"}},
+		}
+	}
+	w.graph = &kube.Graph{
+		Graph: &graph.Graph{Name: "chat", Namespace: "lab", Components: []graph.Component{
+			{Name: "front", Role: graph.RoleFrontend}, worker("p", "prefill"), worker("d", "decode"),
+		}},
+		Wanted: map[string]int{"front": 1, "p": 1, "d": 1},
+		Status: v1alpha1.DynamoGraphDeploymentStatus{Services: map[string]v1alpha1.ServiceReplicaStatus{
+			"p": {ReadyReplicas: new(int32(1))}, "d": {ReadyReplicas: new(int32(1))},
+		}},
+	}
+	server := httptest.NewServer(http.HandlerFunc(w.serve))
+	t.Cleanup(server.Close)
+	scraper, err := scrape.New(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.New(append([]string{"--ttft=200", "--itl=10", "--max-gpu-budget=16"}, words...), config.Machine{Env: map[string]string{"DYN_PARENT_DGD_K8S_NAME": "chat"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.planner = New(c, w, scraper, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	w.planner.Now = func() time.Time { return w.now }
+	return w
+}
+
+// minutes pass at a rate of requests.
+func (w *world) minutes(n, rate float64) {
+	w.t.Helper()
+	for range int(n * 12) {
+		w.now = w.now.Add(5 * time.Second)
+		w.began += 5 * rate
+		w.ended += 5 * rate
+		if err := w.planner.Tick(w.t.Context()); err != nil && w.refuse == nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func (w *world) decisions() []journal.Record {
+	w.t.Helper()
+	answer := httptest.NewRecorder()
+	w.planner.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/decisions", http.NoBody))
+	var all []journal.Record
+	if err := json.Unmarshal(answer.Body.Bytes(), &all); err != nil {
+		w.t.Fatal(err)
+	}
+	return all
+}
+
+func TestAGraphGrowsWithItsTrafficAndShrinksAfterIt(t *testing.T) {
+	w := newWorld(t)
+	w.minutes(2, 2)
+	if len(w.writes) > 0 {
+		t.Errorf("light traffic led to %v", w.writes)
+	}
+	w.minutes(5, 40)
+	grown := maps.Clone(w.graph.Wanted)
+	if grown["p"] < 3 || grown["d"] < 2 || grown["p"]+grown["d"] > 16 || grown["front"] != 1 {
+		t.Errorf("40 requests a second led to %v", grown)
+	}
+	w.minutes(45, 0)
+	if w.graph.Wanted["p"] != 1 || w.graph.Wanted["d"] != 1 {
+		t.Errorf("without traffic there are %v", w.graph.Wanted)
+	}
+	all := w.decisions()
+	told := strings.Join(slices.Concat(words(all)...), "\n")
+	for _, part := range []string{"NeedGrew", "NeedFell", "arrivals 40.0/s", "prefill needs", "the published profile of 8 billion"} {
+		if !strings.Contains(told, part) {
+			t.Errorf("%q is not told:\n%s", part, told)
+		}
+	}
+	metrics := httptest.NewRecorder()
+	w.planner.Handler().ServeHTTP(metrics, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	for _, series := range []string{"planner:num_p_workers 1", "dynamo_planner_num_d_workers 1", `dynamo_planner_decisions_total{reason="NeedGrew"}`} {
+		if !strings.Contains(metrics.Body.String(), series) {
+			t.Errorf("%s is not among\n%s", series, metrics.Body)
+		}
+	}
+}
+
+func words(all []journal.Record) [][]string {
+	var out [][]string
+	for _, r := range all {
+		out = append(out, r.Words)
+	}
+	return out
+}
+
+func TestAnIdlePlannerWritesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.minutes(30, 0)
+	if len(w.writes) > 0 || len(w.decisions()) > 2 {
+		t.Errorf("%v, %v", w.writes, w.decisions())
+	}
+}
+
+func TestWhoSeesNothingTakesNothingAway(t *testing.T) {
+	w := newWorld(t)
+	w.minutes(5, 40)
+	grown, wrote := maps.Clone(w.graph.Wanted), len(w.writes)
+	w.deaf = true
+	w.minutes(40, 0)
+	if !maps.Equal(grown, w.graph.Wanted) || len(w.writes) != wrote {
+		t.Errorf("%v became %v", grown, w.graph.Wanted)
+	}
+	if all := w.decisions(); !strings.Contains(strings.Join(all[len(all)-1].Words, ""), "503") {
+		t.Errorf("%+v", all[len(all)-1])
+	}
+}
+
+func TestAnAdvisorDecidesAndWritesNothing(t *testing.T) {
+	for _, flag := range []string{"--no-operation", "--advisory"} {
+		w := newWorld(t, flag)
+		w.minutes(5, 40)
+		if len(w.writes) > 0 {
+			t.Errorf("%s: %v", flag, w.writes)
+		}
+		if all := w.decisions(); !all[len(all)-1].Advisory || all[len(all)-1].To.Prefill < 3 {
+			t.Errorf("%s: %+v", flag, all[len(all)-1])
+		}
+	}
+}
+
+func TestAWriteThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.refuse = errors.New("no")
+	w.minutes(5, 40)
+	if all := w.decisions(); all[len(all)-1].Failed != "no" || len(w.writes) < 2 {
+		t.Errorf("%+v after %d writes", all[len(all)-1], len(w.writes))
+	}
+}
+
+func TestAnAggregatedGraphHasOneRole(t *testing.T) {
+	w := newWorld(t, "--mode=agg")
+	w.graph.Components[1] = graph.Component{Name: "all", Role: graph.RoleWorker, Nodes: 1}
+	w.graph.Components = w.graph.Components[:2]
+	w.graph.Wanted = map[string]int{"front": 1, "all": 1}
+	w.graph.Status.Services = map[string]v1alpha1.ServiceReplicaStatus{"all": {ReadyReplicas: new(int32(1))}}
+	w.minutes(5, 40)
+	if n := w.graph.Wanted["all"]; n < 3 || n > 16 {
+		t.Errorf("%d replicas, %v", n, w.decisions())
+	}
+}
+
+func TestAGraphWithoutARoleIsWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	w.graph.Components = w.graph.Components[:2]
+	w.minutes(2, 40)
+	if all := w.decisions(); len(w.writes) > 0 || !strings.Contains(strings.Join(all[0].Words, ""), "0 services of decode") {
+		t.Errorf("%v, %+v", w.writes, all)
+	}
+}

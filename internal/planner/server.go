@@ -1,0 +1,143 @@
+package planner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
+)
+
+// gauges are the original's, in its units: milliseconds for times of tokens.
+var gauges = []string{
+	"num_p_workers", "num_d_workers", "observed_ttft", "observed_itl", "observed_request_rate", "observed_request_duration",
+	"observed_isl", "observed_osl", "p_correction_factor", "d_correction_factor", "predicted_request_rate", "predicted_isl",
+	"predicted_osl", "predicted_num_p", "predicted_num_d", "gpu_hours",
+}
+
+// metrics are the same numbers under the names of both revisions, and how often what
+// was decided.
+type metrics struct {
+	registry  *prometheus.Registry
+	gauges    map[string][]prometheus.Gauge
+	decisions *prometheus.CounterVec
+	blind     prometheus.Gauge
+	gpuHours  float64
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(), gauges: map[string][]prometheus.Gauge{},
+		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dynamo_planner_decisions_total", Help: "Decisions that differ from the one before, by reason."}, []string{"reason"}),
+		blind:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "dynamo_planner_blind_ticks", Help: "Ticks in a row at which nothing could be seen."}),
+	}
+	m.registry.MustRegister(m.decisions, m.blind, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	for _, name := range gauges {
+		for _, prefix := range []string{"planner:", "dynamo_planner_"} {
+			g := prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + name, Help: "As the original's planner reports it."})
+			m.gauges[name] = append(m.gauges[name], g)
+			m.registry.MustRegister(g)
+		}
+	}
+	return m
+}
+
+func (m *metrics) set(name string, value float64) {
+	for _, g := range m.gauges[name] {
+		g.Set(value)
+	}
+}
+
+// observe shows one tick.
+func (m *metrics) observe(c decision.Config, s decision.Snapshot, d decision.Decision, tick time.Duration) {
+	m.blind.Set(float64(d.BlindFor))
+	p, e := s.Roles[decision.Prefill], s.Roles[decision.Decode]
+	m.gpuHours += float64((p.Ready+len(p.Starting)+p.Draining)*c.GPUs[decision.Prefill]+(e.Ready+len(e.Starting)+e.Draining)*c.GPUs[decision.Decode]) * tick.Hours()
+	for name, value := range map[string]float64{
+		"num_p_workers": float64(p.Ready), "num_d_workers": float64(e.Ready), "gpu_hours": m.gpuHours,
+		"predicted_request_rate": d.Forecast.Rate, "predicted_num_p": float64(d.Replicas[decision.Prefill]), "predicted_num_d": float64(d.Replicas[decision.Decode]),
+		"observed_request_rate": d.Forecast.Level, "p_correction_factor": 1, "d_correction_factor": 1,
+	} {
+		m.set(name, value)
+	}
+	if s.Observed.Requests > 0 {
+		m.set("observed_ttft", 1e3*s.Observed.FirstToken)
+		m.set("observed_itl", 1e3*s.Observed.Token)
+	}
+	if s.Lengths.Input > 0 {
+		for _, of := range []string{"observed_", "predicted_"} {
+			m.set(of+"isl", s.Lengths.Input)
+			m.set(of+"osl", s.Lengths.Output)
+		}
+	}
+}
+
+// stalled is after how long without a tick a planner is not well.
+const stalled = time.Minute
+
+// Handler answers who asks for metrics, decisions or health.
+func (p *Planner) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(p.metrics.registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /decisions", func(w http.ResponseWriter, _ *http.Request) {
+		p.mu.Lock()
+		records := p.journal.Records()
+		p.mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		encoder := json.NewEncoder(w)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		if err := encoder.Encode(records); err != nil {
+			p.Log.Debug("a client left", "error", err)
+		}
+	})
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		p.mu.Lock()
+		late := !p.Config.Idle && !p.ticked.IsZero() && p.Now().Sub(p.ticked) > stalled
+		p.mu.Unlock()
+		if late {
+			http.Error(w, "no tick for "+stalled.String(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ok\n"))
+	})
+	return mux
+}
+
+// Status answers the probes of planners of 1.x.
+func Status(env map[string]string) http.Handler {
+	well := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"status":"ready"}`)) }
+	mux := http.NewServeMux()
+	for name, path := range map[string]string{"DYN_SYSTEM_HEALTH_PATH": "/health", "DYN_SYSTEM_LIVE_PATH": "/live"} {
+		if env[name] != "" {
+			path = env[name]
+		}
+		mux.HandleFunc("GET "+path, well)
+	}
+	return mux
+}
+
+// Serve answers on a port until ctx ends.
+func Serve(ctx context.Context, host string, port int, handler http.Handler, log *slog.Logger) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 64 << 10}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	go func() {
+		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			log.Error("serving failed", "error", err)
+		}
+	}()
+	return nil
+}
