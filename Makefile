@@ -42,7 +42,7 @@ build: $(PROGRAMS:%=bin/%) bin/localcluster ## Build all programs into bin/
 addons: bin/lws-controller bin/addons/.collected ## Build what localcluster up --with installs
 
 # What a demo runs; nothing else is built for one.
-DEMO := dynamo-operator dynamo-mocker kubectl-dynamo
+DEMO := dynamo-operator dynamo-mocker dynamo-planner kubectl-dynamo
 
 # One build for all of them: what they share is compiled once, and one is linked
 # while another is compiled. Meanwhile the modules of the local cluster are fetched.
@@ -52,7 +52,7 @@ $(DEMO:%=bin/%) &: $(SOURCES)
 	@{ test -e bin/localcluster || (cd localcluster && go list -deps ./cmd/localcluster); } >/dev/null 2>&1 & \
 	  hack/build.sh bin/ '$(LDFLAGS)' $(DEMO:%=./cmd/%); wait
 
-bin/dynamo-profiler bin/dynamo-planner: $(SOURCES)
+bin/dynamo-profiler: $(SOURCES)
 	@echo "building $@"
 	@mkdir -p bin
 	@hack/build.sh $@ '$(LDFLAGS)' ./cmd/$(@F)
