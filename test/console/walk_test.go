@@ -230,7 +230,11 @@ func roll(t *testing.T) {
 		if !slices.ContainsFunc(all.Items, func(r appsv1.ControllerRevision) bool { return revision.ResultOf(&r) == revision.Completed }) {
 			return fmt.Errorf("none of %d revisions is completed", len(all.Items))
 		}
-		return nil
+		serves, err := ready(ctx, rollingGraph)
+		if err == nil && serves.Status != metav1.ConditionTrue {
+			err = fmt.Errorf("not ready: %s", serves.Message)
+		}
+		return err
 	})
 	const image = `{"extraPodSpec":{"mainContainer":{"image":"nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.5.0"}}}`
 	dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: rollingGraph}}
