@@ -138,12 +138,14 @@ report: ## Look at a profiler's report in Chromium (bin/report.png), and time 10
 # axe-core looks for what keeps people out; npm brings it, at the version that is pinned.
 AXE := 4.10.2
 .PHONY: console
-console: ## Walk the console's pages in Chromium: light and dark, wide and narrow; writes bin/console/*.png
+console: build ## Walk the console in Chromium, over samples and a running cluster, light and dark, wide and narrow (bin/console/*.png), and measure it with 200 graphs and 1,000 pods
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium >/dev/null; } || { echo "make console needs Chromium: apt-get install chromium"; exit 1; }
 	@mkdir -p bin/console
 	@test -e bin/console/axe-$(AXE).js || { command -v npm >/dev/null || { echo "make console needs npm to fetch axe-core"; exit 1; }; \
 	  cd bin/console && npm pack --silent axe-core@$(AXE) >/dev/null && tar xzf axe-core-$(AXE).tgz package/axe.min.js && mv package/axe.min.js axe-$(AXE).js && rm -r package axe-core-$(AXE).tgz; }
 	go test -count=1 -v -timeout 15m -run TestABrowser ./internal/cli/console -pictures $(CURDIR)/bin/console -axe $(CURDIR)/bin/console/axe-$(AXE).js
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 20m -run TestABrowser ./test/console -pictures $(CURDIR)/bin/console
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 15m -run TestManyGraphs ./test/console -many
 
 # Debian's package brings prometheus and promtool; it is installed if it is not
 # there and we may, and its service is not used.

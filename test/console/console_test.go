@@ -34,18 +34,22 @@ func graph(name string) string { return "/graphs/" + namespace + "/" + name }
 // the rights that the guide names, and of somebody who may do everything. What is done to
 // the cluster is done in this order.
 func TestTheConsoleOfARunningCluster(t *testing.T) {
+	if *pictures != "" {
+		t.Skip("a browser walks instead")
+	}
 	settled(t)
 	guest, admin := open(t, "console-guest", documented), open(t, "console-admin", everything)
 	// Many pages are open all the time: they share what is watched.
 	live := guest.follow(t, "/live"+graph(healthy))
 	for _, s := range []*session{guest, admin} {
-		for _, path := range []string{"/", graph(healthy), graph(ailing), "/requests", "/models", "/cluster"} {
+		for _, path := range []string{"/", graph(healthy), graph(ailing), graph(healthy) + "/scaling", graph(healthy) + "/rollout", "/requests", "/models", "/cluster"} {
 			s.follow(t, "/live"+path)
 		}
 	}
 	for _, s := range []*session{guest, admin} {
 		t.Run("graphs are what the API says to "+s.account, func(t *testing.T) { s.saysTheGraphs(t) })
 		t.Run("pods are what the API says to "+s.account, func(t *testing.T) { s.saysThePods(t) })
+		t.Run("replicas are what the API says to "+s.account, func(t *testing.T) { s.saysTheScale(t) })
 		t.Run("a broken graph has the operator's cause for "+s.account, func(t *testing.T) { s.saysTheCause(t) })
 		t.Run("nodes are what the API says to "+s.account, func(t *testing.T) { s.saysTheNodes(t) })
 	}
@@ -133,7 +137,11 @@ func (s *session) saysTheGraphs(t *testing.T) {
 		return table(page, "Graph", "State", "First cause", "Services", "GPUs")
 	}, func(ctx context.Context) (any, error) {
 		want := map[string][]string{}
-		for _, name := range []string{healthy, ailing} {
+		graphs, err := names(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range graphs {
 			dgd, err := read(ctx, name)
 			if err != nil {
 				return nil, err
@@ -164,8 +172,48 @@ func (s *session) saysTheGraphs(t *testing.T) {
 	})
 }
 
+// names are those of all graphs.
+func names(ctx context.Context) ([]string, error) {
+	var list v1alpha1.DynamoGraphDeploymentList
+	err := cluster.Client.List(ctx, &list, client.InNamespace(namespace))
+	var all []string
+	for _, dgd := range list.Items {
+		all = append(all, dgd.Name)
+	}
+	return all, err
+}
+
+func (s *session) saysTheScale(t *testing.T) {
+	graphs, err := names(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range graphs {
+		s.same(t, graph(name)+"/scaling", func(page string) any {
+			said := map[string][]string{}
+			for name, row := range table(page, "Service", "Wanted", "Granted", "Ready") {
+				service, _, _ := strings.Cut(name, " ") // its role stands below
+				said[service] = row
+			}
+			return said
+		}, func(ctx context.Context) (any, error) {
+			dgd, err := read(ctx, name)
+			want := map[string][]string{}
+			for service, spec := range dgd.Spec.Services {
+				status := dgd.Status.Services[service]
+				want[service] = []string{fmt.Sprint(*spec.Replicas), fmt.Sprint(status.Replicas), fmt.Sprint(*status.ReadyReplicas)}
+			}
+			return want, err
+		})
+	}
+}
+
 func (s *session) saysThePods(t *testing.T) {
-	for _, name := range []string{healthy, ailing} {
+	graphs, err := names(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range graphs {
 		s.same(t, graph(name), func(page string) any {
 			return table(page, "Pod", "State", "Node", "GPUs", "Logs")
 		}, func(ctx context.Context) (any, error) {
@@ -362,7 +410,7 @@ func is(states map[string][]string, pod, state string) error {
 }
 
 // watched are the kinds that exist in this cluster of those that a console watches.
-var watched = []string{"deployments", "dynamographdeploymentrequests", "dynamographdeployments", "dynamomodels", "events", "nodes", "pods"}
+var watched = []string{"deployments", "dynamographdeploymentrequests", "dynamographdeployments", "dynamographdeploymentscalingadapters", "dynamomodels", "events", "nodes", "pods"}
 
 // watchedOnce: however many pages are open, each account has one watch of each kind.
 // Watches from before a place in the audit log do not count.

@@ -7,6 +7,7 @@ package console
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,19 +18,29 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/installation"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/retryclient"
 )
 
 var cluster *localenv.Cluster
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+// binDir holds the programs of this repository.
+var binDir string
 
 func run(m *testing.M) int {
-	programs := os.Getenv("PLAYGROUND_BIN")
-	if programs == "" {
+	binDir = os.Getenv("PLAYGROUND_BIN")
+	if binDir == "" {
 		fmt.Println("PLAYGROUND_BIN is not set: no programs to run a cluster from, tests of the console on one are skipped (make test sets it)")
 		return 0
+	}
+	if *many {
+		return m.Run() // it starts a cluster of its own
 	}
 	folder, err := os.MkdirTemp("", "console-")
 	if err != nil {
@@ -37,7 +48,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(folder)
-	stop, err := start(folder, programs)
+	stop, err := start(folder)
 	defer stop()
 	if err != nil {
 		fmt.Println(err)
@@ -55,7 +66,7 @@ const namespace = "lab"
 
 // start runs a cluster with the operator and two graphs: the quickstart, and one whose
 // worker's image does not exist.
-func start(folder, programs string) (stop func(), err error) {
+func start(folder string) (stop func(), err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	log, err := os.Create(filepath.Join(folder, "localcluster.log"))
@@ -63,7 +74,7 @@ func start(folder, programs string) (stop func(), err error) {
 		return func() {}, err
 	}
 	cluster, err = localenv.Up(ctx, localenv.Options{
-		BinDir: programs, Dir: filepath.Join(folder, "cluster"), Nodes: 2, GPUsPerNode: 8, Log: log, Args: []string{"--audit-log"},
+		BinDir: binDir, Dir: filepath.Join(folder, "cluster"), Nodes: 2, GPUsPerNode: 8, Log: log, Args: []string{"--audit-log"},
 	})
 	if err != nil {
 		said, _ := os.ReadFile(log.Name()) // it goes with the folder
@@ -75,7 +86,7 @@ func start(folder, programs string) (stop func(), err error) {
 			fmt.Println(err)
 		}
 	}
-	if err := errors.Join(cluster.InstallAPI(ctx), cluster.InstallOperator(ctx)); err != nil {
+	if err := errors.Join(cluster.InstallAPI(ctx), install(ctx)); err != nil {
 		return stop, err
 	}
 	if err := cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
@@ -90,6 +101,29 @@ func start(folder, programs string) (stop func(), err error) {
 		return stop, err
 	}
 	return stop, cluster.Apply(ctx, objects)
+}
+
+// install runs the operator; for a walk with what is off by default.
+func install(ctx context.Context) error {
+	if *pictures == "" {
+		return cluster.InstallOperator(ctx)
+	}
+	objects, err := installation.Small()
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if object.GetKind() == "ConfigMap" {
+			if err := installation.Configure(object, map[string]any{"rollout": map[string]any{"generations": true}}); err != nil {
+				return err
+			}
+		}
+	}
+	installer := installation.Installer{Client: cluster.Client, Owner: "localenv"}
+	if err := installer.Operator(ctx, objects); err != nil {
+		return err
+	}
+	return installer.Ready(ctx)
 }
 
 // The graphs by name.

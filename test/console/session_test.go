@@ -25,17 +25,22 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/console"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 )
 
 // session is a console that asks as an account of its own, and somebody who looks at it.
 type session struct {
 	account, base string
 	cookie        *http.Cookie
+	// see is how a page is read, if not by a request of ours: by a browser.
+	see func(ctx context.Context, path string) (string, error)
 }
 
 // documented are the rights that docs/guide/console.md says are enough.
 var documented = []rbacv1.PolicyRule{
-	{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"dynamographdeployments", "dynamographdeploymentrequests", "dynamomodels"}, Verbs: []string{"list", "watch"}},
+	{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"dynamographdeployments", "dynamographdeploymentrequests", "dynamographdeploymentscalingadapters", "dynamomodels"}, Verbs: []string{"list", "watch"}},
+	{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"dynamographdeployments"}, Verbs: []string{"get"}},
+	{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}, Verbs: []string{"list"}},
 	{APIGroups: []string{""}, Resources: []string{"pods", "events", "nodes"}, Verbs: []string{"list", "watch"}},
 	{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"list", "watch"}},
 	{APIGroups: []string{""}, Resources: []string{"pods/proxy", "pods/log", "configmaps"}, Verbs: []string{"get"}},
@@ -46,16 +51,16 @@ var documented = []rbacv1.PolicyRule{
 // everything is what an administrator may: a console that could write must not either.
 var everything = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
 
-// open runs a console of all namespaces as an account with some rights, and enters it.
-func open(t *testing.T, account string, rights []rbacv1.PolicyRule) *session {
+// account makes one with some rights, and returns how it reaches a cluster.
+func account(t *testing.T, of *localenv.Cluster, name string, rights []rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: account}
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
 	for _, err := range []error{
-		cluster.Client.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: meta}),
-		cluster.Client.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: account}, Rules: rights}),
-		cluster.Client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: account}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
+		of.Client.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: meta}),
+		of.Client.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rights}),
+		of.Client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
 		}),
 	} {
 		if err != nil {
@@ -63,16 +68,26 @@ func open(t *testing.T, account string, rights []rbacv1.PolicyRule) *session {
 		}
 	}
 	token := &authenticationv1.TokenRequest{}
-	if err := cluster.Client.SubResource("token").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: meta}, token); err != nil {
+	if err := of.Client.SubResource("token").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: meta}, token); err != nil {
 		t.Fatal(err)
 	}
-	config := rest.AnonymousClientConfig(cluster.Config)
+	config := rest.AnonymousClientConfig(of.Config)
 	config.BearerToken = token.Status.Token
-	to, err := connect.To(config, "")
+	return config
+}
+
+// open runs a console of all namespaces as an account with some rights, and enters it.
+func open(t *testing.T, name string, rights []rbacv1.PolicyRule, options ...func(*console.Options)) *session {
+	t.Helper()
+	to, err := connect.To(account(t, cluster, name, rights), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := console.Listen(console.Options{Cluster: to})
+	o := console.Options{Cluster: to}
+	for _, set := range options {
+		set(&o)
+	}
+	server, err := console.Listen(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,11 +100,17 @@ func open(t *testing.T, account string, rights []rbacv1.PolicyRule) *session {
 			t.Error(err)
 		}
 	})
-	at, err := url.Parse(server.URL())
+	return enter(t, "system:serviceaccount:"+namespace+":"+name, server.URL())
+}
+
+// enter exchanges the token in a console's URL.
+func enter(t *testing.T, account, address string) *session {
+	t.Helper()
+	at, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := http.Get(server.URL())
+	response, err := http.Get(address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +118,7 @@ func open(t *testing.T, account string, rights []rbacv1.PolicyRule) *session {
 	if response.StatusCode != http.StatusOK || len(response.Cookies()) != 1 {
 		t.Fatalf("the token is not taken: %s", response.Status)
 	}
-	return &session{"system:serviceaccount:" + namespace + ":" + account, "http://" + at.Host, response.Cookies()[0]}
+	return &session{account: account, base: "http://" + at.Host, cookie: response.Cookies()[0]}
 }
 
 func (s *session) do(ctx context.Context, method, path string, form url.Values) (*http.Response, error) {
@@ -128,6 +149,9 @@ func (s *session) page(ctx context.Context, method, path string, form url.Values
 }
 
 func (s *session) get(ctx context.Context, path string) (string, error) {
+	if s.see != nil {
+		return s.see(ctx, path)
+	}
 	return s.page(ctx, http.MethodGet, path, nil)
 }
 
@@ -245,15 +269,29 @@ var (
 	marks = strings.NewReplacer("✓ ", "", "✕ ", "", "◐ ", "", "○ ", "")
 )
 
+// rows are the lines of all tables of a page, by the names of their columns.
+func rows(page string) []map[string]string {
+	var all []map[string]string
+	for _, l := range line.FindAllStringSubmatch(page, -1) {
+		cells := map[string]string{}
+		if of := generation.FindStringSubmatch(l[1]); of != nil {
+			cells["Generation"] = of[1]
+		}
+		for _, c := range cell.FindAllStringSubmatch(l[1], -1) {
+			cells[c[1]] = marks.Replace(words(c[2]))
+		}
+		all = append(all, cells)
+	}
+	return all
+}
+
+var generation = regexp.MustCompile(`^data-generation="([^"]*)"`)
+
 // table reads a page's table by the name of its first column, and of each line some
 // columns.
 func table(page, first string, columns ...string) map[string][]string {
 	found := map[string][]string{}
-	for _, l := range line.FindAllStringSubmatch(page, -1) {
-		cells := map[string]string{}
-		for _, c := range cell.FindAllStringSubmatch(l[1], -1) {
-			cells[c[1]] = marks.Replace(words(c[2]))
-		}
+	for _, cells := range rows(page) {
 		name, ours := cells[first]
 		if !ours {
 			continue
