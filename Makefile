@@ -166,9 +166,12 @@ idle: build addons ## Count the writes of an operator with 100 idle graphs, then
 memory: build ## Fill a namespace with 700 Secrets and 700 ConfigMaps of 1 MiB, and measure the operator's peak
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 60m ./test/memory -measure
 
+SEED  ?= 1
+CELLS ?=
+
 .PHONY: resilience
-resilience: build ## Rollouts under traffic, rollouts that cannot progress, and a control plane, nodes and engines killed
-	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 40m ./test/resilience -measure
+resilience: build addons ## Rollouts under traffic (SEED=1, CELLS=regexp of shape/orchestrator/isolation/event), rollouts that cannot progress, bad candidates, and a control plane, nodes and engines killed
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 120m ./test/resilience -measure -seed $(SEED) -cells '$(CELLS)'
 
 .PHONY: rollouts
 rollouts: ## 100,000 random rollouts against the planner's invariants, every way of small ones with two faults, its time, and 5,000 simulated analyses of each kind

@@ -31,6 +31,11 @@ var operator = dashboard{
 			{title: "Objects", unit: "short", kind: "stat", queries: []query{{`sum by (resource_type) (dynamo_operator_resources_total{` + chosen + `})`, "{{resource_type}}"}}},
 			one("Memory", "bytes", `process_resident_memory_bytes{job=~".*dynamo-operator.*"}`, "{{pod}}"),
 		}},
+		{"Rollouts", []panel{
+			one("What serves over what has to", "short", `dynamo_operator_rollout_effective_replicas{namespace=~"$namespace"} - dynamo_operator_rollout_floor_replicas{namespace=~"$namespace"}`, "{{namespace}} {{graph}} {{service}}"),
+			one("Rollouts by phase", "short", `sum by (phase) (dynamo_operator_rollout_phase{namespace=~"$namespace"})`, "{{phase}}"),
+			one("Rollouts that ended, by result", "short", `sum by (namespace, result) (dynamo_operator_rollout_duration_seconds_count{namespace=~"$namespace"})`, "{{namespace}} {{result}}"),
+		}},
 	},
 }
 

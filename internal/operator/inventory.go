@@ -2,6 +2,8 @@ package operator
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/apikind"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/metric"
 )
@@ -30,6 +33,9 @@ func setupInventory(ctx context.Context, d *controller.Deps) error {
 		if took, became := becameReady(was, is, time.Now()); became && leads(d) {
 			d.Metrics.GraphReady(is.Namespace, took)
 		}
+		if reason, took, ended := rolloutEnded(was.Status.Rollout, is.Status.Rollout); ended && leads(d) {
+			d.Metrics.RolloutEnded(is.Namespace, reason, took)
+		}
 	}})
 	return err
 }
@@ -45,6 +51,37 @@ func becameReady(was, is *v1alpha1.DynamoGraphDeployment, now time.Time) (time.D
 		since = before.LastTransitionTime.Time
 	}
 	return now.Sub(since), true
+}
+
+// rolloutEnded tells how long a rollout took that has just ended, and why it was given up
+// if it was.
+func rolloutEnded(was, is *v1alpha1.RolloutStatus) (reason string, took time.Duration, ended bool) {
+	if was == nil || is == nil || generation.Phase(was.Phase).Ended() || !generation.Phase(is.Phase).Ended() {
+		return "", 0, false
+	}
+	if is.StartedAt != nil && is.ProgressedAt != nil {
+		took = is.ProgressedAt.Sub(is.StartedAt.Time)
+	}
+	if generation.Phase(is.Phase) == generation.PhaseAborted {
+		reason = is.Reason
+	}
+	return reason, took, true
+}
+
+// rolloutOf is what is counted of a graph's rollout; nil if there was none. What serves is
+// only known of one that is under way.
+func rolloutOf(st *v1alpha1.RolloutStatus) *metric.Rollout {
+	if st == nil {
+		return nil
+	}
+	r := &metric.Rollout{Phase: generation.Phase(st.Phase)}
+	if r.Phase.Ended() {
+		return r
+	}
+	for _, name := range slices.Sorted(maps.Keys(st.Roles)) {
+		r.Roles = append(r.Roles, metric.Role{Service: name, Effective: st.Roles[name].Effective, Floor: st.Roles[name].Floor})
+	}
+	return r
 }
 
 // leads reports whether this replica is the one that works.
@@ -91,6 +128,7 @@ func countable(object client.Object) metric.Object {
 	switch object := object.(type) {
 	case *v1alpha1.DynamoGraphDeployment:
 		current := object.Status.ObservedGeneration == object.Generation
+		o.Rollout = rolloutOf(object.Status.Rollout)
 		o.Ready = current && meta.IsStatusConditionTrue(object.Status.Conditions, v1alpha1.ConditionReady)
 		switch {
 		case object.Status.State == v1alpha1.GraphStateSuccessful && !current:

@@ -85,3 +85,44 @@ func TestBecameReady(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatIsCountedOfARollout(t *testing.T) {
+	started, ended := metav1.NewTime(time.Unix(100, 0)), metav1.NewTime(time.Unix(160, 0))
+	rollout := func(phase, reason string) *v1alpha1.RolloutStatus {
+		return &v1alpha1.RolloutStatus{
+			Phase: phase, Reason: reason, StartedAt: &started, ProgressedAt: &ended,
+			Roles: map[string]v1alpha1.RolloutRoleStatus{"prefill": {Effective: 2, Floor: 1}, "decode": {Effective: 3, Floor: 3}},
+		}
+	}
+	t.Run("what serves, while it is under way", func(t *testing.T) {
+		want := &metric.Rollout{Phase: "Held", Roles: []metric.Role{{Service: "decode", Effective: 3, Floor: 3}, {Service: "prefill", Effective: 2, Floor: 1}}}
+		if diff := cmp.Diff(want, rolloutOf(rollout("Held", "StepHold"))); diff != "" {
+			t.Error("-want +got", diff)
+		}
+		if diff := cmp.Diff(&metric.Rollout{Phase: "Completed"}, rolloutOf(rollout("Completed", ""))); diff != "" {
+			t.Error("-want +got", diff)
+		}
+	})
+	type end struct {
+		Reason string
+		Took   time.Duration
+		Ended  bool
+	}
+	for rule, c := range map[string]struct {
+		was, is *v1alpha1.RolloutStatus
+		want    end
+	}{
+		"one that is completed":         {rollout("Draining", ""), rollout("Completed", ""), end{"", time.Minute, true}},
+		"one that is given up":          {rollout("Aborting", "Regression"), rollout("Aborted", "Regression"), end{"Regression", time.Minute, true}},
+		"one that goes on has not":      {rollout("Starting", ""), rollout("Shifting", ""), end{}},
+		"one that had ended has before": {rollout("Aborted", "Requested"), rollout("Aborted", "Requested"), end{}},
+		"a graph without one has none":  {nil, rollout("Completed", ""), end{}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			reason, took, ended := rolloutEnded(c.was, c.is)
+			if diff := cmp.Diff(c.want, end{reason, took, ended}); diff != "" {
+				t.Error("-want +got", diff)
+			}
+		})
+	}
+}

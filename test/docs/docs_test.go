@@ -13,6 +13,7 @@ package docs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -96,10 +97,8 @@ func TestCommandsOfTheGuidesWork(t *testing.T) {
 	t.Run("with an operator", func(t *testing.T) {
 		t.Parallel()
 		cluster := world.cluster(t, "--with", "lws,volcano")
-		for _, install := range []func(context.Context) error{cluster.InstallAPI, cluster.InstallOperator} {
-			if err := install(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+		if err := errors.Join(cluster.InstallAPI(t.Context()), cluster.InstallOperatorWith(t.Context(), "rollout: {generations: true}")); err != nil {
+			t.Fatal(err)
 		}
 		for name, page := range guides {
 			if slices.Contains(slices.Concat(fromNothing, fromCluster), name) {

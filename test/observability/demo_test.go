@@ -16,10 +16,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 )
 
 // namespace is where the graphs of the demo live.
@@ -52,7 +54,7 @@ func newDemo(ctx context.Context, t *testing.T) *demo {
 			t.Error(err)
 		}
 	})
-	if err := errors.Join(cluster.InstallAPI(ctx), cluster.InstallOperator(ctx)); err != nil {
+	if err := errors.Join(cluster.InstallAPI(ctx), cluster.InstallOperatorWith(ctx, "rollout: {generations: true}")); err != nil {
 		t.Fatal(err)
 	}
 	return &demo{cluster: cluster}
@@ -163,6 +165,55 @@ spec:
           command: [python3, -m, planner_sla]
 `
 
+// rolled is a graph whose rollout stays at its first step.
+const rolled = `
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata:
+  name: rolled
+  annotations: {nvidia.com/rollout-steps: "1 hold"}
+spec:
+  backendFramework: vllm
+  services:
+    decode:
+      componentType: worker
+      replicas: 2
+      extraPodSpec:
+        mainContainer: {image: "vllm-runtime:%s", command: [python3, -m, dynamo.vllm], args: [--model, Qwen/Qwen3-0.6B]}
+`
+
+// roll completes one rollout, and has another held for as long as the test lasts.
+func (d *demo) roll(ctx context.Context, t *testing.T) {
+	t.Helper()
+	d.apply(ctx, t, namespace, fmt.Sprintf(rolled, "1.4.0"))
+	d.ready(ctx, t, "rolled")
+	d.apply(ctx, t, namespace, fmt.Sprintf(rolled, "1.5.0"))
+	d.phase(ctx, t, generation.PhaseHeld)
+	if _, err := d.cluster.Kubectl(ctx, nil, "annotate", "-n", namespace, "dgd", "rolled", v1alpha1.AnnotationRolloutSteps+"-"); err != nil {
+		t.Fatal(err)
+	}
+	d.phase(ctx, t, generation.PhaseCompleted)
+	d.apply(ctx, t, namespace, fmt.Sprintf(rolled, "1.6.0"))
+	d.phase(ctx, t, generation.PhaseHeld)
+}
+
+// phase waits until the rollout is in one.
+func (d *demo) phase(ctx context.Context, t *testing.T, phase generation.Phase) {
+	t.Helper()
+	if err := d.cluster.Eventually(ctx, "the rollout to be "+string(phase), func(ctx context.Context) error {
+		var dgd v1alpha1.DynamoGraphDeployment
+		if err := d.cluster.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "rolled"}, &dgd); err != nil {
+			return err
+		}
+		if st := dgd.Status.Rollout; st == nil || st.Phase != string(phase) || dgd.Status.ObservedGeneration != dgd.Generation {
+			return fmt.Errorf("%+v", st)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // wrong is a graph that nobody can run: its services differ in case alone.
 const wrong = `
 apiVersion: nvidia.com/v1alpha1
@@ -203,6 +254,7 @@ func (d *demo) play(ctx context.Context, t *testing.T, p *prometheus) {
 	for _, name := range []string{"sglang-aggregated", "trtllm-aggregated", "planned"} {
 		d.ready(ctx, t, name)
 	}
+	d.roll(ctx, t)
 	done, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {

@@ -23,6 +23,9 @@ var (
 	duration = flag.Duration("chaos", 90*time.Second, "how long the chaos lasts")
 )
 
+// gpusPerNode is for four groups of two nodes and two others, all on one.
+const gpusPerNode = 16
+
 // dir holds the cluster's data, up what was started.
 var (
 	dir string
@@ -41,14 +44,15 @@ var cluster = sync.OnceValues(func() (*localenv.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	up, err = localenv.Up(ctx, localenv.Options{BinDir: binDir, Dir: filepath.Join(dir, "cluster"), Nodes: 6, GPUsPerNode: 8, Log: log})
+	up, err = localenv.Up(ctx, localenv.Options{BinDir: binDir, Dir: filepath.Join(dir, "cluster"), Nodes: 6, GPUsPerNode: gpusPerNode, Log: log, Args: []string{"--with", "lws,volcano"}})
 	if err != nil {
 		return nil, err
 	}
 	if err := up.InstallAPI(ctx); err != nil {
 		return nil, err
 	}
-	return up, up.InstallOperator(ctx)
+	// Graphs of runtimes before 1.x have no generations, as by default.
+	return up, up.InstallOperatorWith(ctx, "rollout: {generations: true, noSpareAfter: 5s}")
 })
 
 func TestMain(m *testing.M) {

@@ -122,7 +122,7 @@ func TestARolloutThatCannotProgress(t *testing.T) {
 	full := strings.Replace(disaggregated, `replicas: 2
       resources: {limits: {gpu: "1"}}
       extraPodSpec: {mainContainer:`, `replicas: 2
-      resources: {limits: {gpu: "4"}}
+      resources: {limits: {gpu: "8"}}
       extraPodSpec: {nodeSelector: {kubernetes.io/hostname: node-5}, tolerations: [{key: resilience, operator: Exists}], mainContainer:`, 1)
 	reserve(t, "node-5")
 	for namespace, c := range map[string]struct {

@@ -2,8 +2,10 @@ package resilience
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -145,6 +147,20 @@ func (w world) answers() {
 	w.eventually("an answer", func(ctx context.Context) error {
 		return w.cluster.Chat(ctx, w.url(), modelName, "hello", 4, func(string) {})
 	})
+}
+
+// get reads from a frontend of the graph.
+func (w world) get(ctx context.Context, path string, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url()+path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := w.cluster.HTTP.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	return json.NewDecoder(response.Body).Decode(into)
 }
 
 func (w world) pods(ctx context.Context) []corev1.Pod {

@@ -83,14 +83,15 @@ func (k *kubelet) pass() error {
 			return cluster.Client.Delete(k.ctx, &own[0], client.GracePeriodSeconds(0))
 		}
 		for _, p := range own {
-			if !ready(p) {
-				// It has been for as long as counts where no frontend can be asked.
-				p.Status.Phase, p.Status.PodIP = corev1.PodRunning, p.Annotations["address"]
-				p.Status.PodIPs = []corev1.PodIP{{IP: p.Status.PodIP}}
-				k.generations.Store(p.Status.PodIP, p.Labels[v1alpha1.LabelGeneration])
-				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Minute))}}
-				return cluster.Client.Status().Update(k.ctx, &p)
+			if ready(p) {
+				continue
 			}
+			// It has been for as long as counts where no frontend can be asked.
+			p.Status.Phase, p.Status.PodIP = corev1.PodRunning, p.Annotations["address"]
+			p.Status.PodIPs = []corev1.PodIP{{IP: p.Status.PodIP}}
+			k.generations.Store(p.Status.PodIP, p.Labels[v1alpha1.LabelGeneration])
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Minute))}}
+			return cluster.Client.Status().Update(k.ctx, &p)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package localenv
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,9 +27,15 @@ func (c *Cluster) InstallAPI(ctx context.Context) error {
 // InstallOperator installs the operator with the rights that it is shipped
 // with, in the size of one machine, and waits until it is ready and every version of
 // the API answers.
-func (c *Cluster) InstallOperator(ctx context.Context) error {
+func (c *Cluster) InstallOperator(ctx context.Context) error { return c.InstallOperatorWith(ctx, "") }
+
+// InstallOperatorWith does, with lines that are added to the operator's configuration.
+func (c *Cluster) InstallOperatorWith(ctx context.Context, lines string) error {
 	objects, err := installation.Small()
 	if err != nil {
+		return err
+	}
+	if err := configure(objects, lines); err != nil {
 		return err
 	}
 	if err := c.installer().Operator(ctx, objects); err != nil {
@@ -38,6 +45,22 @@ func (c *Cluster) InstallOperator(ctx context.Context) error {
 		return err
 	}
 	return c.installer().Answers(ctx, true)
+}
+
+// configFile is the operator's, in its ConfigMap.
+const configFile = "config.yaml"
+
+func configure(objects []*unstructured.Unstructured, lines string) error {
+	if lines == "" {
+		return nil
+	}
+	for _, o := range objects {
+		text, found, err := unstructured.NestedString(o.Object, "data", configFile)
+		if err == nil && found && o.GetKind() == "ConfigMap" {
+			return unstructured.SetNestedField(o.Object, text+lines+"\n", "data", configFile)
+		}
+	}
+	return errors.New("the operator has no configuration to add to")
 }
 
 // Apply sends objects to the cluster by server-side apply, in their order.

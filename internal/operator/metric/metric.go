@@ -18,6 +18,8 @@ type Metrics struct {
 	demoted  *prometheus.CounterVec
 	writes   *prometheus.CounterVec
 	ready    *prometheus.HistogramVec
+	aborts   *prometheus.CounterVec
+	rollouts *prometheus.HistogramVec
 	policies *prometheus.GaugeVec
 	// certificate is of every replica, whether or not it leads.
 	certificate *prometheus.GaugeVec
@@ -76,6 +78,18 @@ func (m *Metrics) GraphReady(namespace string, took time.Duration) {
 	m.ready.WithLabelValues(namespace).Observe(max(took, 0).Seconds())
 }
 
+// RolloutEnded records that a rollout of a graph's workers came to its end; reason is why
+// it was given up, and empty if it was completed.
+func (m *Metrics) RolloutEnded(namespace, reason string, took time.Duration) {
+	m.count(kindOfGraphs, namespace)
+	result := "completed"
+	if reason != "" {
+		result = "aborted"
+		m.aborts.WithLabelValues(namespace, reason).Inc()
+	}
+	m.rollouts.WithLabelValues(namespace, result).Observe(max(took, 0).Seconds())
+}
+
 func (m *Metrics) count(kind, namespace string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,6 +117,9 @@ func (m *Metrics) forget(kind, namespace string) {
 		counter.DeletePartialMatch(gone)
 	}
 	if kind == kindOfGraphs {
-		m.ready.DeletePartialMatch(prometheus.Labels{"namespace": namespace})
+		here := prometheus.Labels{"namespace": namespace}
+		m.ready.DeletePartialMatch(here)
+		m.aborts.DeletePartialMatch(here)
+		m.rollouts.DeletePartialMatch(here)
 	}
 }

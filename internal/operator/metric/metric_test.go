@@ -113,6 +113,32 @@ func TestTheInventoryHoldsWhatIsThereAndNoMore(t *testing.T) {
 	}
 }
 
+func TestARolloutIsTold(t *testing.T) {
+	m, registry := newMetrics(t)
+	m.RegisterInventory(func() ([]Object, bool) {
+		return []Object{{Kind: kindOfGraphs, Namespace: "a", Name: "one", Rollout: &Rollout{Phase: "Held", Roles: []Role{{"decode", 1, 2}}}}}, true
+	})
+	m.RolloutEnded("a", "Regression", time.Second)
+	m.RolloutEnded("a", "", time.Second)
+	m.RolloutEnded("gone", "", time.Second)
+	var got []string
+	for range 2 { // the first finds what is gone
+		got = series(t, registry, func(m *dto.Metric) string {
+			return fmt.Sprint(m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount()))
+		})
+	}
+	got = slices.DeleteFunc(got, func(s string) bool {
+		return !strings.HasPrefix(s, "rollout_") || strings.HasPrefix(s, "rollout_phase") && strings.HasSuffix(s, " 0")
+	})
+	want := []string{
+		"rollout_aborts_total a Regression 1", "rollout_duration_seconds a aborted 1", "rollout_duration_seconds a completed 1",
+		"rollout_effective_replicas one a decode 1", "rollout_floor_replicas one a decode 2", "rollout_phase one a Held 1",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error("-want +got", diff)
+	}
+}
+
 func TestWriteOf(t *testing.T) {
 	cases := map[string]struct {
 		method, path, contentType string

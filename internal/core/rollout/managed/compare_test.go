@@ -2,6 +2,7 @@ package managed_test
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"testing"
@@ -42,9 +43,7 @@ func atStep(t *testing.T, annotations map[string]string) *cluster {
 	t.Helper()
 	c := start(t, 4)
 	c.dgd.Annotations[v1alpha1.AnnotationRolloutSteps] = "25% 10m"
-	for key, value := range annotations {
-		c.dgd.Annotations[key] = value
-	}
+	maps.Copy(c.dgd.Annotations, annotations)
 	c.image("example.com/engine:1.1.0")
 	c.until("the step", func(managed.Decision) bool {
 		return c.dgd.Status.Rollout != nil && c.dgd.Status.Rollout.Phase == "Held"

@@ -44,6 +44,8 @@ type cluster struct {
 	limit int
 	// requests are what was seen of those of candidates.
 	requests map[string]analysis.Series
+	// slow is a graph of which it takes long to be seen that it is ready.
+	slow bool
 }
 
 var defaults = graph.Defaults{Discovery: graph.DiscoveryKubernetes, Contract: graph.ContractRules{Forced: graph.ContractV1}}
@@ -87,7 +89,7 @@ func (c *cluster) reconcile() managed.Decision {
 		Owner: c.dgd, Graph: g, Policy: p, Revisions: c.revisions, Requests: c.requests,
 		Cells:    world.Cells(g, b.Members(g, s), world.Rules{Isolated: p.Isolation != policy.IsolationNone, Recorded: generation.ID(g.Generation)}),
 		Sight:    world.Sight{Pods: c.pods, Now: c.now, NoSpareAfter: 30 * time.Second},
-		Ready:    func(*graph.Graph) bool { return c.serving() > 0 },
+		Ready:    func(*graph.Graph) bool { return !c.slow && c.serving() > 0 },
 		Settings: managed.Settings{ProgressDeadline: 10 * time.Minute, HistoryLimit: c.limit},
 	})
 	c.dgd.Status = status.Graph(c.dgd, decided.Graph, b, s, rollout.Step{}, decided.State, nil, metav1.NewTime(c.now))
@@ -302,6 +304,30 @@ func TestAnImageChangeKeepsCompleteGenerationsAtTheFloorUntilItIsCompleted(t *te
 				t.Errorf("revision %v", r)
 			}
 		})
+	}
+}
+
+// TestAChangeRightAfterAnotherLeavesARevisionToGoBackTo: it comes when the one before has
+// arrived, and is not yet seen to be ready.
+func TestAChangeRightAfterAnotherLeavesARevisionToGoBackTo(t *testing.T) {
+	c := start(t, 2)
+	c.slow = true
+	var ids []string
+	for _, tag := range []string{"1.1.0", "1.2.0"} {
+		c.image("example.com/engine:" + tag)
+		c.until("the rollout to begin", func(d managed.Decision) bool { return len(d.Rolling) > 0 && len(c.owned) == 4 })
+		c.until("the rollout to be completed", settled)
+		ids = append(ids, c.dgd.Annotations[v1alpha1.AnnotationGeneration])
+	}
+	c.slow = false
+	c.quiet()
+	for _, id := range ids {
+		if r := revision.OfGeneration(c.revisions, id); r == nil || revision.ResultOf(r) != revision.Completed {
+			t.Errorf("generation %s was arrived at, and its revision says %+v", id, r)
+		}
+	}
+	if before := revision.Before(c.revisions, ids[1]); before == nil || revision.Generation(before) != ids[0] {
+		t.Errorf("undo would go to %+v", before)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 // before anything of it is made, that it was aborted, and that it is tried again.
 func (in Input) record(cell world.Cell, w generation.World, d *Decision) {
 	spec := string(cell.Spec)
+	in.completeStable(w, d)
 	of := revision.OfGeneration(in.Revisions, spec)
 	aborted := of != nil && revision.ResultOf(of) == revision.Aborted
 	switch {
@@ -42,6 +43,18 @@ func (in Input) record(cell world.Cell, w generation.World, d *Decision) {
 	}
 	if of != nil {
 		d.State.Revision = of.Revision
+	}
+}
+
+// completeStable records that the generation that a rollout begins from was arrived at:
+// the next change may come before everything of it was seen to be ready, and there must
+// be something to go back to.
+func (in Input) completeStable(w generation.World, d *Decision) {
+	if w.Stable == w.Spec || in.Graph.Generation != string(w.Stable) {
+		return
+	}
+	if of := revision.OfGeneration(in.Revisions, string(w.Stable)); of != nil && revision.ResultOf(of) == revision.Undecided {
+		d.end(of, revision.Completed, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))}, in.Owner.Status.Rollout)
 	}
 }
 

@@ -1,0 +1,764 @@
+package resilience
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/openloop"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/process"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
+)
+
+var (
+	cells    = flag.String("cells", "", "run cells of the matrix whose name matches this")
+	cellRate = flag.Float64("rate", 8, "requests a second of each cell of the matrix")
+)
+
+// shape is how many replicas a graph has of each role; without prefill, decode does all.
+type shape struct {
+	name            string
+	decode, prefill int
+}
+
+// event is something that happens to a rollout.
+type event struct {
+	name string
+	run  func(*cell)
+	// alone needs a node where nothing else is.
+	alone bool
+	// breaks what cells beside it stand on.
+	breaks bool
+}
+
+// The matrix. Cells of Grove and of paired isolation come with those: a value more in one
+// of these lists.
+var (
+	shapes        = []shape{{"1D1P", 1, 1}, {"2D2P", 2, 2}, {"4D2P", 4, 2}, {"agg1", 1, 0}}
+	orchestrators = []string{"deployment", "lws"}
+	isolations    = []string{"shared"}
+	events        = []event{
+		{name: "image", run: (*cell).image},
+		{name: "slow-decode", run: (*cell).slowDecode},
+		{name: "crashing-decode", run: (*cell).crashingDecode},
+		{name: "refused-card", run: (*cell).refusedCard},
+		{name: "no-spare-u0", run: (*cell).noSpare, alone: true},
+		{name: "no-spare-u1", run: (*cell).noSpareOneMissing, alone: true},
+		{name: "revert", run: (*cell).reverts},
+		{name: "a-b-c", run: (*cell).twoChanges},
+		{name: "scale", run: (*cell).scales},
+		{name: "kill-operator", run: (*cell).killsOperator},
+		{name: "kill-apiserver", run: (*cell).killsServer},
+		{name: "kill-node", run: (*cell).killsNode, breaks: true},
+		{name: "long-answers", run: (*cell).longAnswers},
+	}
+)
+
+// allowed says which cells there are: all of these so far.
+func allowed([]int) bool { return true }
+
+// cell is one of the matrix: a graph, what happens to it, and what is seen meanwhile.
+type cell struct {
+	world
+	shape        shape
+	orchestrator string
+	isolation    string
+	event        event
+	random       *rand.Rand
+	// unavailable is how many replicas of a role may be missing.
+	unavailable int
+	tag         int
+	tokens      int
+
+	// faulty is since when a fault that was injected excuses what fails.
+	mu     sync.Mutex
+	faulty time.Time
+	began  time.Time
+}
+
+// patience is for one cell, and parallel how many run at once.
+const (
+	patience = 8 * time.Minute
+	parallel = 2
+)
+
+var (
+	// node is the one that cells without a spare GPU have for themselves, one after another.
+	node sync.Mutex
+	// others are cells that must not be there while a node is lost.
+	others sync.RWMutex
+)
+
+// row is what came of a cell.
+type row struct {
+	name                      string
+	took                      time.Duration
+	asked, failed, excused    int
+	lowestReady, lowestRouted int
+	floor                     int
+	states, polls             int
+}
+
+func TestRolloutMatrix(t *testing.T) {
+	if !*asked {
+		t.Skip("takes minutes and measures: make resilience runs it")
+	}
+	wanted := regexp.MustCompile(*cells)
+	var mu sync.Mutex
+	var rows []row
+	slots := make(chan struct{}, parallel)
+	reserve(t, "node-5")
+	t.Run("cells", func(t *testing.T) {
+		for n, v := range pairwise([]int{len(shapes), len(orchestrators), len(isolations), len(events)}, *seed, allowed) {
+			c := &cell{shape: shapes[v[0]], orchestrator: orchestrators[v[1]], isolation: isolations[v[2]], event: events[v[3]], random: rand.New(rand.NewPCG(*seed, uint64(n)))}
+			name := strings.Join([]string{c.shape.name, c.orchestrator, c.isolation, c.event.name}, "/")
+			if !wanted.MatchString(name) {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				r := c.play(t, fmt.Sprintf("cell-%d", n))
+				r.name = name
+				mu.Lock()
+				defer mu.Unlock()
+				rows = append(rows, r)
+			})
+		}
+	})
+	var asked, failed, excused int
+	for _, r := range rows {
+		asked, failed, excused = asked+r.asked, failed+r.failed, excused+r.excused
+		summary.Line(t, "%-42s %5.0f s  %5d requests, %d failed, %d excused; floor %d: ready at least %d in %d states, routed at least %d in %d looks",
+			r.name, r.took.Seconds(), r.asked, r.failed, r.excused, r.floor, r.lowestReady, r.states, r.lowestRouted, r.polls)
+	}
+	summary.Line(t, "rollout matrix, seed %d: %d cells, %d of %d open-loop requests failed, %d were excused by a fault that was injected", *seed, len(rows), failed, asked, excused)
+}
+
+// play runs one cell.
+func (c *cell) play(t *testing.T, namespace string) row {
+	if c.event.breaks {
+		others.Lock()
+		defer others.Unlock()
+	} else {
+		others.RLock()
+		defer others.RUnlock()
+	}
+	if c.event.alone {
+		node.Lock()
+		defer node.Unlock()
+	}
+	c.world = newWorld(t, namespace, patience)
+	c.tokens = 20
+	if c.event.name == "no-spare-u1" {
+		c.unavailable = 1
+	}
+	c.apply(c.manifest())
+	c.answers()
+	c.eventually("its first revision", func(ctx context.Context) error {
+		dgd := &v1alpha1.DynamoGraphDeployment{}
+		if err := c.cluster.Client.Get(ctx, c.key(graphName), dgd); err != nil {
+			return err
+		}
+		if dgd.Annotations[v1alpha1.AnnotationGeneration] == "" {
+			return errors.New("no generation is recorded")
+		}
+		return nil
+	})
+	c.began = time.Now()
+	ended := c.watch()
+	stop, outcomes := c.users()
+	c.event.run(c)
+	took := time.Since(c.began)
+	seen := ended()
+	stop()
+	return c.judge(seen, <-outcomes, took)
+}
+
+// users ask in an open loop until they are stopped.
+func (c *cell) users() (context.CancelFunc, <-chan []openloop.Outcome) {
+	ctx, stop := context.WithCancel(c.ctx)
+	c.Cleanup(stop)
+	done := make(chan []openloop.Outcome, 1)
+	go func() {
+		done <- openloop.Run(ctx, openloop.Poisson(*cellRate, patience, c.random.Uint64()), func(n int) error {
+			tokens := c.tokens
+			if c.event.name == "long-answers" && n%20 == 0 {
+				tokens = 4000 // longer than any grace
+			}
+			ask, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), 2*longest)
+			defer cancel()
+			err := c.cluster.Chat(ask, c.url(), modelName, fmt.Sprintf("question %d", n), tokens, func(string) {})
+			if err != nil && tokens > c.tokens {
+				err = tooLong{err}
+			}
+			return err
+		})
+	}()
+	return stop, done
+}
+
+// tooLong is what became of a request that outlived the grace of its worker.
+type tooLong struct{ error }
+
+func (c *cell) judge(s *seen, outcomes []openloop.Outcome, took time.Duration) row {
+	floor := c.floor()
+	r := row{took: took, asked: len(outcomes), floor: floor, lowestReady: s.ready, lowestRouted: s.routed, states: s.states, polls: s.polls}
+	for _, o := range openloop.Failed(outcomes) {
+		if c.excused(o) {
+			r.excused++
+			continue
+		}
+		r.failed++
+		if r.failed <= 10 {
+			c.Errorf("planned at %.1f s, failed at %.1f s: %v", o.Planned.Seconds(), o.Ended.Seconds(), o.Err)
+		}
+	}
+	if r.failed > 0 {
+		c.Errorf("%d of %d requests failed", r.failed, r.asked)
+	}
+	if c.faulty.IsZero() && (s.ready < floor || s.routed < floor || s.states == 0 || s.polls == 0) {
+		c.Errorf("of at least %d replicas of each role, %d were ready at the lowest of %d states (%s), and %d known to a frontend at the lowest of %d looks (%s)",
+			floor, s.ready, s.states, s.readyAt, s.routed, s.polls, s.routedAt)
+	}
+	return r
+}
+
+// excused are failures for which a fault that was injected is the reason: all that ended
+// in the minute after it, what outlived its grace, and everything where no replica of a
+// role is promised.
+func (c *cell) excused(o openloop.Outcome) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ended := c.began.Add(o.Ended)
+	return errors.As(o.Err, &tooLong{}) || c.floor() == 0 || !c.faulty.IsZero() && ended.After(c.faulty) && ended.Before(c.faulty.Add(time.Minute))
+}
+
+// floor is how many replicas of each role have to serve, counted in the scarcest.
+func (c *cell) floor() int {
+	least := func(n int) int { return n - max(c.unavailable, n/4) }
+	if c.shape.prefill == 0 {
+		return least(c.shape.decode)
+	}
+	return min(least(c.shape.decode), least(c.shape.prefill))
+}
+
+const image = "vllm-runtime:1.%d.0"
+
+// manifest is the graph as it is at first. Nothing hides a failure: no request migrates,
+// and no decode worker prefills for another.
+func (c *cell) manifest() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata:
+  name: %s
+  annotations: {%s: %s, %s: "off"}
+spec:
+  backendFramework: sglang
+  services:
+    Frontend:
+      componentType: frontend
+      replicas: 2
+      extraPodSpec: {mainContainer: {image: "%s", command: [python3, -m, dynamo.frontend], args: [%s]}}
+`, graphName, v1alpha1.AnnotationRolloutIsolation, c.isolation, v1alpha1.AnnotationRolloutAnalysis, fmt.Sprintf(image, 4), c.frontendArgs())
+	for _, role := range c.roles() {
+		fmt.Fprintf(&b, `    %s:
+      componentType: %s
+      replicas: %d
+      annotations: {%s: "%d"}
+      envs: [{name: MOCKER_SLOWDOWN, value: "2"}, {name: MOCKER_STARTUP_DELAY, value: 3s}]
+      resources: {limits: {gpu: "%d"}}
+%s      extraPodSpec: {%smainContainer: {image: "%s", command: [python3, -m, dynamo.sglang], args: [%s]}}
+`, role.name, role.kind, role.replicas, v1alpha1.AnnotationMaxUnavailable, c.missing(role.replicas), c.gpus(role.replicas), c.multinode(), c.placed(), fmt.Sprintf(image, 4), c.args(role.kind))
+	}
+	return b.String()
+}
+
+type role struct {
+	name, kind string
+	replicas   int
+}
+
+func (c *cell) roles() []role {
+	if c.shape.prefill == 0 {
+		return []role{{"decode", "worker", c.shape.decode}}
+	}
+	return []role{{"decode", "decode", c.shape.decode}, {"prefill", "prefill", c.shape.prefill}}
+}
+
+func (c *cell) missing(replicas int) int { return max(c.unavailable, replicas/4) }
+
+func (c *cell) frontendArgs() string {
+	if c.shape.prefill > 0 {
+		return "--enforce-disagg"
+	}
+	return ""
+}
+
+// nodes is how many pods a replica has.
+func (c *cell) nodes() int {
+	if c.orchestrator == "lws" {
+		return 2
+	}
+	return 1
+}
+
+func (c *cell) multinode() string {
+	if c.nodes() > 1 {
+		return fmt.Sprintf("      multinode: {nodeCount: %d}\n", c.nodes())
+	}
+	return ""
+}
+
+// gpus has a graph fill its node where none is to be left: half of it by each role.
+func (c *cell) gpus(replicas int) int {
+	if !c.event.alone {
+		return 1
+	}
+	return gpusPerNode / len(c.roles()) / (replicas * c.nodes())
+}
+
+func (c *cell) placed() string {
+	if c.event.alone {
+		return "nodeSelector: {kubernetes.io/hostname: node-5}, tolerations: [{key: resilience, operator: Exists}], "
+	}
+	return ""
+}
+
+func (c *cell) args(kind string) string {
+	args := "--model-path, " + modelName
+	if c.nodes() > 1 {
+		gpus := 0
+		for _, r := range c.roles() {
+			if r.kind == kind {
+				gpus = c.gpus(r.replicas) * c.nodes()
+			}
+		}
+		args += fmt.Sprintf(`, --tp, "%d"`, gpus)
+	}
+	if kind == "decode" || kind == "prefill" {
+		args += ", --disaggregation-mode, " + kind
+	}
+	return args
+}
+
+// change gives all workers another image, and decode variables of its own.
+func (c *cell) change(tag int, decode ...string) {
+	c.Helper()
+	c.tag = tag
+	var services []string
+	for _, r := range c.roles() {
+		more := ""
+		if r.name == "decode" && len(decode) > 0 {
+			more = fmt.Sprintf(`,"envs":[{"name":"MOCKER_SLOWDOWN","value":"2"},%s]`, strings.Join(decode, ","))
+		} else if r.name == "decode" {
+			more = `,"envs":[{"name":"MOCKER_SLOWDOWN","value":"2"},{"name":"MOCKER_STARTUP_DELAY","value":"3s"}]`
+		}
+		services = append(services, fmt.Sprintf(`%q:{"extraPodSpec":{"mainContainer":{"image":%q}}%s}`, r.name, fmt.Sprintf(image, tag), more))
+	}
+	c.patch("{" + strings.Join(services, ",") + "}")
+}
+
+func variable(name, value string) string { return fmt.Sprintf(`{"name":%q,"value":%q}`, name, value) }
+
+// rollout waits until that of the last change is so.
+func (c *cell) rollout(what string, is func(*v1alpha1.DynamoGraphDeployment, *v1alpha1.RolloutStatus) bool) {
+	c.Helper()
+	c.eventually("the rollout to be "+what, patient(func(ctx context.Context) error {
+		dgd := &v1alpha1.DynamoGraphDeployment{}
+		if err := c.cluster.Client.Get(ctx, c.key(graphName), dgd); err != nil {
+			return err
+		}
+		if st := dgd.Status.Rollout; st == nil || dgd.Status.ObservedGeneration != dgd.Generation || !is(dgd, st) {
+			return fmt.Errorf("rollout %+v", st)
+		}
+		return nil
+	}))
+}
+
+// completed waits until all workers run the image of the last change, and no others.
+func (c *cell) completed() {
+	c.Helper()
+	c.rollout("completed", func(_ *v1alpha1.DynamoGraphDeployment, st *v1alpha1.RolloutStatus) bool {
+		return st.Phase == string(generation.PhaseCompleted)
+	})
+	c.eventually("only its pods to be left", patient(func(ctx context.Context) error {
+		var list corev1.PodList
+		if err := c.cluster.Client.List(ctx, &list, client.InNamespace(c.namespace)); err != nil {
+			return err
+		}
+		for _, p := range list.Items {
+			if _, worker := p.Labels[v1alpha1.LabelGeneration]; worker && p.Spec.Containers[0].Image != fmt.Sprintf(image, c.tag) {
+				return fmt.Errorf("%s runs %s", p.Name, p.Spec.Containers[0].Image)
+			}
+		}
+		return nil
+	}))
+}
+
+// moment waits for a random time within which a rollout of this size is under way.
+func (c *cell) moment(most time.Duration) {
+	select {
+	case <-time.After(time.Duration(c.random.Int64N(int64(most)))):
+	case <-c.ctx.Done():
+	}
+}
+
+// stays waits for so long, during which what is promised has to hold.
+func (c *cell) stays(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-c.ctx.Done():
+	}
+}
+
+func (c *cell) image() {
+	c.change(5)
+	c.completed()
+}
+
+func (c *cell) slowDecode() {
+	c.change(5, variable("MOCKER_STARTUP_DELAY", "12s"))
+	c.completed()
+}
+
+// crashingDecode never comes up; what serves is untouched, and the way back is open.
+func (c *cell) crashingDecode() {
+	stable := c.old(c.workers())
+	c.change(5, variable("MOCKER_STARTUP_DELAY", "1h"), variable("MOCKER_CRASH_AFTER", "2s"))
+	c.rollout("seen to fail", func(_ *v1alpha1.DynamoGraphDeployment, st *v1alpha1.RolloutStatus) bool {
+		for _, g := range st.Generations {
+			if g.ID == st.Target && g.Roles["decode"].Failing > 0 {
+				return true
+			}
+		}
+		return false
+	})
+	c.stays(10 * time.Second)
+	c.untouched(stable)
+	c.change(4)
+	c.completed()
+	c.untouched(stable)
+}
+
+// refusedCard is ready, and known to no frontend: as one whose card they refuse.
+func (c *cell) refusedCard() {
+	stable := c.old(c.workers())
+	c.change(5, variable("MOCKER_REGISTRATION_DELAY", "1h"))
+	c.eventually("a decode worker that is ready", patient(func(context.Context) error {
+		for _, p := range c.workers() {
+			if p.Labels[v1alpha1.LabelComponent] == "decode" && p.Spec.Containers[0].Image == fmt.Sprintf(image, 5) && isReady(p) {
+				return nil
+			}
+		}
+		return errors.New("none")
+	}))
+	c.stays(15 * time.Second)
+	c.untouched(stable)
+	c.change(4)
+	c.completed()
+	c.untouched(stable)
+}
+
+func (c *cell) noSpare() {
+	stable := c.old(c.workers())
+	c.change(5)
+	c.rollout("blocked", func(_ *v1alpha1.DynamoGraphDeployment, st *v1alpha1.RolloutStatus) bool {
+		return st.Phase == string(generation.PhaseBlocked) && st.Reason == string(generation.ReasonNoSpareGPU)
+	})
+	c.untouched(stable)
+	c.change(4)
+	c.completed()
+	c.untouched(stable)
+}
+
+func (c *cell) noSpareOneMissing() {
+	c.change(5)
+	c.completed()
+}
+
+// reverts changes the image and takes it back at random moments; pods that had not been
+// told to go by then stay.
+func (c *cell) reverts() {
+	const times = 3
+	for n := range times {
+		c.change(5 + n)
+		c.moment(15 * time.Second)
+		c.change(4)
+		c.completed()
+	}
+}
+
+func (c *cell) twoChanges() {
+	c.change(5)
+	c.moment(15 * time.Second)
+	c.change(6)
+	c.completed()
+}
+
+func (c *cell) scales() {
+	c.change(5)
+	c.moment(15 * time.Second)
+	c.patch(fmt.Sprintf(`{"decode":{"replicas":%d}}`, c.shape.decode+1))
+	c.completed()
+	c.eventually("one decode worker more", patient(func(context.Context) error {
+		n := 0
+		for _, p := range c.workers() {
+			if p.Labels[v1alpha1.LabelComponent] == "decode" && isReady(p) {
+				n++
+			}
+		}
+		if n != (c.shape.decode+1)*c.nodes() {
+			return fmt.Errorf("%d pods", n)
+		}
+		return nil
+	}))
+}
+
+func (c *cell) killsOperator() {
+	c.change(5)
+	c.moment(15 * time.Second)
+	var list corev1.PodList
+	if err := c.cluster.Client.List(c.ctx, &list, client.InNamespace(localenv.OperatorKey.Namespace), client.MatchingLabels{"control-plane": "controller-manager"}); err != nil {
+		c.Fatal(err)
+	}
+	for _, p := range list.Items {
+		if pid, err := process.InPod(p.UID); err == nil {
+			_ = process.Kill(pid) // it may have ended since
+		}
+	}
+	c.completed()
+}
+
+func (c *cell) killsServer() {
+	c.change(5)
+	c.moment(15 * time.Second)
+	pids, err := process.Of(filepath.Dir(c.cluster.Kubeconfig), "kube-apiserver")
+	if err != nil {
+		c.Fatal(err)
+	}
+	_ = process.Kill(pids[0]) // another cell may have killed it
+	c.completed()
+}
+
+// killsNode takes a node with a worker of the graph off the network until its pods are
+// given up.
+func (c *cell) killsNode() {
+	c.change(5)
+	c.moment(15 * time.Second)
+	workers := c.workers()
+	if len(workers) == 0 {
+		c.Fatal("no workers")
+	}
+	name := workers[c.random.IntN(len(workers))].Spec.NodeName
+	if name == "" {
+		c.Logf("the pod that was chosen is on no node; none is lost")
+		c.completed()
+		return
+	}
+	c.mu.Lock()
+	c.faulty = time.Now()
+	c.mu.Unlock()
+	away := &chaos{world: c.world}
+	if err := away.mark(name, `"true"`); err != nil {
+		c.Fatal(err)
+	}
+	c.stays(20 * time.Second)
+	c.eventually("the node to come back", patient(func(context.Context) error { return away.mark(name, "null") }))
+	c.completed()
+}
+
+func (c *cell) longAnswers() {
+	c.change(5)
+	c.completed()
+}
+
+// workers are the pods of generations.
+func (c *cell) workers() []corev1.Pod {
+	var all []corev1.Pod
+	for _, p := range c.pods(c.ctx) {
+		if _, worker := p.Labels[v1alpha1.LabelGeneration]; worker && p.DeletionTimestamp == nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func (c *cell) untouched(stable func([]corev1.Pod) error) {
+	c.Helper()
+	if err := stable(c.workers()); err != nil {
+		c.Error(err)
+	}
+}
+
+// seen is what was seen of a cell from outside: of its pods, and of one of its frontends
+// at a time.
+type seen struct {
+	mu                sync.Mutex
+	ready, routed     int
+	states, polls     int
+	readyAt, routedAt string
+}
+
+// note keeps the lowest, from the first on that is in full.
+func (s *seen) note(low *int, at *string, count *int, full int, now map[string]map[string]int, roles int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := serving(now, roles)
+	if *count == 0 && n < full {
+		return
+	}
+	if *count == 0 || n < *low {
+		*low, *at = n, fmt.Sprint(now)
+	}
+	*count++
+}
+
+// serving is how many replicas serve in generations that have all roles, of the scarcest:
+// by number, and where support is concerned by what the worst-served generation would be
+// if all requests met it.
+func serving(by map[string]map[string]int, roles int) int {
+	entries, complete := 0, []map[string]int{}
+	for _, g := range by {
+		if len(g) == roles {
+			complete = append(complete, g)
+			entries += g["decode"]
+		}
+	}
+	least := entries
+	for _, g := range complete {
+		for role, n := range g {
+			if role != "decode" {
+				least = min(least, n*entries/g["decode"])
+			}
+		}
+	}
+	return least
+}
+
+// watch looks at every state of the pods, and asks a frontend four times a second, until
+// the returned function is called.
+func (c *cell) watch() func() *seen {
+	c.Helper()
+	s, full, roles := &seen{}, c.floor(), len(c.roles())
+	ctx, stop := context.WithCancel(c.ctx)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for ctx.Err() == nil {
+			c.followPods(ctx, func(now map[string]map[string]int) { s.note(&s.ready, &s.readyAt, &s.states, full, now, roles) })
+		}
+	})
+	all.Go(func() {
+		for tick := time.NewTicker(250 * time.Millisecond); ctx.Err() == nil; <-tick.C {
+			if now, err := c.known(ctx); err == nil {
+				s.note(&s.routed, &s.routedAt, &s.polls, full, now, roles)
+			}
+		}
+	})
+	return func() *seen { stop(); all.Wait(); return s }
+}
+
+// followPods watches until the watch ends, as it does when the server is killed.
+func (c *cell) followPods(ctx context.Context, each func(map[string]map[string]int)) {
+	var list corev1.PodList
+	if err := patient(func(ctx context.Context) error {
+		return c.cluster.Client.List(ctx, &list, client.InNamespace(c.namespace))
+	})(ctx); err != nil {
+		c.stays(time.Second)
+		return
+	}
+	changes, err := c.cluster.Client.Watch(ctx, &corev1.PodList{}, client.InNamespace(c.namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+	if err != nil {
+		c.stays(time.Second)
+		return
+	}
+	defer changes.Stop()
+	now := map[types.UID]corev1.Pod{}
+	for _, p := range list.Items {
+		now[p.UID] = p
+	}
+	for {
+		each(c.count(now))
+		select {
+		case <-ctx.Done():
+			return
+		case e, more := <-changes.ResultChan():
+			pod, is := e.Object.(*corev1.Pod)
+			if !more || !is {
+				return
+			}
+			now[pod.UID] = *pod
+			if e.Type == watch.Deleted {
+				delete(now, pod.UID)
+			}
+		}
+	}
+}
+
+// count is how many replicas of each role are ready, by generation. One of several nodes
+// is as ready as the least of its pods.
+func (c *cell) count(pods map[types.UID]corev1.Pod) map[string]map[string]int {
+	ready := map[string]map[string]int{}
+	for _, p := range pods {
+		if id, worker := p.Labels[v1alpha1.LabelGeneration]; worker && isReady(p) {
+			if ready[id] == nil {
+				ready[id] = map[string]int{}
+			}
+			ready[id][p.Labels[v1alpha1.LabelComponent]]++
+		}
+	}
+	for _, g := range ready {
+		for r := range g {
+			if g[r] /= c.nodes(); g[r] == 0 {
+				delete(g, r)
+			}
+		}
+	}
+	return ready
+}
+
+// known is how many workers a frontend sends requests to, by Dynamo namespace.
+func (c *cell) known(ctx context.Context) (map[string]map[string]int, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	var answer struct {
+		Namespaces []struct {
+			Namespace string         `json:"namespace"`
+			Workers   map[string]int `json:"workers"`
+		} `json:"namespaces"`
+	}
+	if err := c.get(ctx, "/v1/models/"+modelName+"/ready", &answer); err != nil {
+		return nil, err
+	}
+	by := map[string]map[string]int{}
+	for _, n := range answer.Namespaces {
+		by[n.Namespace] = map[string]int{}
+		for kind, workers := range n.Workers {
+			if workers > 0 {
+				by[n.Namespace][cmp.Or(map[string]string{"aggregated": "decode"}[kind], kind)] += workers
+			}
+		}
+	}
+	return by, nil
+}
