@@ -54,6 +54,10 @@ const (
 	// of its service.
 	ConditionActive = "Active"
 
+	// ConditionScalingLimited of a graph is true while a budget of GPUs keeps services
+	// from having the replicas that were asked for; otherwise it is absent.
+	ConditionScalingLimited = "ScalingLimited"
+
 	// ConditionCheckpointed of a graph is there where services ask to start from
 	// checkpoints; it is false while they start cold.
 	ConditionCheckpointed = "Checkpointed"
@@ -106,6 +110,9 @@ const (
 	// ReasonAtFloor and ReasonBelowFloor are those of Serving.
 	ReasonAtFloor    = "AtFloor"
 	ReasonBelowFloor = "BelowFloor"
+	// ReasonBudgetExhausted is that of ScalingLimited: others hold the GPUs, or the graph
+	// itself does.
+	ReasonBudgetExhausted = "BudgetExhausted"
 	// ReasonRestarting means a requested restart is under way.
 	ReasonRestarting = "Restarting"
 	// ReasonOrchestratorUnavailable means the cluster lacks an API the graph

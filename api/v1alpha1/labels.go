@@ -125,6 +125,11 @@ const (
 	// AnnotationPlanner set to PlannerNative runs dynamo-planner in place of the image
 	// of planner services.
 	AnnotationPlanner = "nvidia.com/planner"
+	// AnnotationGPUBudget is the most GPUs that the pods of a graph have together.
+	AnnotationGPUBudget = "nvidia.com/gpu-budget"
+	// AnnotationScalingPriority orders graphs of one namespace when GPUs are short: the
+	// higher number comes first, 0 is that of graphs which say nothing.
+	AnnotationScalingPriority = "nvidia.com/scaling-priority"
 	// AnnotationScalePlan is where a planner writes its last decision, as JSON.
 	AnnotationScalePlan = "nvidia.com/scale-plan"
 )

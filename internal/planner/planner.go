@@ -17,6 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/diagnosis"
@@ -295,6 +297,9 @@ func (p *Planner) snapshot(now time.Duration, g *kube.Graph, parts components, p
 		state := decision.State{Wanted: seen.Wanted, Ready: seen.Ready, Draining: seen.Draining, Starting: starts.Starting(now)}
 		if for_ := starts.Unschedulable(now); for_ > 0 {
 			state.Unschedulable, state.UnschedulableFor, state.Resource = len(state.Starting), for_, observation.Lacking(seen.Message)
+		}
+		if meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ConditionScalingLimited) {
+			state.Starting = nil // a budget holds them back: they are on nobody's way
 		}
 		s.Roles[role] = state
 	}

@@ -40,6 +40,23 @@ func (g *Graph) Scaled(replicas map[string]int32) *Graph {
 	return &scaled
 }
 
+// Limited is the graph with no more replicas than were granted, by service. Services of
+// which nothing is said keep their number.
+func (g *Graph) Limited(granted map[string]int) *Graph {
+	if len(granted) == 0 {
+		return g
+	}
+	limited := *g
+	limited.Components = slices.Clone(g.Components)
+	for i := range limited.Components {
+		c := &limited.Components[i]
+		if n, said := granted[c.Name]; said && n < int(c.Replicas) {
+			c.Replicas = int32(n)
+		}
+	}
+	return &limited
+}
+
 // WithoutIngress is the graph when none of its components is to be reached from
 // outside.
 func (g *Graph) WithoutIngress() *Graph {

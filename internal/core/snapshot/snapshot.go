@@ -23,6 +23,9 @@ type Snapshot struct {
 	Written []graph.Ref
 	// Postponed are children that are to change and whose turn has not come.
 	Postponed []graph.Ref
+	// Limited says which services may not have the replicas that were asked for, and who
+	// holds the GPUs; empty if none is limited.
+	Limited string
 	// Evidence is what was seen of the pods beneath those children, by those who
 	// look at pods.
 	Evidence Evidence

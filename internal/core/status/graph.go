@@ -67,6 +67,7 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.Buil
 		setCondition(&st.Conditions, v1alpha1.ConditionServing, on, dgd.Generation, now)
 	}
 	if g != nil {
+		scalingLimited(&st.Conditions, s.Limited, dgd.Generation, now)
 		coldStart(&st.Conditions, g, dgd.Generation, now)
 	}
 	setCondition(&st.Conditions, v1alpha1.ConditionReady, v, dgd.Generation, now)

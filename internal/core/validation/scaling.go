@@ -2,6 +2,7 @@ package validation
 
 import (
 	"fmt"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -11,6 +12,12 @@ import (
 
 // scaling warns of what a graph says about being scaled and does not get.
 func (w *warnings) scaling(dgd *v1alpha1.DynamoGraphDeployment) {
+	for _, key := range []string{v1alpha1.AnnotationGPUBudget, v1alpha1.AnnotationScalingPriority} {
+		value, set := dgd.Annotations[key]
+		if n, err := strconv.Atoi(value); set && (err != nil || key == v1alpha1.AnnotationGPUBudget && n < 1) {
+			w.add(field.NewPath("metadata", "annotations").Key(key), fmt.Sprintf("has no effect; %q is no such number", value))
+		}
+	}
 	value, set := dgd.Annotations[v1alpha1.AnnotationPlanner]
 	at := field.NewPath("metadata", "annotations").Key(v1alpha1.AnnotationPlanner)
 	switch {

@@ -332,4 +332,12 @@ func TestWhatAGraphSaysAboutItsPlanner(t *testing.T) {
 			t.Errorf("%s: %v", x.rule, got)
 		}
 	}
+	for value, warns := range map[string]bool{"8": false, "0": true, "-1": true, "eight": true, "8 GPUs": true} {
+		dgd := &v1alpha1.DynamoGraphDeployment{}
+		dgd.Name, dgd.Annotations = "g", map[string]string{v1alpha1.AnnotationGPUBudget: value, v1alpha1.AnnotationScalingPriority: "-3"}
+		dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{"a": {ComponentType: v1alpha1.ComponentTypeFrontend}}
+		if got := GraphDeploymentWarnings(dgd, IngressRules{}, Orchestration{}); (len(got) > 0) != warns {
+			t.Errorf("a budget of %q: %v", value, got)
+		}
+	}
 }

@@ -37,6 +37,7 @@ type Config struct {
 	MPI           MPI           `json:"mpi,omitzero"`
 	Profiler      Profiler      `json:"profiler,omitzero"`
 	Planner       Planner       `json:"planner,omitzero"`
+	Scaling       Scaling       `json:"scaling,omitzero"`
 	Network       Network       `json:"network,omitzero"`
 	LoRA          LoRA          `json:"lora,omitzero"`
 	Controller    Controller    `json:"controller,omitzero"`
@@ -89,6 +90,7 @@ func (c Config) Validate() error {
 	errs = append(errs, c.Rollout.validate(field.NewPath("rollout"))...)
 	errs = append(errs, c.Runtime.validate(field.NewPath("runtime"))...)
 	errs = append(errs, c.Profiler.validate(field.NewPath("profiler"))...)
+	errs = append(errs, c.Scaling.validate(field.NewPath("scaling"))...)
 	errs = append(errs, c.Network.validate(field.NewPath("network"))...)
 	errs = append(errs, c.LoRA.validate(field.NewPath("lora"))...)
 	errs = append(errs, c.Controller.validate(field.NewPath("controller"))...)

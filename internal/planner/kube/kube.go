@@ -246,16 +246,28 @@ func (c *Client) Scale(ctx context.Context, g *Graph, replicas map[string]int, p
 			return fmt.Errorf("scale adapter %s/%s to %d: %w", c.Namespace, adapter, replicas[service], err)
 		}
 	}
-	kind, patch, err := c.patch(g, direct, plan)
+	err := c.patchGraph(ctx, g, direct, plan)
+	if apierrors.IsConflict(err) {
+		// Somebody wrote its status meanwhile, as likely as not.
+		fresh, again := c.Graph(ctx, g.Name)
+		if again == nil && maps.Equal(fresh.Wanted, g.Wanted) && slices.Equal(fresh.order, g.order) {
+			err = c.patchGraph(ctx, fresh, direct, plan)
+		}
+	}
+	if err != nil && len(direct) > 0 {
+		return fmt.Errorf("scale graph %s/%s: %w", c.Namespace, g.Name, err)
+	}
+	return nil // a plan beside adapters that is lost is one that nobody reads
+}
+
+func (c *Client) patchGraph(ctx context.Context, g *Graph, replicas map[string]int, plan string) error {
+	kind, patch, err := c.patch(g, replicas, plan)
 	if err != nil {
 		return err
 	}
 	_, err = c.Objects.Resource(c.Version.WithResource(graphs)).Namespace(c.Namespace).
 		Patch(ctx, g.Name, kind, patch, metav1.PatchOptions{FieldManager: FieldManager})
-	if err != nil && len(direct) > 0 {
-		return fmt.Errorf("scale graph %s/%s: %w", c.Namespace, g.Name, err)
-	}
-	return nil // a plan beside adapters that is lost is one that nobody reads
+	return err
 }
 
 // patch is a merge patch of v1alpha1, where services are a map, and a JSON patch of

@@ -19,6 +19,8 @@ type Claim struct {
 	Floor, Wanted int
 	// Held are the replicas that have GPUs now: ready, starting and ending ones.
 	Held int
+	// Ending are those of them that end: they have GPUs, and serve no grant.
+	Ending int
 	// Budgets are the indices of those that the claim counts against.
 	Budgets []int
 }
@@ -124,7 +126,7 @@ func take(left []int, c Claim, replicas int) {
 // now is as much of a grant as can exist: what is there already, and what GPUs that
 // nobody holds are enough for. Who gets less than it holds releases at once.
 func now(c Claim, granted int, free []int) int {
-	n := min(granted, c.Held)
+	n := min(granted, max(0, c.Held-c.Ending))
 	for n < granted && short(free, c) < 0 {
 		n++
 		take(free, c, 1)

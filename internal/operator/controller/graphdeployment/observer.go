@@ -104,6 +104,8 @@ type Observer struct {
 	Frontends Frontends
 	// Workers are asked what became of requests while candidates are compared; nil asks none.
 	Workers Workers
+	// Budgets grants replicas; nil grants all.
+	Budgets *Ledger
 	// Expected are steps of rollouts that are on their way back to us.
 	Expected *Expectations
 }
@@ -134,6 +136,7 @@ type observation struct {
 	unread error
 
 	generations
+	budgeted
 }
 
 // urgency weighs a status: how far a restart or a rollout is must be written down before the
@@ -206,8 +209,18 @@ func (w Observer) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployme
 		seen.refused = routes.OfGraph(ctx, dgd)
 	}
 	w.needs(ctx, &seen)
+	if err := w.budgets(ctx, dgd, &seen, now); err != nil {
+		return seen, err
+	}
 	err = w.generations(ctx, dgd, &seen, now)
 	return seen, err
+}
+
+// budgets has replicas granted, where the graph counts against a budget.
+func (w Observer) budgets(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, seen *observation, now time.Time) error {
+	granted, limits, err := w.Budgets.grant(ctx, dgd, seen.graph.Scaled(seen.Scale(seen.graph)), now)
+	seen.budgeted, seen.Limited = granted, limited(limits)
+	return err
 }
 
 // intent is what the user meant, if that is within the rules.

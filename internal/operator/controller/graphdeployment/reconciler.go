@@ -78,7 +78,7 @@ func (r *Reconciler) decide(dgd *v1alpha1.DynamoGraphDeployment, seen observatio
 		return decision{problem: seen.invalid}
 	}
 	scale := seen.Scale(seen.graph)
-	workers := seen.managed(dgd, seen.graph.Scaled(scale), r.Observer.Rollouts.Settings)
+	workers := seen.managed(dgd, seen.graph.Scaled(scale).Limited(seen.granted), r.Observer.Rollouts.Settings)
 	g := workers.Graph
 	d := decision{graph: g, workers: workers, restart: status.NextRestart(dgd, g, seen.builder, seen.Snapshot, workers.State.Active())}
 	if d.problem = errors.Join(seen.unread, seen.queueAbsent(), seen.unlaunchable()); d.problem != nil {
@@ -135,7 +135,7 @@ func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploy
 	seen.Written = o.Changes.Written()
 	now := status.Graph(dgd, d.graph, seen.builder, seen.Snapshot, d.restart, d.workers.State, err, metav1.NewTime(r.Clock.Now()))
 	if result, off := r.StatusThrottle.Defer(dgd, seen.urgency(dgd, now, err), r.Clock.Now()); off {
-		return r.again(result, d), nil
+		return r.again(result, seen, d), nil
 	}
 	if d.graph != nil && dgd.Status.ObservedGeneration != dgd.Generation {
 		event.Warned(r.Events, dgd, seen.warnings(dgd, r.Routes.Rules, r.Observer.Rollouts))
@@ -147,17 +147,22 @@ func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploy
 	if err != nil {
 		return result, err
 	}
-	return r.again(result, d), nil
+	return r.again(result, seen, d), nil
 }
 
 // pollPeriod is how often a graph is looked at while its workers are rolled out: no
 // watch tells that a pod is gone at last, or what frontends know.
 const pollPeriod = time.Second
 
-// again has a graph looked at soon while its workers are rolled out.
-func (r *Reconciler) again(result reconcile.Result, d decision) reconcile.Result {
-	if d.workers.State.Active() && (result.RequeueAfter == 0 || result.RequeueAfter > pollPeriod) {
-		result.RequeueAfter = pollPeriod
+// again has a graph looked at soon while its workers are rolled out, or while a budget
+// may have to be divided anew.
+func (r *Reconciler) again(result reconcile.Result, seen observation, d decision) reconcile.Result {
+	soon := seen.again
+	if d.workers.State.Active() {
+		soon = pollPeriod
+	}
+	if soon > 0 && (result.RequeueAfter == 0 || result.RequeueAfter > soon) {
+		result.RequeueAfter = soon
 	}
 	return result
 }

@@ -55,6 +55,7 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 			Frontends: frontend.NewPoller(ctx, proxy),
 			Workers:   scrape.New(ctx, proxy),
 			Expected:  &Expectations{},
+			Budgets:   &Ledger{Budgets: d.Config.Scaling.Budgets(), Defaults: d.Config.Platform().Defaults, Facts: d.Facts},
 		},
 		Applier:        d.Applier,
 		Cleanup:        cleanup,

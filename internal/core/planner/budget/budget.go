@@ -1,0 +1,186 @@
+// Package budget says how many replicas the services of a graph may have, whoever asked
+// for them: an autoscaler, a planner or a person. Budgets are GPUs of a graph, of a
+// namespace and of all; what starts and what ends counts. It divides by package
+// arbitration, and starts and ends nothing.
+package budget
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/arbitration"
+)
+
+// Budgets are those of the configuration; 0 is none.
+type Budgets struct {
+	Cluster    int
+	Namespaces map[string]int
+}
+
+// Shared reports whether graphs of a namespace share a budget with others.
+func (b Budgets) Shared(namespace string) bool { return b.Cluster > 0 || b.Namespaces[namespace] > 0 }
+
+// Graph is one that wants replicas.
+type Graph struct {
+	Namespace, Name string
+	// Budget is its own; 0 is none. Priority orders graphs of one namespace.
+	Budget, Priority int
+	Services         []Service
+}
+
+// Service is a part of a graph. Those without GPUs are in nobody's way.
+type Service struct {
+	Name string
+	// GPUs of one replica.
+	GPUs int
+	// Wanted is what was asked for, Granted what the service was last told to have, and
+	// Held what has GPUs now: what was granted, what is still there, and what ends.
+	Wanted, Granted, Held int
+	// Cut says that it has just been given less than it had; it keeps the rest for now.
+	Cut bool
+}
+
+// floor is the fewest replicas that a service is left with. The first is never taken
+// away: a role without one serves nobody.
+func (s Service) floor() int { return min(1, s.Wanted) }
+
+// Limit is a service that may not have what was asked for.
+type Limit struct {
+	Service         string
+	Wanted, Granted int
+	// By is the budget and Holders who has its GPUs.
+	By      string
+	Holders []string
+}
+
+func (l Limit) String() string {
+	text := fmt.Sprintf("%s has %d of %d replicas: %s", l.Service, l.Granted, l.Wanted, l.By)
+	if len(l.Holders) > 0 {
+		text += ", held by " + strings.Join(l.Holders, ", ")
+	}
+	return text
+}
+
+// Grants are the replicas of one graph's services that have GPUs, and what is limited.
+func Grants(b Budgets, graphs []Graph, namespace, name string) (map[string]int, []Limit) {
+	all := claims(graphs)
+	// Within a namespace priorities count. Across namespaces nobody can claim one: an
+	// annotation is anybody's to write.
+	inside := pass(all, func(c claim) string { return c.graph.Namespace }, func(c claim) []level {
+		var levels []level
+		if c.graph.Budget > 0 {
+			levels = append(levels, level{fmt.Sprintf("the budget of graph %s is %d GPUs", c.graph.Name, c.graph.Budget), c.graph.Namespace + "/" + c.graph.Name, c.graph.Budget})
+		}
+		if n := b.Namespaces[c.graph.Namespace]; n > 0 {
+			levels = append(levels, level{fmt.Sprintf("the budget of namespace %s is %d GPUs", c.graph.Namespace, n), c.graph.Namespace, n})
+		}
+		return levels
+	})
+	result := inside
+	if b.Cluster > 0 {
+		for i := range all {
+			all[i].wanted, all[i].priority = min(all[i].wanted, inside[i].now), 0
+		}
+		result = pass(all, func(claim) string { return "" }, func(claim) []level {
+			return []level{{fmt.Sprintf("the budget of the cluster is %d GPUs", b.Cluster), "", b.Cluster}}
+		})
+	}
+	granted := map[string]int{}
+	var limits []Limit
+	for i, c := range all {
+		if c.graph.Namespace != namespace || c.graph.Name != name {
+			continue
+		}
+		n := settle(c.service, result[i].now)
+		granted[c.service.Name] = n
+		if n < c.service.Wanted {
+			by := result[i]
+			if inside[i].by != "" {
+				by = inside[i]
+			}
+			if by.by == "" {
+				by.by = "GPUs are not free yet"
+			}
+			limits = append(limits, Limit{c.service.Name, c.service.Wanted, n, by.by, by.holders})
+		}
+	}
+	return granted, limits
+}
+
+// settle is what a service is told. It is cut by one replica at a time, with a pause that
+// lets it drain, and never below its floor.
+func settle(s Service, granted int) int {
+	if keeps := min(s.Granted, s.Wanted); granted < keeps {
+		step := 1
+		if s.Cut {
+			step = 0
+		}
+		granted = max(granted, keeps-step, min(keeps, s.floor()))
+	}
+	return granted
+}
+
+type claim struct {
+	graph            Graph
+	service          Service
+	wanted, priority int
+}
+
+// level is a budget that a claim counts against.
+type level struct {
+	says, key string
+	gpus      int
+}
+
+type outcome struct {
+	now     int
+	by      string
+	holders []string
+}
+
+func claims(graphs []Graph) []claim {
+	var all []claim
+	for _, g := range graphs {
+		for _, s := range g.Services {
+			if s.GPUs > 0 {
+				all = append(all, claim{g, s, s.Wanted, g.Priority})
+			}
+		}
+	}
+	return all
+}
+
+// pass divides among the claims of each group.
+func pass(all []claim, group func(claim) string, levels func(claim) []level) []outcome {
+	out := make([]outcome, len(all))
+	groups := map[string][]int{}
+	for i, c := range all {
+		groups[group(c)] = append(groups[group(c)], i)
+	}
+	for _, members := range groups {
+		var budgets []arbitration.Budget
+		at := map[string]int{}
+		asked := make([]arbitration.Claim, len(members))
+		for j, i := range members {
+			c := all[i]
+			asked[j] = arbitration.Claim{
+				Name: c.graph.Namespace + "/" + c.graph.Name + " " + c.service.Name, Priority: c.priority, GPUs: c.service.GPUs,
+				Floor: min(c.service.floor(), c.wanted), Wanted: c.wanted, Held: c.service.Held, Ending: max(0, c.service.Held-c.service.Granted),
+			}
+			for _, l := range levels(c) {
+				if _, known := at[l.key]; !known {
+					at[l.key] = len(budgets)
+					budgets = append(budgets, arbitration.Budget{Name: l.says, GPUs: l.gpus})
+				}
+				asked[j].Budgets = append(asked[j].Budgets, at[l.key])
+			}
+		}
+		for j, grant := range arbitration.Divide(asked, budgets) {
+			out[members[j]] = outcome{now: grant.Now, holders: grant.Holders}
+			if grant.LimitedBy >= 0 {
+				out[members[j]].by = budgets[grant.LimitedBy].Name
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,125 @@
+package budget
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// has is a service of which so many run.
+func has(name string, n, wanted int) Service {
+	return Service{Name: name, GPUs: 1, Wanted: wanted, Granted: n, Held: n}
+}
+
+func TestGrants(t *testing.T) {
+	for _, x := range []struct {
+		rule    string
+		budgets Budgets
+		graphs  []Graph
+		want    map[string]int
+		says    string
+	}{
+		{"without a budget everything is granted", Budgets{}, []Graph{{Namespace: "lab", Name: "a", Services: []Service{has("d", 1, 9)}}}, map[string]int{"d": 9}, ""},
+		{"a graph keeps its own", Budgets{}, []Graph{{Namespace: "lab", Name: "a", Budget: 4, Services: []Service{has("d", 1, 9), has("p", 1, 1)}}}, map[string]int{"d": 3, "p": 1}, "d has 3 of 9 replicas: the budget of graph a is 4 GPUs, held by lab/a p"},
+		{"what ends holds its GPUs", Budgets{}, []Graph{{Namespace: "lab", Name: "a", Budget: 4, Services: []Service{{Name: "d", GPUs: 1, Wanted: 1, Granted: 1, Held: 3}, has("p", 1, 3)}}}, map[string]int{"d": 1, "p": 1}, "p has 1 of 3 replicas: GPUs are not free yet"},
+		{"a namespace's is shared evenly", Budgets{Namespaces: map[string]int{"lab": 8}}, []Graph{
+			{Namespace: "lab", Name: "a", Services: []Service{has("d", 1, 8)}}, {Namespace: "lab", Name: "b", Services: []Service{has("d", 1, 8)}},
+		}, map[string]int{"d": 4}, "d has 4 of 8 replicas: the budget of namespace lab is 8 GPUs, held by lab/b d"},
+		{"a priority comes first in its namespace", Budgets{Namespaces: map[string]int{"lab": 8}}, []Graph{
+			{Namespace: "lab", Name: "a", Priority: 1, Services: []Service{has("d", 1, 8)}}, {Namespace: "lab", Name: "b", Services: []Service{has("d", 1, 8)}},
+		}, map[string]int{"d": 7}, "namespace lab"},
+		{"and counts for nothing elsewhere", Budgets{Cluster: 8}, []Graph{
+			{Namespace: "lab", Name: "a", Priority: 99, Services: []Service{has("d", 1, 8)}}, {Namespace: "other", Name: "b", Services: []Service{has("d", 1, 8)}},
+		}, map[string]int{"d": 4}, "d has 4 of 8 replicas: the budget of the cluster is 8 GPUs, held by other/b d"},
+		{"another namespace's budget is not ours", Budgets{Namespaces: map[string]int{"other": 1}}, []Graph{{Namespace: "lab", Name: "a", Services: []Service{has("d", 1, 9)}}}, map[string]int{"d": 9}, ""},
+		{"who has too much gives up one at a time", Budgets{Cluster: 4}, []Graph{{Namespace: "lab", Name: "a", Services: []Service{has("d", 8, 8)}}}, map[string]int{"d": 7}, "cluster"},
+		{"and keeps the rest while that one ends", Budgets{Cluster: 4}, []Graph{{Namespace: "lab", Name: "a", Services: []Service{{Name: "d", GPUs: 1, Wanted: 8, Granted: 7, Held: 8, Cut: true}}}}, map[string]int{"d": 7}, "cluster"},
+		{"a budget below the floors takes nobody's last", Budgets{Cluster: 1}, []Graph{
+			{Namespace: "lab", Name: "b", Services: []Service{has("d", 1, 1)}}, {Namespace: "lab", Name: "a", Services: []Service{has("d", 1, 1)}},
+		}, map[string]int{"d": 1}, ""},
+		{"nothing is started for which there is no GPU", Budgets{Cluster: 2}, []Graph{
+			{Namespace: "lab", Name: "a", Services: []Service{has("d", 0, 1)}}, {Namespace: "lab", Name: "b", Services: []Service{has("d", 2, 2)}},
+		}, map[string]int{"d": 0}, "d has 0 of 1 replicas: GPUs are not free yet"},
+		{"who asks for less gets less at once", Budgets{Cluster: 8}, []Graph{{Namespace: "lab", Name: "a", Services: []Service{has("d", 8, 2)}}}, map[string]int{"d": 2}, ""},
+		{"services without GPUs are in nobody's way", Budgets{Cluster: 1}, []Graph{{Namespace: "lab", Name: "a", Services: []Service{{Name: "f", Wanted: 5}}}}, map[string]int{}, ""},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			granted, limits := Grants(x.budgets, x.graphs, "lab", "a")
+			if diff := cmp.Diff(x.want, granted); diff != "" {
+				t.Error(diff)
+			}
+			said := ""
+			for _, l := range limits {
+				said += l.String()
+			}
+			if (said == "") != (x.says == "") || !strings.Contains(said, x.says) {
+				t.Errorf("says %q", said)
+			}
+		})
+	}
+}
+
+// TestNoBudgetIsEverExceeded plays graphs whose wishes change at random, each looked at
+// at a time of its own, with replicas that take a while to end: as long as no graph begins
+// with more than there is, what has GPUs is never more than any budget.
+func TestNoBudgetIsEverExceeded(t *testing.T) {
+	chance := rand.New(rand.NewPCG(1, 1))
+	for round := range 40 {
+		budgets := Budgets{Cluster: 6 + chance.IntN(12), Namespaces: map[string]int{"n0": 4 + chance.IntN(6)}}
+		var graphs []Graph
+		for i := range 4 {
+			g := Graph{Namespace: []string{"n0", "n1"}[i%2], Name: string(rune('a' + i)), Priority: chance.IntN(3)}
+			if chance.IntN(2) == 0 {
+				g.Budget = 3 + chance.IntN(5)
+			}
+			for _, name := range []string{"d", "p"} {
+				g.Services = append(g.Services, Service{Name: name, GPUs: 1 + chance.IntN(2)})
+			}
+			graphs = append(graphs, g)
+		}
+		ending := map[string]int{}
+		for step := range 200 {
+			i := chance.IntN(len(graphs))
+			g := &graphs[i]
+			for j := range g.Services {
+				if chance.IntN(10) == 0 {
+					g.Services[j].Wanted = chance.IntN(6)
+				}
+			}
+			granted, _ := Grants(budgets, graphs, g.Namespace, g.Name)
+			for j := range g.Services {
+				s := &g.Services[j]
+				key := g.Name + s.Name
+				if n := granted[s.Name]; n < s.Granted {
+					ending[key] += s.Granted - n
+					s.Cut = true
+				}
+				s.Granted = granted[s.Name]
+				if ending[key] > 0 && chance.IntN(4) == 0 {
+					ending[key]--
+					s.Cut = false
+				}
+				s.Held = s.Granted + ending[key]
+			}
+			used, inside := 0, 0
+			for _, g := range graphs {
+				own := 0
+				for _, s := range g.Services {
+					own += s.Held * s.GPUs
+				}
+				used += own
+				if g.Namespace == "n0" {
+					inside += own
+				}
+				if g.Budget > 0 && own > g.Budget {
+					t.Fatalf("round %d, step %d: graph %s holds %d of %d", round, step, g.Name, own, g.Budget)
+				}
+			}
+			if used > budgets.Cluster || inside > budgets.Namespaces["n0"] {
+				t.Fatalf("round %d, step %d: %d of %d, %d of %d in n0", round, step, used, budgets.Cluster, inside, budgets.Namespaces["n0"])
+			}
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package graphdeployment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/budget"
+)
+
+// Ledger grants replicas out of budgets of GPUs. What it has granted counts from that
+// moment on, whatever the informers show yet: two graphs that are looked at together are
+// not given the same GPU. It is not needed after a restart, when everything is read anew.
+type Ledger struct {
+	Budgets  budget.Budgets
+	Defaults graph.Defaults
+	Facts    observe.Facts
+
+	mu      sync.Mutex
+	granted map[types.UID]map[string]grant
+}
+
+type grant struct {
+	replicas int
+	cut      time.Time
+}
+
+const (
+	// cutPause is how long a service keeps what it has after it was given less: what ends
+	// drains first.
+	cutPause = time.Minute
+	// limitedAgain is when a graph is looked at again that lacks GPUs, sharedAgain one
+	// that might have to give some up: no watch tells that somebody else asks for more.
+	limitedAgain = 5 * time.Second
+	sharedAgain  = 15 * time.Second
+)
+
+// budgeted is what budgets mean for one graph.
+type budgeted struct {
+	granted map[string]int
+	again   time.Duration
+}
+
+// grant says what of the replicas that a graph is to have it may have now. Without a
+// budget that it counts against it is nothing at all.
+func (l *Ledger) grant(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, now time.Time) (b budgeted, limits []budget.Limit, err error) {
+	own := annotated(dgd.Annotations, v1alpha1.AnnotationGPUBudget)
+	if l == nil || own <= 0 && !l.Budgets.Shared(dgd.Namespace) {
+		return b, nil, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	graphs, err := l.graphs(ctx, dgd, g, now)
+	if err != nil {
+		return b, nil, err
+	}
+	b.granted, limits = budget.Grants(l.Budgets, graphs, dgd.Namespace, dgd.Name)
+	if l.granted == nil {
+		l.granted = map[types.UID]map[string]grant{}
+	}
+	told := map[string]grant{}
+	for _, s := range graphs[0].Services { // those of the graph itself
+		n, counts := b.granted[s.Name]
+		if !counts {
+			continue
+		}
+		name := s.Name
+		told[name] = grant{n, l.granted[dgd.UID][name].cut}
+		if n < s.Granted && slices.ContainsFunc(limits, func(x budget.Limit) bool { return x.Service == name }) {
+			told[name] = grant{n, now}
+		}
+	}
+	l.granted[dgd.UID] = told
+	switch {
+	case len(limits) > 0:
+		b.again = limitedAgain
+	case l.Budgets.Shared(dgd.Namespace):
+		b.again = sharedAgain
+	}
+	return b, limits, nil
+}
+
+// graphs are all that count against the same budgets. One whose spec cannot be read wants
+// nothing, and holds what it was granted.
+func (l *Ledger) graphs(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, now time.Time) ([]budget.Graph, error) {
+	all := []*v1alpha1.DynamoGraphDeployment{dgd}
+	if l.Budgets.Shared(dgd.Namespace) {
+		namespace := dgd.Namespace
+		if l.Budgets.Cluster > 0 {
+			namespace = ""
+		}
+		others, err := l.Facts.Graphs(ctx, namespace)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, slices.DeleteFunc(others, func(o *v1alpha1.DynamoGraphDeployment) bool { return o.UID == dgd.UID })...)
+	}
+	var out []budget.Graph
+	for _, one := range all {
+		meant := g
+		if one.UID != dgd.UID {
+			var err error
+			if meant, err = graph.FromGraphDeployment(one, l.Defaults); err != nil {
+				continue
+			}
+		}
+		pods, err := l.Facts.PodsByService(ctx, one.Namespace, one.Name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, l.claims(one, meant, pods, now))
+	}
+	return out, nil
+}
+
+func (l *Ledger) claims(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, pods map[string]observe.PodCount, now time.Time) budget.Graph {
+	out := budget.Graph{
+		Namespace: dgd.Namespace, Name: dgd.Name,
+		Budget: annotated(dgd.Annotations, v1alpha1.AnnotationGPUBudget), Priority: annotated(dgd.Annotations, v1alpha1.AnnotationScalingPriority),
+	}
+	for _, c := range g.Components {
+		nodes := int(max(1, c.Nodes))
+		s := budget.Service{Name: c.Name, GPUs: c.Resources.GPUs * nodes, Wanted: int(c.Replicas)}
+		if dgd.DeletionTimestamp != nil {
+			s.Wanted = 0
+		}
+		live, ending := up(pods[c.Name].Live, nodes), up(pods[c.Name].Ending, nodes)
+		told, known := l.granted[dgd.UID][c.Name]
+		if !known {
+			told.replicas = max(int(dgd.Status.Services[c.Name].Replicas), live)
+		}
+		s.Granted, s.Cut = told.replicas, now.Sub(told.cut) < cutPause
+		s.Held = max(s.Granted, live) + ending
+		out.Services = append(out.Services, s)
+	}
+	return out
+}
+
+// up is how many groups of nodes so many pods are of.
+func up(pods, nodes int) int { return (pods + nodes - 1) / nodes }
+
+// annotated is a number that a graph says of itself; one that is none has no effect, which
+// a warning tells.
+func annotated(annotations map[string]string, key string) int {
+	n, err := strconv.Atoi(annotations[key])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// limited is what is limited, in one line for a condition.
+func limited(limits []budget.Limit) string {
+	var all []string
+	for _, l := range limits {
+		all = append(all, fmt.Sprint(l))
+	}
+	return strings.Join(all, "; ")
+}

@@ -1,0 +1,136 @@
+package graphdeployment
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/budget"
+)
+
+// wants is a graph of one service with GPUs.
+func wants(namespace, name string, replicas int32, annotations map[string]string) *v1alpha1.DynamoGraphDeployment {
+	dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + name), Annotations: annotations}}
+	dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{
+		"Frontend": {ComponentType: v1alpha1.ComponentTypeFrontend, Replicas: new(replicas)},
+		"Worker":   {ComponentType: v1alpha1.ComponentTypeWorker, Replicas: new(replicas), Resources: &v1alpha1.Resources{Limits: &v1alpha1.ResourceItem{GPU: "2"}}},
+	}
+	return dgd
+}
+
+func podOf(namespace, name, graphName string, ends bool) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name, Labels: map[string]string{v1alpha1.LabelGraphName: graphName, v1alpha1.LabelComponent: "Worker"},
+	}}
+	if ends {
+		pod.Finalizers, pod.DeletionTimestamp = []string{"test/holds"}, &metav1.Time{Time: time.Unix(1, 0)}
+	}
+	return pod
+}
+
+func ledger(t *testing.T, b budget.Budgets, objects ...client.Object) *Ledger {
+	t.Helper()
+	builder := fake.NewClientBuilder().WithScheme(scheme.New()).WithObjects(objects...)
+	if err := observe.IndexPods(t.Context(), indexer{builder}); err != nil {
+		t.Fatal(err)
+	}
+	return &Ledger{Budgets: b, Facts: observe.Facts{Cached: builder.Build()}}
+}
+
+// indexer is the informers' in a client that is none.
+type indexer struct{ of *fake.ClientBuilder }
+
+func (i indexer) IndexField(_ context.Context, object client.Object, field string, values client.IndexerFunc) error {
+	i.of.WithIndex(object, field, values)
+	return nil
+}
+
+func ask(t *testing.T, l *Ledger, dgd *v1alpha1.DynamoGraphDeployment, at time.Time) (budgeted, string) {
+	t.Helper()
+	g, err := graph.FromGraphDeployment(dgd, graph.Defaults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, limits, err := l.grant(t.Context(), dgd, g, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, limited(limits)
+}
+
+func TestReplicasAreGrantedOutOfBudgets(t *testing.T) {
+	noon := time.Unix(100000, 0)
+	own := map[string]string{v1alpha1.AnnotationGPUBudget: "4"}
+	for _, x := range []struct {
+		rule    string
+		budgets budget.Budgets
+		graph   *v1alpha1.DynamoGraphDeployment
+		others  []client.Object
+		want    map[string]int
+		says    string
+	}{
+		{"without a budget nothing is looked at", budget.Budgets{}, wants("lab", "a", 5, nil), nil, nil, ""},
+		{"another namespace's budget is none", budget.Budgets{Namespaces: map[string]int{"x": 1}}, wants("lab", "a", 5, nil), nil, nil, ""},
+		{"a graph's own", budget.Budgets{}, wants("lab", "a", 5, own), nil, map[string]int{"Worker": 2}, "Worker has 2 of 5 replicas: the budget of graph a is 4 GPUs"},
+		{"a budget that is no number has no effect", budget.Budgets{}, wants("lab", "a", 5, map[string]string{v1alpha1.AnnotationGPUBudget: "4 GPUs"}), nil, nil, ""},
+		{"pods that end hold their GPUs", budget.Budgets{}, wants("lab", "a", 5, own), []client.Object{podOf("lab", "a-1", "a", true)}, map[string]int{"Worker": 1}, "Worker has 1 of 5 replicas: the budget of graph a is 4 GPUs"},
+		{
+			"another graph's count", budget.Budgets{Cluster: 6}, wants("lab", "a", 5, nil),
+			[]client.Object{wants("other", "b", 2, nil), podOf("other", "b-1", "b", false), podOf("other", "b-2", "b", false)},
+			map[string]int{"Worker": 1}, "held by other/b Worker",
+		},
+		{
+			"pods that nobody wants any more count until they are gone", budget.Budgets{Namespaces: map[string]int{"lab": 4}}, wants("lab", "a", 5, nil),
+			[]client.Object{wants("lab", "b", 0, nil), podOf("lab", "b-1", "b", true)}, map[string]int{"Worker": 1}, "held by lab/b Worker",
+		},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			b, said := ask(t, ledger(t, x.budgets, x.others...), x.graph, noon)
+			if diff := cmp.Diff(x.want, b.granted); diff != "" {
+				t.Error(diff)
+			}
+			if (said == "") != (x.says == "") || !strings.Contains(said, x.says) {
+				t.Errorf("says %q", said)
+			}
+		})
+	}
+}
+
+func TestWhatWasGrantedCountsBeforeItIsSeen(t *testing.T) {
+	a, b := wants("lab", "a", 2, nil), wants("lab", "b", 2, nil)
+	l := ledger(t, budget.Budgets{Cluster: 4}, a, b)
+	noon := time.Unix(100000, 0)
+	first, _ := ask(t, l, a, noon)
+	second, _ := ask(t, l, b, noon)
+	if first.granted["Worker"]+second.granted["Worker"] > 2 {
+		t.Errorf("%v and %v of GPUs for two", first.granted, second.granted)
+	}
+}
+
+func TestADonorGivesUpOneReplicaAMinute(t *testing.T) {
+	a, b := wants("lab", "a", 4, nil), wants("lab", "b", 4, nil)
+	a.Status.Services = map[string]v1alpha1.ServiceReplicaStatus{"Worker": {Replicas: 4}}
+	l := ledger(t, budget.Budgets{Cluster: 8}, a, b)
+	noon := time.Unix(100000, 0)
+	ask(t, l, a, noon) // as it runs, and is cut by one
+	var had []int
+	for _, after := range []time.Duration{10 * time.Second, 61 * time.Second, 70 * time.Second, 2 * time.Hour, 3 * time.Hour} {
+		got, _ := ask(t, l, a, noon.Add(after))
+		had = append(had, got.granted["Worker"])
+	}
+	if diff := cmp.Diff([]int{3, 2, 2, 2, 2}, had); diff != "" {
+		t.Error(diff)
+	}
+}
