@@ -91,7 +91,7 @@ test: build addons lint chart-units ## Everything that has to pass: lint, charts
 	hack/generate.sh --check
 	@rm -f bin/summary.txt
 	TEST_SUMMARY=$(CURDIR)/bin/summary.txt $(run) --packages="$$(go list ./... | grep -v '/test/' | tr '\n' ' ')" -- -count=1 -timeout 20m
-	go test -count=1 -tags unguarded ./internal/operator/queue ./internal/cluster/lora ./internal/core/sanitise ./internal/core/conversion ./internal/operator/apiversion ./internal/cli/console
+	go test -count=1 -tags unguarded ./internal/operator/queue ./internal/cluster/lora ./internal/core/sanitise ./internal/core/conversion ./internal/core/topologylabel ./internal/operator/apiversion ./internal/cli/console
 	PLAYGROUND_BIN=$(CURDIR)/bin TEST_SUMMARY=$(CURDIR)/bin/summary.txt $(run) --packages=./test/... -- -count=1 -p 2 -timeout 40m -parallel 6
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -tags unguarded -run Attack ./internal/operator/controller
 	cd localcluster && LOCALCLUSTER_BIN=$(CURDIR)/bin/localcluster $(run) --packages=./... -- -count=1 -p 1 -timeout 30m

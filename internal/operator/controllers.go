@@ -18,6 +18,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/model"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/request"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/scalingadapter"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/topology"
 )
 
 // setups are all controllers that the operator runs. Optional APIs are followed
@@ -31,6 +32,7 @@ var setups = []func(context.Context, *controller.Deps) error{
 	model.Setup,
 	request.Setup,
 	account.Setup,
+	topology.Setup,
 	controller.SetupPolicies,
 	controller.SetupOptionalAPIs,
 	setupInventory,

@@ -98,3 +98,12 @@ func (a *Applier) Discard(ctx context.Context, object graph.Object) error {
 	}
 	return err
 }
+
+// Label adds labels to the very object that was seen, which others made.
+func (a *Applier) Label(ctx context.Context, object graph.Object, labels map[string]string) error {
+	if len(labels) == 0 {
+		return nil
+	}
+	p := &run{Applier: a, owner: object}
+	return p.patchChild(ctx, ChildPatch{Object: object, Fields: map[string]any{"metadata": map[string]any{"labels": labels}}})
+}

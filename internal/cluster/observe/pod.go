@@ -16,6 +16,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/topologylabel"
 )
 
 // Warnings are found by what they are about, in the words of the API server, so
@@ -82,7 +83,7 @@ func TrimPod(object any) (any, error) {
 		TypeMeta: pod.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-			Labels: pod.Labels, Annotations: only(pod.Annotations, lwsv1.SizeAnnotationKey), OwnerReferences: pod.OwnerReferences,
+			Labels: pod.Labels, Annotations: only(pod.Annotations, keptAnnotations...), OwnerReferences: pod.OwnerReferences,
 			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
 		},
 		Spec: corev1.PodSpec{
@@ -109,6 +110,9 @@ func TrimPod(object any) (any, error) {
 	}
 	return trimmed, nil
 }
+
+// keptAnnotations of pods are what decisions are made by.
+var keptAnnotations = append([]string{lwsv1.SizeAnnotationKey}, topologylabel.Annotations...)
 
 // largestPod bounds what is held of a pod. Those of engines have a tenth of it.
 const largestPod = 64 << 10

@@ -47,6 +47,7 @@ type Config struct {
 	Webhook       Webhook       `json:"webhook,omitzero"`
 	Certificate   Certificate   `json:"certificate,omitzero"`
 	Tenancy       Tenancy       `json:"tenancy,omitzero"`
+	Topology      Topology      `json:"topology,omitzero"`
 	NetworkPolicy NetworkPolicy `json:"networkPolicy,omitzero"`
 	Diagnosis     Diagnosis     `json:"diagnosis,omitzero"`
 	Log           Log           `json:"log,omitzero"`
@@ -99,6 +100,7 @@ func (c Config) Validate() error {
 	errs = append(errs, c.Webhook.validate(field.NewPath("webhook"))...)
 	errs = append(errs, c.Certificate.validate(field.NewPath("certificate"))...)
 	errs = append(errs, c.Tenancy.validate(c.ClusterWide(), field.NewPath("tenancy"))...)
+	errs = append(errs, c.Topology.validate(field.NewPath("topology"))...)
 	errs = append(errs, c.Log.validate(field.NewPath("log"))...)
 	errs = append(errs, c.Tracing.validate(field.NewPath("tracing"))...)
 	return errs.ToAggregate()
