@@ -33,7 +33,7 @@ func (p Placement) Pod(ctx context.Context, key types.NamespacedName) (*corev1.P
 func (p Placement) NodeLabels(ctx context.Context, name string) (map[string]string, error) {
 	node := &metav1.PartialObjectMetadata{}
 	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-	if err := p.Direct.Get(ctx, types.NamespacedName{Name: name}, node); client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(p.Direct.Get(ctx, types.NamespacedName{Name: name}, node)); err != nil {
 		return nil, fmt.Errorf("read the labels of node %s: %w", name, err)
 	}
 	return node.Labels, nil

@@ -203,7 +203,8 @@ func TestWorkersThatWereTakenOverJoinAGenerationWhenTheyChange(t *testing.T) {
 		"on the set":   {Contract: ContractV1, Generation: "12ab", Adopted: first.Adopted},
 		"on the graph": {Contract: ContractV1},
 	} {
-		if delete(owner, recorded); running.Adopted == "" {
+		delete(owner, recorded)
+		if running.Adopted == "" {
 			owner[recorded] = first.Adopted
 		}
 		if again := read("a:1.4.1", running); again.Adopted != first.Adopted || generationOf(again) != "" {
