@@ -74,7 +74,7 @@ func TestManyGraphs(t *testing.T) {
 	if err != nil || len(table(text, "Graph")) != manyGraphs {
 		t.Fatalf("the page has %d graphs: %v", len(table(text, "Graph")), err)
 	}
-	inBrowser := opened(t, tab, s)
+	inBrowser := opened(tab, t, s)
 	// More pages, all live, while a fifth of the pods change.
 	for i := range 4 {
 		s.follow(t, fmt.Sprintf("/live/graphs/team-%d/graph-%03d", i, i))
@@ -82,7 +82,7 @@ func TestManyGraphs(t *testing.T) {
 	for _, path := range []string{"/", "/cluster", "/models", "/requests"} {
 		s.follow(t, "/live"+path)
 	}
-	shown := changed(t, c, tab, s)
+	shown := changed(tab, t, c, s)
 	churn(t, c)
 	peak := ui.peak(t)
 	kinds, writes := asked(t, c, user)
@@ -369,7 +369,7 @@ func first(t *testing.T, s *session) time.Duration {
 }
 
 // opened is how long a browser takes from a click to a page with all graphs.
-func opened(t *testing.T, tab context.Context, s *session) time.Duration {
+func opened(tab context.Context, t *testing.T, s *session) time.Duration {
 	t.Helper()
 	var rows int
 	var taken float64
@@ -385,7 +385,7 @@ func opened(t *testing.T, tab context.Context, s *session) time.Duration {
 }
 
 // changed is how long it takes until a graph that breaks is shown so.
-func changed(t *testing.T, c *localenv.Cluster, tab context.Context, s *session) time.Duration {
+func changed(tab context.Context, t *testing.T, c *localenv.Cluster, s *session) time.Duration {
 	t.Helper()
 	pod := &corev1.Pod{}
 	key := client.ObjectKey{Namespace: "team-1", Name: "graph-001-decode-7c9d5b6c9f-00002"}

@@ -33,7 +33,8 @@ func TestWhatChangedIsRememberedOnce(t *testing.T) {
 	if n := len(p.of(key)); n != remembered {
 		t.Errorf("%d moments are kept", n)
 	}
-	if p.forget(key); p.of(key) != nil {
+	p.forget(key)
+	if p.of(key) != nil {
 		t.Error("a graph that is gone is remembered")
 	}
 }
