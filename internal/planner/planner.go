@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -192,7 +193,7 @@ func (c components) all() []graph.Component {
 	all := c.frontends
 	for _, s := range c.scaled {
 		if s != nil {
-			all = append(all[:len(all):len(all)], *s)
+			all = append(slices.Clip(all), *s)
 		}
 	}
 	return all
@@ -295,8 +296,8 @@ func (p *Planner) snapshot(now time.Duration, g *kube.Graph, parts components, p
 		starts := p.starts[role].Next(now, seen)
 		p.starts[role] = starts
 		state := decision.State{Wanted: seen.Wanted, Ready: seen.Ready, Draining: seen.Draining, Starting: starts.Starting(now)}
-		if for_ := starts.Unschedulable(now); for_ > 0 {
-			state.Unschedulable, state.UnschedulableFor, state.Resource = len(state.Starting), for_, observation.Lacking(seen.Message)
+		if homeless := starts.Unschedulable(now); homeless > 0 {
+			state.Unschedulable, state.UnschedulableFor, state.Resource = len(state.Starting), homeless, observation.Lacking(seen.Message)
 		}
 		if meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ConditionScalingLimited) {
 			state.Starting = nil // a budget holds them back: they are on nobody's way

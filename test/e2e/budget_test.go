@@ -58,7 +58,7 @@ func TestABudgetHoldsWhoeverScales(t *testing.T) {
 
 	running := func(service string, want int) {
 		w.Helper()
-		w.eventually(fmt.Sprintf("%d pods of %s", want, service), func(ctx context.Context) error {
+		w.eventually(fmt.Sprintf("%d pods of %s", want, service), func(context.Context) error {
 			if n := w.count("g", service); n != want {
 				return fmt.Errorf("%d pods", n)
 			}
@@ -67,7 +67,7 @@ func TestABudgetHoldsWhoeverScales(t *testing.T) {
 	}
 	w.kubectl("scale", "dgdsa/g-decode", "--replicas=9")
 	running("decode", 3)
-	w.eventually("the graph to say who holds the GPUs", func(ctx context.Context) error {
+	w.eventually("the graph to say who holds the GPUs", func(context.Context) error {
 		c := meta.FindStatusCondition(w.graph("g").Status.Conditions, v1alpha1.ConditionScalingLimited)
 		if c == nil || c.Reason != v1alpha1.ReasonBudgetExhausted || !strings.Contains(c.Message, "decode has 3 of 9 replicas: the budget of graph g is 4 GPUs") {
 			return fmt.Errorf("condition %v", c)

@@ -87,7 +87,8 @@ func (w world) decisions(ctx context.Context, graphName string) ([]journal.Recor
 			return nil, err
 		}
 		var all []journal.Record
-		return all, json.Unmarshal([]byte(text), &all)
+		err = json.Unmarshal([]byte(text), &all)
+		return all, err
 	}
 	return nil, errors.New("there is no planner")
 }

@@ -2,13 +2,13 @@ package graphdeployment
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -38,8 +38,8 @@ const (
 	// cutPause is how long a service keeps what it has after it was given less: what ends
 	// drains first.
 	cutPause = time.Minute
-	// limitedAgain is when a graph is looked at again that lacks GPUs, sharedAgain one
-	// that might have to give some up: no watch tells that somebody else asks for more.
+	// limitedAgain is when a graph is looked at again that lacks GPUs or says so,
+	// sharedAgain any other with a budget: no watch tells that somebody else asks for more.
 	limitedAgain = 5 * time.Second
 	sharedAgain  = 15 * time.Second
 )
@@ -80,11 +80,9 @@ func (l *Ledger) grant(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment,
 		}
 	}
 	l.granted[dgd.UID] = told
-	switch {
-	case len(limits) > 0:
-		b.again = limitedAgain
-	case l.Budgets.Shared(dgd.Namespace):
-		b.again = sharedAgain
+	b.again = sharedAgain
+	if len(limits) > 0 || meta.IsStatusConditionTrue(dgd.Status.Conditions, v1alpha1.ConditionScalingLimited) {
+		b.again = limitedAgain // until what it says is true again, too
 	}
 	return b, limits, nil
 }
@@ -162,7 +160,7 @@ func annotated(annotations map[string]string, key string) int {
 func limited(limits []budget.Limit) string {
 	var all []string
 	for _, l := range limits {
-		all = append(all, fmt.Sprint(l))
+		all = append(all, l.String())
 	}
 	return strings.Join(all, "; ")
 }

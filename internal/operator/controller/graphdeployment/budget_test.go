@@ -134,3 +134,27 @@ func TestADonorGivesUpOneReplicaAMinute(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestARoleGivesItsGPUsToAnother(t *testing.T) {
+	dgd := wants("lab", "a", 1, map[string]string{v1alpha1.AnnotationGPUBudget: "8"})
+	dgd.Spec.Services["Other"] = dgd.Spec.Services["Worker"].DeepCopy()
+	l := ledger(t, budget.Budgets{})
+	noon := time.Unix(100000, 0)
+	step := func(worker, other int32) (map[string]int, string) {
+		dgd.Spec.Services["Worker"].Replicas, dgd.Spec.Services["Other"].Replicas = new(worker), new(other)
+		b, said := ask(t, l, dgd, noon)
+		return b.granted, said
+	}
+	if got, said := step(9, 1); got["Worker"] != 3 || got["Other"] != 1 || said == "" {
+		t.Errorf("%v, %q", got, said)
+	}
+	// What is given up is held until it is seen to be.
+	if got, said := step(1, 3); got["Worker"] != 1 || got["Other"] != 1 || !strings.Contains(said, "not free yet") {
+		t.Errorf("%v, %q", got, said)
+	}
+	for i := range 3 {
+		if got, said := step(1, 3); got["Worker"] != 1 || got["Other"] != 3 || said != "" {
+			t.Errorf("look %d: %v, %q", i, got, said)
+		}
+	}
+}
