@@ -51,7 +51,7 @@ func (g *Graph) Limited(granted map[string]int) *Graph {
 	for i := range limited.Components {
 		c := &limited.Components[i]
 		if n, said := granted[c.Name]; said && n < int(c.Replicas) {
-			c.Replicas = int32(n)
+			c.Replicas, c.Adapted = int32(n), true
 		}
 	}
 	return &limited

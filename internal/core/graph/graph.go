@@ -118,8 +118,11 @@ type Component struct {
 	SubType string
 
 	Replicas int32
-	// Adapted says that a scaling adapter decides about Replicas.
+	// Adapted says that a scaling adapter or a budget decides about Replicas, and not the
+	// service's own number.
 	Adapted bool
+	// Native says that Main runs our planner in place of the user's.
+	Native bool
 	Nodes   int32
 	Engine  Engine
 	Model   string

@@ -29,6 +29,6 @@ func (g *Graph) planNatively(image string) {
 			main = c.Main.DeepCopy() // the user's object stays as it is
 		}
 		main.Image, main.Command = image, []string{plannerProgram}
-		c.Main = main
+		c.Main, c.Native = main, true
 	}
 }

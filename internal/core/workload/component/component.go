@@ -67,6 +67,9 @@ func (b Builder) component(c graph.Component, engine graph.Engine) (*v1alpha1.Dy
 	spec.DynamoNamespace = new(c.DynamoNamespace)
 	if c.Role == graph.RolePlanner {
 		spec.ExtraPodSpec = withAccount(spec.ExtraPodSpec, pod.PlannerAccount)
+		if c.Native {
+			spec.ExtraPodSpec.MainContainer = c.Main
+		}
 	}
 	if spec.EPPConfig, err = pickerconfig.Complete(spec.EPPConfig); err != nil {
 		return nil, fmt.Errorf("eppConfig.config: %w", err)
