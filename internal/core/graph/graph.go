@@ -123,9 +123,9 @@ type Component struct {
 	Adapted bool
 	// Native says that Main runs our planner in place of the user's.
 	Native bool
-	Nodes   int32
-	Engine  Engine
-	Model   string
+	Nodes  int32
+	Engine Engine
+	Model  string
 
 	// Labels and Annotations are the user's, for every object of the component;
 	// the Pod ones are for pods alone and win there.
