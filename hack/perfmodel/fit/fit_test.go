@@ -196,6 +196,10 @@ func TestFoldsJudgeWhatTheFitHasNotSeen(t *testing.T) {
 			t.Errorf("without %s: median error %.2f of %d rows", model, s.Median, s.Rows)
 		}
 	}
+	// Within their model they are off by the same, whatever that is.
+	if off := perToken.within(judged); off > 0.1 {
+		t.Errorf("%.2f off once each group is moved by its middle", off)
+	}
 	// Three of nine rows are off by three, so the band is as wide as that.
 	wide := Calibrate(Prior(), judged, judged)
 	if band := wide[0].Error.TokenP90; band < 1 {
@@ -285,5 +289,35 @@ func TestAChoiceIsHeldAgainstTheBestThatWasMeasured(t *testing.T) {
 	}
 	if wrong := Rank(judged); wrong.Model >= r.Model {
 		t.Errorf("estimates that are wrong choose as well: %+v", wrong)
+	}
+}
+
+// In some sweeps there is one user more than places: whoever comes waits until one of
+// the others is answered, and the rate counts all of them.
+func TestUsersBeyondPlacesWaitForOne(t *testing.T) {
+	for name, c := range map[string]struct {
+		source  string
+		waiting int
+	}{
+		"a sweep with a user more":   {"a/trtllm/1.0.0rc3/meta-llama_Llama-3.1-8B-Instruct.csv", 1},
+		"another of the same kind":   {"a/trtllm/1.0.0rc3/Qwen_Qwen3-32B.csv", 0},
+		"the same of another engine": {"a/vllm/0.12.0/meta-llama_Llama-3.1-8B-Instruct.csv", 0},
+	} {
+		rows, left, err := Read(strings.NewReader(head+"a,"+c.source+",trtllm,meta-llama/Llama-3.1-8B-Instruct,h100_sxm,agg,1024,512,,,8,1,1,,1,1,550,7.42\n"), perfmodel.Default())
+		if err != nil || len(rows) != 1 {
+			t.Fatalf("%s: %d rows, left out %v, error %v", name, len(rows), left, err)
+		}
+		r := rows[0]
+		if r.Waiting != c.waiting {
+			t.Errorf("%s: %d users wait, want %d", name, r.Waiting, c.waiting)
+		}
+		k := Prior()[4]
+		got := r.Predict(k)
+		r.Waiting = 0
+		alone := r.Predict(k)
+		want := alone.First + float64(c.waiting)/8*(alone.First+511*alone.Token)
+		if math.Abs(got.First-want) > 1e-6 || got.Token != alone.Token {
+			t.Errorf("%s: first token after %.1f ms and then %.2f, want %.1f and %.2f", name, got.First, got.Token, want, alone.Token)
+		}
 	}
 }

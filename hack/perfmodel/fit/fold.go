@@ -128,6 +128,23 @@ func (m measure) summary(rows []Judged) Summary {
 	return summary(offs)
 }
 
+// within is the median error once every group is moved by its own middle: how far
+// off the shape is, whatever one factor for each group would explain.
+func (m measure) within(rows []Judged) float64 {
+	var all []float64
+	for _, g := range groups(rows) {
+		offs := m.offs(slices.DeleteFunc(slices.Clone(rows), func(j Judged) bool { return j.Group != g }))
+		if len(offs) == 0 {
+			continue
+		}
+		middle := quantile(offs, 0.5)
+		for _, o := range offs {
+			all = append(all, math.Expm1(o-middle))
+		}
+	}
+	return summary(all).Median
+}
+
 // covered is the share of what was measured that a band is made for. It is more
 // than nine in ten, so that nine in ten of the next model's lie within, too.
 const covered = 0.93
@@ -145,15 +162,28 @@ func band(offs []float64) float64 {
 	return math.Expm1(quantile(far, covered))
 }
 
-// enough is how many rows it takes to speak of their spread.
-const enough = 20
+// enough is how many rows it takes to speak of their spread, and several how many
+// models: rows of one model are off together, so two do not tell how far a third is.
+const enough, several = 20, 4
+
+// doubt is how much wider bands of first tokens are where there are too few models:
+// they differ more among models than within one.
+const doubt = 1.5
 
 // bandFor is the band of a measure for one engine and part, from rows of other
-// models than one. Where there are too few, those of other engines count, too.
+// models than one. Where there are too few of them, or of models at all, those of
+// other engines count, too.
 func (m measure) bandFor(all []Judged, g Group, except string) float64 {
 	var own, others []float64
+	models := map[string]bool{}
 	for _, j := range all {
-		if j.Drafted || !m.known(j) || j.Group.Part() != g.Part() || except != "" && architecture(j.Group.Model) == except {
+		if j.Drafted || !m.known(j) || j.Group.Part() != g.Part() {
+			continue
+		}
+		if j.Group.Engine == g.Engine {
+			models[architecture(j.Group.Model)] = true
+		}
+		if except != "" && architecture(j.Group.Model) == except {
 			continue
 		}
 		off := math.Log(m.ratio(j))
@@ -162,10 +192,14 @@ func (m measure) bandFor(all []Judged, g Group, except string) float64 {
 			own = append(own, off)
 		}
 	}
-	if len(own) >= enough {
+	if len(own) >= enough && len(models) >= several {
 		return band(own)
 	}
-	return max(band(own), band(others))
+	wide := max(band(own), band(others))
+	if m.name == perToken.name || m.name == perGPU.name {
+		return wide
+	}
+	return math.Expm1(doubt * math.Log1p(wide))
 }
 
 // inside is the share of rows within bands that were made without their models.

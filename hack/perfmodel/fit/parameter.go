@@ -33,14 +33,14 @@ func layer(k *constants) map[perfmodel.Generation]float64       { return k.Layer
 func expertLayer(k *constants) map[perfmodel.Generation]float64 { return k.ExpertLayer }
 
 // dense are the constants that models without experts determine, experts those
-// that are left, mixture both. Shares of what kernels reach end short of all of it:
-// within what the numbers of the kernels are off from single ones.
+// that are left, mixture both. Shares of what kernels reach end at all of it
+// or, where the numbers of kernels are too short for some, by so much before.
 var (
 	dense = []parameter{
-		field("weights", 0.4, 0.95, func(k *constants) *float64 { return &k.Weights }),
+		field("weights", 0.4, 1, func(k *constants) *float64 { return &k.Weights }),
 		field("fourBit", 0.4, 1, func(k *constants) *float64 { return &k.FourBit }),
 		field("cache", 0.4, 0.95, func(k *constants) *float64 { return &k.Cache }),
-		entry("compute.bf16", 0.3, 0.9, compute, perfmodel.BF16),
+		entry("compute.bf16", 0.3, 0.95, compute, perfmodel.BF16),
 		entry("compute.fp8", 0.3, 0.9, compute, perfmodel.FP8),
 		entry("compute.fp4", 0.2, 0.9, compute, perfmodel.FP4),
 		field("attention", 0.4, 0.9, func(k *constants) *float64 { return &k.Attention }),
@@ -53,16 +53,16 @@ var (
 		field("sequence", 1, 200, func(k *constants) *float64 { return &k.Sequence }),
 		field("interference", 0.5, 1.3, func(k *constants) *float64 { return &k.Interference }),
 		field("busy", 1000, 400000, func(k *constants) *float64 { return &k.Busy }),
-		field("own", 0.7, 4, func(k *constants) *float64 { return &k.Own }),
+		field("own", 0.4, 4, func(k *constants) *float64 { return &k.Own }),
 		field("wait", 0.1, 20, func(k *constants) *float64 { return &k.Wait }),
 		field("queue", 0.03, 1, func(k *constants) *float64 { return &k.Queue }),
-		field("equal", 0.7, 6, func(k *constants) *float64 { return &k.Equal }),
+		field("equal", 0.4, 6, func(k *constants) *float64 { return &k.Equal }),
 		field("equalQueue", 0.03, 1, func(k *constants) *float64 { return &k.EqualQueue }),
 		field("prefilling", 0.1, 1.3, func(k *constants) *float64 { return &k.Prefilling }),
 		field("handover", 1000, 1000000, func(k *constants) *float64 { return &k.Handover }),
 	}
 	experts = []parameter{
-		field("expertBandwidth", 0.15, 0.95, func(k *constants) *float64 { return &k.ExpertBandwidth }),
+		field("expertBandwidth", 0.15, 1, func(k *constants) *float64 { return &k.ExpertBandwidth }),
 		field("expertCompute", 0.03, 0.9, func(k *constants) *float64 { return &k.ExpertCompute }),
 		entry("expertLayer.hopper", 3, 200, expertLayer, perfmodel.Hopper),
 		entry("expertLayer.blackwell", 3, 200, expertLayer, perfmodel.Blackwell),
@@ -76,8 +76,9 @@ var (
 )
 
 // scheduling are the constants that depend on an engine's scheduler and on what
-// is around it, more than on kernels.
-var scheduling = []string{"busy", "own", "wait", "queue", "equal", "equalQueue", "prefilling", "handover"}
+// is around it, more than on kernels: what a host does for a step and a sequence
+// differs among engines as their languages and processes do.
+var scheduling = []string{"host", "sequence", "busy", "own", "wait", "queue", "equal", "equalQueue", "prefilling", "handover"}
 
 // reach is how far a constant may lie from what it is drawn towards, as a
 // logarithm: what engines have in common from the prior, an engine's from that,

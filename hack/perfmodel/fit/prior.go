@@ -5,14 +5,15 @@ import "github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 // Prior is where a fit starts and what decides where measurements say nothing:
 // values that are common on such hardware, the same for every engine but for how
 // requests come together. SGLang computes prompts before steps, so that those who
-// wait for a prompt begin to decode together and come back nearer to each other.
+// wait for a prompt begin to decode together and come back nearer to each other; how
+// many share a pass is counted, so that what it takes for one of them stays as it is.
 func Prior() []perfmodel.Constants {
 	var out []perfmodel.Constants
 	for _, engine := range []perfmodel.Engine{perfmodel.VLLM, perfmodel.SGLang, perfmodel.TRTLLM} {
 		for _, mixture := range []bool{false, true} {
-			queue, equal := 0.12, 0.15
+			queue, equal, own := 0.12, 0.15, 2.0
 			if engine == perfmodel.SGLang {
-				queue, equal = 0.3, 0.9
+				queue, equal, own = 0.3, 0.9, 1
 			}
 			out = append(out, perfmodel.Constants{
 				Engine: engine, Mixture: mixture,
@@ -23,7 +24,7 @@ func Prior() []perfmodel.Constants {
 				ExpertLayer: map[perfmodel.Generation]float64{perfmodel.Hopper: 30, perfmodel.Blackwell: 30},
 				Route:       5, LatentLayer: 10, LinearLayer: 10, SparseLayer: 20,
 				Host: 1500, Sequence: 30, First: 18000, Busy: 40000,
-				Interference: 0.9, Own: 1, Wait: 2, Queue: queue, Equal: 2, EqualQueue: equal,
+				Interference: 0.9, Own: 1, Wait: 2, Queue: queue, Equal: own, EqualQueue: equal,
 				Prefilling: 0.7, Handover: 50000,
 			})
 		}

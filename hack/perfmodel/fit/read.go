@@ -28,6 +28,8 @@ type Row struct {
 	Token   float64 // milliseconds per output token
 	First   float64 // milliseconds to the first token
 	Crowded bool    // more requests were offered than fit, so some waited for others
+	// Waiting is how many more users there were than places.
+	Waiting int
 	// Told reports whether it is known how requests came.
 	Told bool
 	// Drafted means that the run may have used speculative decoding: its table has
@@ -46,7 +48,7 @@ func (r Row) GPUs() int {
 // Rate is how many requests a second were served, which follows from how many
 // there were at a time and how long each took.
 func (r Row) Rate() float64 {
-	return 1e3 * float64(r.Load.Concurrency) / (r.First + float64(r.Load.Output-1)*r.Token)
+	return 1e3 * float64(r.Load.Concurrency+r.Waiting) / (r.First + float64(r.Load.Output-1)*r.Token)
 }
 
 // Group is what rows are split by into those to fit on and those to check on.
@@ -209,7 +211,7 @@ func read(c columns, catalog perfmodel.Catalog) (Row, string) {
 	setup := perfmodel.Setup{Model: model, GPU: gpu, Engine: engine, Quantisation: quantisation}
 	source := sourceOf(c)
 	row := Row{
-		ID: c.text("id"), Token: token, First: first, Told: source.told, Drafted: source.drafts(engine, model.Name, gpu.Generation),
+		ID: c.text("id"), Token: token, First: first, Told: source.told, Waiting: source.waiting, Drafted: source.drafts(engine, model.Name, gpu.Generation),
 		Load:  perfmodel.Load{Input: input, Output: output, Arrival: source.arrival},
 		Group: Group{Engine: engine, Model: model.Name, GPU: gpu.Name, Weights: moe, Mixture: model.Mixture(), Apart: apart},
 	}

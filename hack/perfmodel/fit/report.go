@@ -103,6 +103,12 @@ func Report(title string, judged []Judged, left []LeftOut) string {
 		}
 	}
 	b.WriteString("\nGoals:\n  " + strings.Join(said, "\n  ") + "\n")
+	b.WriteString("\nMedian error once each group (engine, model, GPU, format) is moved by its own middle, which other models do not tell:\n")
+	for _, g := range parts(judged) {
+		if rows := part(judged, g); len(rows) >= enough {
+			fmt.Fprintf(&b, "  %-34s TPOT %5.1f, TTFT %5.1f\n", string(g.Engine)+" "+g.Part(), 100*perToken.within(rows), 100*toFirst.within(rows))
+		}
+	}
 	r := Rank(judged)
 	if r.Cases > 0 {
 		fmt.Fprintf(&b, "\nRanking: of %d cases (model, GPU, engine, lengths, target), the choice is within 10 %% of the best measured throughput per GPU under the target in %.0f %%; by the simple rule (fewest GPUs, most requests) in %.0f %%. In the middle %.1f %% of the best is lost, in the worst tenth %.0f %%.\n",

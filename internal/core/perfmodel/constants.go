@@ -40,10 +40,10 @@ type Constants struct {
 	// Interference is the share of other requests' prefill that a decoding
 	// request waits for.
 	Interference float64 `json:"interference"`
-	// A first token waits for its own prompt, which takes Own times as long beside
-	// others as alone; for Wait steps of sequences that decode; and, in a closed
-	// loop, for Queue of half of the others' prompts: how many of those that could
-	// come together do. Equal and EqualQueue are Own and Queue of a loop of equal
+	// A first token waits for the pass with its own prompt, which takes Own times
+	// what is added to others' steps by it; for Wait steps of sequences that decode;
+	// and, in a closed loop, for Queue of half of the others' prompts: how many of
+	// those that could come together do. Equal and EqualQueue are Own and Queue of a loop of equal
 	// requests, who come back together as far as the engine served them together.
 	Own        float64 `json:"own"`
 	Wait       float64 `json:"wait"`

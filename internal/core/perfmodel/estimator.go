@@ -90,18 +90,17 @@ func (e *Estimator) Overhead() time.Duration {
 	return time.Duration(math.Round(e.c.k.First * float64(time.Microsecond)))
 }
 
+// Busy is what a request's first token takes longer where so many are served at a
+// time, beside all that a queue explains.
+func (e *Estimator) Busy(concurrency int) Estimate {
+	others := 1 - 1/e.c.perRank(concurrency)
+	return estimate(e.c.k.Busy*1e-6*others, e.firstSpread(Staggered))
+}
+
 // Decode is the time of one step that gives each of batch sequences of an
 // attention rank a token, at a mean length of context tokens.
 func (e *Estimator) Decode(batch int, context float64) Estimate {
 	return estimate(e.c.decode(float64(max(1, batch)), context), e.spread().TokenP90)
-}
-
-// Chunk is how much longer a step becomes by computing fresh tokens of a prompt
-// whose first before tokens are done, while decoding sequences wait: engines
-// but SGLang overlap part of it with the step, so it costs less than a prefill.
-func (e *Estimator) Chunk(fresh, before int) Estimate {
-	seconds := e.c.k.beside() * e.c.prefill(1, float64(fresh), float64(before))
-	return estimate(seconds, e.spread().IdleP90)
 }
 
 // Layer is the time of one layer for so many tokens without attention to others,
@@ -110,10 +109,11 @@ func (e *Estimator) Layer(tokens float64) float64 {
 	return e.c.layers(tokens, tokens) / float64(e.c.Model.Layers)
 }
 
-// Transfer is the time to move a prompt's cache from a prefill engine to this
-// decode engine, over the link between their nodes.
+// Transfer is the time until a prompt that a prefill engine has computed is this
+// decode engine's: moving its cache over the link between their nodes, and all that
+// changing engines takes beside.
 func (e *Estimator) Transfer(tokens int) Estimate {
-	return estimate(e.transfer(tokens), 0.5)
+	return estimate(e.c.k.Handover*1e-6+e.transfer(tokens), 0.5)
 }
 
 func (e *Estimator) transfer(tokens int) float64 {

@@ -69,11 +69,12 @@ type journey struct {
 // straight is a time that grows evenly with the length of sequences.
 type straight struct{ at, slope float64 }
 
-// chunk is a part of a prompt, and what of its time does not depend on the part
-// before it.
+// chunk is parts of prompts in one pass, and what of their time does not depend on
+// the tokens before them.
 type chunk struct {
-	tokens int
-	even   float64
+	parts, tokens int
+	beside        bool
+	even          float64
 }
 
 func newLoop(c *cost, l Load, users, requests int) *loop {
@@ -114,20 +115,26 @@ func (p *loop) skip() {
 // next passes one step.
 func (p *loop) next() {
 	decoding, began := p.begun-p.ended, p.begun
-	budget, share := p.c.MaxBatchedTokens, 1.0
+	budget, step := p.c.MaxBatchedTokens, 0.0
 	if decoding > 0 {
-		budget, share = p.beside, p.c.k.beside()
-		p.now += p.decode(decoding, 0)
+		budget, step = p.beside, p.decode(decoding, 0)
 	}
+	parts, taken, attention := 0, 0, 0.0
 	for began < p.here && budget > 0 {
 		tokens := min(p.fresh-p.computed, budget)
-		p.now += share * p.prefill(tokens)
+		attention += p.c.lookaround(float64(tokens), float64(p.cached+p.computed))
+		parts++
+		taken += tokens
 		budget -= tokens
 		if p.computed += tokens; p.computed == p.fresh {
 			p.computed = 0
 			began++
 		}
 	}
+	if parts > 0 {
+		step += p.c.shared(step > 0) * (p.prompts(parts, taken, step > 0) + attention)
+	}
+	p.now += step
 	p.step++
 	p.produced += decoding
 	p.here = p.sent
@@ -160,14 +167,15 @@ func (p *loop) decode(sequences int, ahead float64) float64 {
 	return s.at + s.slope*(float64(p.produced)/float64(sequences)+ahead)
 }
 
-// prefill is the time to compute so many tokens of the first prompt in line.
-func (p *loop) prefill(tokens int) float64 {
-	fresh, before := float64(tokens), float64(p.cached+p.computed)
-	known := &p.chunks[tokens%len(p.chunks)]
-	if known.tokens != tokens {
-		*known = chunk{tokens, p.c.prefill(1, fresh, 0) - p.c.lookaround(fresh, 0)}
+// prompts is the time that so many tokens of prompts add to a pass, but for attention.
+func (p *loop) prompts(parts, tokens int, beside bool) float64 {
+	want := chunk{parts: parts, tokens: tokens, beside: beside}
+	known := &p.chunks[(tokens+parts)%len(p.chunks)]
+	if known.parts != parts || known.tokens != tokens || known.beside != beside {
+		want.even = p.c.prompts(float64(parts), float64(tokens), beside)
+		*known = want
 	}
-	return known.even + p.c.lookaround(fresh, before)
+	return known.even
 }
 
 func mean(values []float64) float64 {

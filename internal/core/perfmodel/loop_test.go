@@ -84,3 +84,37 @@ func TestTheFormulaIsNearTheLoop(t *testing.T) {
 		}
 	}
 }
+
+// A prompt that is computed in a step costs less than alone: weights are read once
+// for both.
+func TestAPromptBesideAStepCostsLess(t *testing.T) {
+	for _, c := range loads(t, 300) {
+		fresh, cached := c.fresh()
+		alone := c.c.prefill(1, fresh, cached)
+		if joined := c.c.joined(8, fresh, cached); joined <= 0 || joined > alone {
+			t.Errorf("%s %s, %+v: %.2f ms beside a step, %.2f ms alone", c.Setup().Engine, c.Setup().Model.Name, c.Load, 1e3*joined, 1e3*alone)
+		}
+	}
+}
+
+func TestPromptsOfOnePass(t *testing.T) {
+	for name, test := range map[string]struct {
+		engine  Engine
+		arrival Arrival
+		input   int
+		want    float64
+	}{
+		"equal requests that come back together":      {SGLang, InStep, 1024, 8},
+		"no more than there are":                      {SGLang, InStep, 128, 32},
+		"a long prompt has a pass of its own":         {SGLang, InStep, 20000, 1},
+		"requests that come one by one":               {SGLang, Staggered, 1024, 1},
+		"an engine that takes prompts into its steps": {VLLM, InStep, 1024, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := estimator(t, "Qwen/Qwen3-32B", "h200_sxm", test.engine, 2)
+			if got := e.c.company(32, Load{Input: test.input, Arrival: test.arrival}); got != test.want {
+				t.Errorf("%.0f prompts, want %.0f", got, test.want)
+			}
+		})
+	}
+}

@@ -27,6 +27,9 @@ type Model struct {
 	Sparse int `json:"sparse,omitempty"`
 	// Gated attention computes as many gates as query elements.
 	Gated bool `json:"gated,omitempty"`
+	// Normed attention scales queries and keys by their size over all heads, which
+	// tensor-parallel ranks have to sum up before every layer's attention.
+	Normed bool `json:"normed,omitempty"`
 
 	Published Quantisation `json:"published,omitzero"`
 }

@@ -19,8 +19,10 @@ func (p Precision) Bytes() float64 {
 	switch p {
 	case FP8:
 		return 1
-	case FP4, MXFP4, INT4:
+	case FP4, INT4: // a scale of 8 bits for 16 weights, or of 16 bits for 32
 		return 0.5625
+	case MXFP4: // of 8 bits for 32
+		return 0.53125
 	default:
 		return 2
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"time"
 )
 
 // Arrival is how the requests of a load come. It decides whether prompts delay
@@ -90,29 +91,97 @@ func (c *cost) together(a Arrival) float64 {
 	}
 }
 
+// company is how many prompts are computed in one pass. SGLang computes prompts in
+// passes of their own, as many as there is room for: equal requests that were served
+// together come back together. The others take a prompt into the step that runs.
+func (c *cost) company(batch float64, l Load) float64 {
+	if l.Arrival != InStep || c.Engine != SGLang {
+		return 1
+	}
+	fresh, _ := l.fresh()
+	return max(1, min(batch, math.Floor(float64(c.MaxBatchedTokens)/fresh)))
+}
+
+// added is what each prompt adds to the steps of a rank's batch, in seconds.
+func (c *cost) added(batch, company float64, l Load) float64 {
+	fresh, cached := l.fresh()
+	if c.Engine == SGLang {
+		return c.prefill(company, fresh, cached) / company
+	}
+	return c.joined(batch, fresh, cached)
+}
+
+// joined is by how much steps of n sequences become longer that take in a prompt, a
+// part of it at a time: they read the weights anyway.
+func (c *cost) joined(n, fresh, cached float64) float64 {
+	parts := max(1, fresh/float64(c.Engine.BesideDecode(c.MaxBatchedTokens)))
+	time := parts * (c.layers(n+fresh/parts, n+1) - c.layers(n, n))
+	return time + c.passes(fresh) + c.lookaround(fresh, cached) + c.output(n+1) - c.output(n)
+}
+
+// Part is a part of a prompt that a pass computes, and how many tokens are before it.
+type Part struct{ Fresh, Before int }
+
+// Pass is the time of one pass that computes parts of prompts, and gives a token to
+// sequences for which that alone takes step; zero if there are none.
+func (e *Estimator) Pass(parts []Part, step time.Duration) time.Duration {
+	if len(parts) == 0 {
+		return step
+	}
+	var attention float64
+	tokens := 0
+	for _, p := range parts {
+		attention += e.c.lookaround(float64(p.Fresh), float64(p.Before))
+		tokens += p.Fresh
+	}
+	prompts := e.c.prompts(float64(len(parts)), float64(tokens), step > 0) + attention
+	return step + estimate(e.c.shared(step > 0)*prompts, 0).Value
+}
+
+// shared is the share of its time that a pass takes longer by prompts: all of it
+// where nothing else is computed.
+func (c *cost) shared(beside bool) float64 {
+	if beside {
+		return c.k.beside()
+	}
+	return 1
+}
+
+// prompts is the time that tokens of parts of prompts add to a pass, but for
+// attention. Beside a step they read no weights that it does not, but for experts:
+// one sequence stands for all, as a pass is asked about more often than it matters.
+func (c *cost) prompts(parts, tokens float64, beside bool) float64 {
+	if !beside || c.Engine == SGLang {
+		return c.layers(tokens, parts) + c.passes(tokens) + c.output(parts)
+	}
+	return c.layers(1+tokens, 1+parts) - c.layers(1, 1) + c.passes(tokens) + c.output(1+parts) - c.output(1)
+}
+
 // token is the mean time per output token of a rank's batch, in seconds: the
-// step itself, and other requests' prompts computed in between.
-func (c *cost) token(batch, prompt, step float64, l Load) float64 {
+// step itself, and other requests' prompts computed in between, but for those that
+// were computed together with its own.
+func (c *cost) token(t Terms, l Load) float64 {
 	beside := c.k.Interference * (1 - c.together(l.Arrival)/2)
-	return step + beside*(batch-1)/float64(max(1, l.Output))*prompt
+	return t.Step + beside*(t.Batch-t.Company)/float64(max(1, l.Output))*t.Added
 }
 
 // first is the mean time to the first token of requests of about the same length,
-// in seconds: what is fixed, the own prompt, which others' steps slow down, the
-// steps that run when it comes, and the prompts before it. In an open load these
-// are a line at the one server that computes prompts.
-func (c *cost) first(batch, prompt, token float64, l Load) float64 {
-	others, own := 1-1/batch, c.k.Own
+// in seconds: what is fixed, the own prompt and those computed with it, which
+// others' steps slow down, the steps that run when it comes, and the prompts before
+// it. In an open load these are a line at the one server that computes prompts.
+func (c *cost) first(t Terms, l Load) float64 {
+	others, own := 1-1/t.Batch, c.k.Own
 	if l.Arrival == InStep {
 		own = c.k.Equal
 	}
-	first := c.k.First*1e-6 + c.k.Busy*1e-6*others + prompt*(1+(own-1)*others) + c.k.Wait*token*others
+	pass := own * t.Company * t.Added
+	first := c.k.First*1e-6 + c.k.Busy*1e-6*others + t.Prompt + (pass-t.Prompt)*others + c.k.Wait*t.Token*others
 	if l.Arrival == Poisson {
-		whole := first + token*float64(max(0, l.Output-1))
-		busy := min(0.95, batch/whole*prompt)
-		return first + prompt*busy/(2*(1-busy))
+		whole := first + t.Token*float64(max(0, l.Output-1))
+		busy := min(0.95, t.Batch/whole*t.Added)
+		return first + t.Added*busy/(2*(1-busy))
 	}
-	return first + c.together(l.Arrival)*(batch-1)/2*prompt
+	return first + c.together(l.Arrival)*(t.Batch-t.Company)/2*t.Added
 }
 
 // round is one turn of a closed loop on a rank, in which every user asks once:
@@ -128,8 +197,9 @@ func (c *cost) round(users, prompt float64, l Load) (first, token float64) {
 	chunks := fresh / float64(c.Engine.BesideDecode(c.MaxBatchedTokens))
 	own := math.Ceil(chunks)
 	steps := max(output+own+1, users*chunks)
-	prompt *= c.k.beside()
-	step := c.step(max(1, users*output/steps), l)
+	decoding := max(1, users*output/steps)
+	step := c.step(decoding, l)
+	prompt = c.k.beside() * c.added(decoding, c.company(users, Load{Input: l.Input, Cached: l.Cached, Arrival: InStep}), l)
 	// Users that once waited for each other come back one after the other, so
 	// the steps that a prompt waits for are full of others.
 	wait := max(own+1, steps-output)
@@ -152,8 +222,7 @@ func (e *Estimator) Aggregated(l Load) (Serving, error) {
 
 // PerToken is the mean time between output tokens under a load that fits.
 func (e *Estimator) PerToken(l Load) Estimate {
-	batch := e.c.perRank(l.Concurrency)
-	return estimate(e.c.token(batch, e.c.prompt(l), e.c.step(batch, l), l), e.spread().TokenP90)
+	return estimate(e.Terms(l).Token, e.spread().TokenP90)
 }
 
 // Serve is the mean of what a load gets that comes as its Arrival says, by
@@ -173,16 +242,22 @@ func (e *Estimator) under(l Load) Serving {
 	return e.serving(t.First, t.Token, l)
 }
 
-// Terms are what the times of a load are made of, in seconds: the prompt and the
-// step of one rank's batch, and what comes of them. They are for fitting.
-type Terms struct{ Batch, Prompt, Step, Token, First float64 }
+// Terms are what the times of a load are made of, in seconds: the prompt alone, the
+// step of one rank's batch, how many prompts are computed together and what each of
+// them adds to steps, and what comes of them. They are for fitting.
+type Terms struct{ Batch, Prompt, Step, Company, Added, Token, First float64 }
 
 // Terms of a load that fits.
 func (e *Estimator) Terms(l Load) Terms {
 	t := Terms{Batch: e.c.perRank(l.Concurrency), Prompt: e.c.prompt(l)}
 	t.Step = e.c.step(t.Batch, l)
-	t.Token = e.c.token(t.Batch, t.Prompt, t.Step, l)
-	t.First = e.c.first(t.Batch, t.Prompt, t.Token, l)
+	t.Company = e.c.company(t.Batch, l)
+	t.Added = t.Prompt
+	if t.Batch > 1 {
+		t.Added = e.c.added(t.Batch, t.Company, l)
+	}
+	t.Token = e.c.token(t, l)
+	t.First = e.c.first(t, l)
 	return t
 }
 

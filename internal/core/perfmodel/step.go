@@ -168,6 +168,9 @@ func (c *cost) layers(m, sequences float64) float64 {
 		time += mixed * (c.experts(m) + c.expertOverhead())
 	}
 	time += all*2*c.reduce(m) + (all-mixed)*c.layer*1e-6
+	if s.Normed {
+		time += attending * c.exchange(2*4*m, c.Parallel.TP)
+	}
 	if pp := float64(c.Parallel.PP); pp > 1 {
 		time += (pp - 1) * (2*m*float64(s.Hidden)/c.GPU.link(c.Parallel.GPUs()) + 10e-6)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/kv"
 	"github.com/dynamo-operator/dynamo-operator/internal/mocker/text"
+	"github.com/dynamo-operator/dynamo-operator/internal/mocker/timing"
 )
 
 // scheduler decides what an engine does next. It knows no clock: plan says how
@@ -70,11 +71,12 @@ func (s *scheduler) plan() time.Duration {
 	s.dropCancelled()
 	s.admit()
 	sequences, length := s.decoding()
-	took := s.prefill(sequences)
+	parts := s.prefill(sequences)
+	var took time.Duration
 	if sequences > 0 {
-		took += s.config.Model.Decode(sequences, s.cache.Active()*s.config.BlockSize, float64(length)/float64(sequences))
+		took = s.config.Model.Decode(sequences, s.cache.Active()*s.config.BlockSize, float64(length)/float64(sequences))
 	}
-	return took
+	return took + s.config.Model.Prefill(parts, took)
 }
 
 // decoding counts the sequences that a step gives a token without any prefill,
@@ -126,9 +128,9 @@ func (s *scheduler) admit() {
 }
 
 // prefill computes prompts in order within the token budget of a step, while
-// decoding sequences wait, and returns the time it takes.
-func (s *scheduler) prefill(decoding int) time.Duration {
-	var total time.Duration
+// decoding sequences wait, and returns which parts of them.
+func (s *scheduler) prefill(decoding int) []timing.Part {
+	var parts []timing.Part
 	budget := s.config.MaxBatchedTokens
 	if decoding > 0 {
 		budget = max(1, s.config.BesideDecode)
@@ -146,12 +148,12 @@ func (s *scheduler) prefill(decoding int) time.Duration {
 			break
 		}
 		tokens := min(q.pending, budget)
-		total += s.config.Model.Prefill(tokens, q.blocks.Len()-q.pending, decoding)
+		parts = append(parts, timing.Part{Fresh: tokens, Before: q.blocks.Len() - q.pending})
 		q.pending -= tokens
 		budget -= tokens
 		s.promptTokens += int64(tokens)
 	}
-	return total
+	return parts
 }
 
 // allocate takes the blocks of the whole prompt, at its first chunk. The last

@@ -15,11 +15,15 @@ import (
 // fixed is a model whose steps take a known time.
 type fixed struct{ token, beside, decode time.Duration }
 
-func (f fixed) Prefill(fresh, _, decoding int) time.Duration {
-	if decoding > 0 {
-		return f.beside * time.Duration(fresh)
+func (f fixed) Prefill(parts []timing.Part, decode time.Duration) time.Duration {
+	tokens := 0
+	for _, p := range parts {
+		tokens += p.Fresh
 	}
-	return f.token * time.Duration(fresh)
+	if decode > 0 {
+		return f.beside * time.Duration(tokens)
+	}
+	return f.token * time.Duration(tokens)
 }
 func (f fixed) Decode(int, int, float64) time.Duration { return f.decode }
 func (f fixed) Transfer(int) time.Duration             { return 0 }

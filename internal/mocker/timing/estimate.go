@@ -12,17 +12,10 @@ type Estimate struct {
 	Estimator *perfmodel.Estimator
 }
 
-// Prefill costs its full time on an idle engine; beside decoding sequences part
-// of it overlaps with their step.
-func (e Estimate) Prefill(fresh, before, decoding int) time.Duration {
-	switch {
-	case fresh <= 0:
-		return 0
-	case decoding > 0:
-		return e.Estimator.Chunk(fresh, before).Value
-	default:
-		return e.Estimator.Prefill(fresh+before, 1, before).Value
-	}
+// Prefill costs its full time on an idle engine; beside decoding sequences, weights
+// are read once for both.
+func (e Estimate) Prefill(parts []Part, decode time.Duration) time.Duration {
+	return e.Estimator.Pass(parts, decode) - decode
 }
 
 // Decode depends on the number of sequences and their mean length.

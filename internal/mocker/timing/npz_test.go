@@ -73,7 +73,7 @@ func TestProfileDataIsReadInEveryForm(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if got := p.Prefill(2000, 0, 0); got != 200*time.Millisecond {
+		if got := p.Prefill([]Part{{Fresh: 2000}}, 0); got != 200*time.Millisecond {
 			t.Errorf("%s: prefill of 2000 tokens takes %v, want 200ms", name, got)
 		}
 		if got := p.Decode(1, 5000, 1500); got != 22500*time.Microsecond {

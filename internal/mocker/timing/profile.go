@@ -192,12 +192,13 @@ func (l line) at(x float64) float64 {
 	return a.y + (b.y-a.y)*(x-a.x)/(b.x-a.x)
 }
 
-// Prefill interpolates the measured time to first token.
-func (p *Profile) Prefill(fresh, _, _ int) time.Duration {
-	if fresh <= 0 {
-		return 0
+// Prefill interpolates the measured time to first token, of each prompt.
+func (p *Profile) Prefill(parts []Part, _ time.Duration) time.Duration {
+	var total time.Duration
+	for _, part := range parts {
+		total += milliseconds(p.prefill.at(float64(part.Fresh)))
 	}
-	return milliseconds(p.prefill.at(float64(fresh)))
+	return total
 }
 
 // Transfer was not measured.

@@ -29,8 +29,8 @@ func TestProfileInterpolates(t *testing.T) {
 		t.Fatal(err)
 	}
 	ms := time.Millisecond
-	for tokens, want := range map[int]time.Duration{0: 0, 1000: 100 * ms, 2000: 200 * ms, 4000: 400 * ms} {
-		if got := p.Prefill(tokens, 0, 0); got != want {
+	for tokens, want := range map[int]time.Duration{1000: 100 * ms, 2000: 200 * ms, 4000: 400 * ms} {
+		if got := p.Prefill([]Part{{Fresh: tokens}}, 0); got != want {
 			t.Errorf("prefill of %d tokens takes %v, want %v", tokens, got, want)
 		}
 	}

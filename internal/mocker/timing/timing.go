@@ -2,13 +2,20 @@
 // prompt, decode by load. It knows numbers only; sleeping is the scheduler's.
 package timing
 
-import "time"
+import (
+	"time"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
+)
+
+// Part is a part of a prompt: its tokens, and how many were computed before.
+type Part = perfmodel.Part
 
 // Model is a source of step times.
 type Model interface {
-	// Prefill is the time to compute fresh tokens of a prompt of which before
-	// tokens are done, in a step in which decoding sequences wait for it.
-	Prefill(fresh, before, decoding int) time.Duration
+	// Prefill is by how much a step that takes decode by itself, zero if nothing
+	// decodes, becomes longer by computing parts of prompts.
+	Prefill(parts []Part, decode time.Duration) time.Duration
 	// Decode is the time of one step for sequences running sequences, which
 	// together hold activeTokens in the cache and are meanLength long on average.
 	Decode(sequences, activeTokens int, meanLength float64) time.Duration
@@ -23,13 +30,14 @@ type Model interface {
 // Polynomial is the runtime's own mock engine's model, fitted on one GPU.
 type Polynomial struct{}
 
-// Prefill is quadratic in the number of tokens.
-func (Polynomial) Prefill(fresh, _, _ int) time.Duration {
-	if fresh <= 0 {
-		return 0
+// Prefill is quadratic in the number of tokens of each prompt.
+func (Polynomial) Prefill(parts []Part, _ time.Duration) time.Duration {
+	var total time.Duration
+	for _, p := range parts {
+		x := float64(p.Fresh)
+		total += milliseconds(4.209989e-07*x*x + 1.518344e-02*x + 16.50142)
 	}
-	x := float64(fresh)
-	return milliseconds(4.209989e-07*x*x + 1.518344e-02*x + 16.50142)
+	return total
 }
 
 // decodePeak is where the parabola turns. Beyond it the formula would fall, and

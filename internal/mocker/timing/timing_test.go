@@ -7,10 +7,10 @@ import (
 
 func TestPolynomial(t *testing.T) {
 	var p Polynomial
-	if got := p.Prefill(0, 0, 0); got != 0 {
+	if got := p.Prefill(nil, 0); got != 0 {
 		t.Errorf("a fully cached prompt takes %v, want nothing", got)
 	}
-	if got := p.Prefill(1000, 0, 0).Round(time.Microsecond); got != 32106*time.Microsecond {
+	if got := p.Prefill([]Part{{Fresh: 1000}}, 0).Round(time.Microsecond); got != 32106*time.Microsecond {
 		t.Errorf("prefill of 1000 tokens takes %v, want 32.106ms", got)
 	}
 	if got := p.Decode(1, 0, 0); got != 5740*time.Microsecond {

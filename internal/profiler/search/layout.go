@@ -62,39 +62,70 @@ func (l Layout) String() string {
 // name is the layout within an object's name.
 func (l Layout) name() string { return strings.ToLower(l.String()) }
 
-// counts are the numbers of GPUs to try: powers of two between the bounds.
-func counts(least, most int) []int {
+// counts are the numbers of GPUs to try between the bounds: powers of two, and
+// others that a node holds or that fill nodes.
+func counts(least, most, perNode int) []int {
 	var all []int
-	for n := 1; n <= most; n *= 2 {
-		if n >= least {
+	for n := max(1, least); n <= most; n++ {
+		if usual(n) || n <= perNode || n%perNode == 0 {
 			all = append(all, n)
 		}
 	}
 	return all
 }
 
+// usual numbers are powers of two, which every model divides into or should.
+func usual(n int) bool { return n&(n-1) == 0 }
+
 // layouts are the ways to spread an engine over n GPUs that its command line can
-// say, whether or not the model divides so.
+// say. Over a power of two they are listed whether or not the model divides so, over
+// other numbers only if it does, its layers and experts evenly.
 func layouts(n int, m perfmodel.Model, engine perfmodel.Engine) []Layout {
+	if usual(n) {
+		return ways(n, m, engine)
+	}
+	return slices.DeleteFunc(ways(n, m, engine), func(l Layout) bool {
+		p := l.Parallel
+		return l.Kind == DP || m.Layers%p.PP != 0 || m.Mixture() && m.Experts.Count%p.EP != 0 ||
+			perfmodel.Setup{Model: m, Parallel: p}.Validate() != nil
+	})
+}
+
+func ways(n int, m perfmodel.Model, engine perfmodel.Engine) []Layout {
 	all := []Layout{{TP, perfmodel.Parallel{TP: n, PP: 1, DP: 1, EP: 1}}}
-	for pp := 2; pp <= min(n, 8); pp *= 2 {
-		all = append(all, Layout{TP, perfmodel.Parallel{TP: n / pp, PP: pp, DP: 1, EP: 1}})
+	for _, pp := range divisors(n) {
+		if pp <= 8 {
+			all = append(all, Layout{TP, perfmodel.Parallel{TP: n / pp, PP: pp, DP: 1, EP: 1}})
+		}
 	}
 	if n == 1 {
 		return all
 	}
 	if !m.Mixture() {
 		// TensorRT-LLM has no ranks that share nothing; replicas do the same.
-		for dp := 2; dp <= n && engine != perfmodel.TRTLLM; dp *= 2 {
-			all = append(all, Layout{DP, perfmodel.Parallel{TP: n / dp, PP: 1, DP: dp, EP: 1}})
+		for _, dp := range divisors(n) {
+			if engine != perfmodel.TRTLLM {
+				all = append(all, Layout{DP, perfmodel.Parallel{TP: n / dp, PP: 1, DP: dp, EP: 1}})
+			}
 		}
 		return all
 	}
 	all = append(all, Layout{TEP, perfmodel.Parallel{TP: n, PP: 1, DP: 1, EP: n}})
-	for dp := 2; dp <= n; dp *= 2 {
+	for _, dp := range divisors(n) {
 		// TensorRT-LLM makes every GPU an attention rank or none.
 		if engine != perfmodel.TRTLLM || dp == n {
 			all = append(all, Layout{DEP, perfmodel.Parallel{TP: n / dp, PP: 1, DP: dp, EP: n}})
+		}
+	}
+	return all
+}
+
+// divisors of n, but for one.
+func divisors(n int) []int {
+	var all []int
+	for d := 2; d <= n; d++ {
+		if n%d == 0 {
+			all = append(all, d)
 		}
 	}
 	return all

@@ -239,7 +239,7 @@ type engine struct {
 func (o *Outcome) engines() ([]*engine, error) {
 	p := &o.Problem
 	var all []Layout
-	for _, n := range counts(p.MinGPUs, p.MaxGPUs) {
+	for _, n := range counts(p.MinGPUs, p.MaxGPUs, p.PerNode) {
 		all = append(all, layouts(n, p.Model, p.Engine)...)
 	}
 	if p.plain {
@@ -299,7 +299,7 @@ func (p *Problem) engine(l Layout) (*engine, string, error) {
 // largest one.
 func (o *Outcome) whyNone() string {
 	if len(o.Rejected) == 0 {
-		return fmt.Sprintf("no number of GPUs between %d and %d is a power of two", o.Problem.MinGPUs, o.Problem.MaxGPUs)
+		return fmt.Sprintf("%s does not divide into any number of GPUs between %d and %d", o.Problem.Model.Name, o.Problem.MinGPUs, o.Problem.MaxGPUs)
 	}
 	last := o.Rejected[len(o.Rejected)-1]
 	return fmt.Sprintf("%s cannot run on %d to %d %s: %d layouts rejected, the largest, %s: %s",

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
 )
@@ -124,13 +126,73 @@ func TestWhatCannotRunSaysWhy(t *testing.T) {
 		"a budget below one engine": {
 			problem(t, "meta-llama/Llama-3.1-70B", "h100_sxm", func(p *Problem) { p.MinGPUs, p.Budget = 4, 2 }), "the budget is 2",
 		},
-		"no power of two in the bounds": {problem(t, "Qwen/Qwen3-32B", "h100_sxm", func(p *Problem) { p.MinGPUs, p.MaxGPUs = 5, 7 }), "power of two"},
+		"bounds between which the model does not divide": {problem(t, "Qwen/Qwen3-32B", "h100_sxm", func(p *Problem) { p.MinGPUs, p.MaxGPUs = 5, 7 }), "does not divide"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Solve(test.problem)
 			infeasible, ok := errors.AsType[*InfeasibleError](err)
 			if !ok || !strings.Contains(infeasible.Reason, test.reason) {
 				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestLayoutsOverOtherNumbersThanPowersOfTwo(t *testing.T) {
+	for name, test := range map[string]struct {
+		model  string
+		engine perfmodel.Engine
+		gpus   int
+		want   []string
+	}{
+		"heads and layers that do not divide": {"Qwen/Qwen3-32B", perfmodel.VLLM, 6, nil},
+		"layers that divide":                  {"meta-llama/Llama-3.1-70B", perfmodel.VLLM, 5, []string{"TP1-PP5"}},
+		"layers that divide, and heads":       {"Qwen/Qwen2.5-14B", perfmodel.VLLM, 6, []string{"TP2-PP3", "TP1-PP6"}},
+		"experts that divide":                 {"moonshotai/Kimi-K2.5", perfmodel.VLLM, 6, []string{"DEP6-TP2", "DEP6"}},
+		"every GPU an attention rank":         {"moonshotai/Kimi-K2.5", perfmodel.TRTLLM, 6, []string{"DEP6"}},
+		"experts that do not divide":          {"deepseek-ai/DeepSeek-V3", perfmodel.VLLM, 6, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := catalog.Model(test.model)
+			if test.model == "Qwen/Qwen2.5-14B" { // 48 layers, which the tables have of no dense model
+				m, err = perfmodel.Model{Layers: 48, Hidden: 5120, Heads: 40, KVHeads: 8, HeadSize: 128, FFN: 13824}, nil
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, l := range layouts(test.gpus, m, test.engine) {
+				got = append(got, l.String())
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Between pools a request takes more than a first token and a transfer of bytes.
+func TestPairsCountWhatChangingPoolsTakes(t *testing.T) {
+	apart := func(p *Problem) { p.Modes = []config.Mode{config.Disaggregated} }
+	for name, arrival := range map[string]perfmodel.Arrival{"played": "", "as requests come": perfmodel.Staggered} {
+		t.Run(name, func(t *testing.T) {
+			p := problem(t, "Qwen/Qwen3-32B", "h200_sxm", apart)
+			p.Goal.Arrival = arrival
+			o, err := Solve(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range o.Candidates {
+				prefill, _, _ := p.engine(c.Prefill.Layout)
+				decode, _, _ := p.engine(c.Decode.Layout)
+				k := decode.Constants()
+				least := prefill.FirstToken(p.Goal.ISL, 0).Value.Seconds() + k.Handover*1e-6
+				if arrival != "" {
+					least += k.Busy * 1e-6 * (1 - float64(c.Decode.Layout.Ranks())/float64(c.Decode.Concurrency))
+				}
+				if got := c.TTFT.Value / 1e3; got < least {
+					t.Errorf("%s: first token after %.3f s, prompt and change take %.3f", c, got, least)
+				}
 			}
 		})
 	}
