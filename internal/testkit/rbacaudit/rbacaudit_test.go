@@ -128,3 +128,17 @@ func TestEveryReasonIsAboutARightThatIsGiven(t *testing.T) {
 		}
 	}
 }
+
+// TestAWatchThatListsGrantsTheList: a client that is cut off lists instead, and is refused
+// while its namespace goes.
+func TestAWatchThatListsGrantsTheList(t *testing.T) {
+	usage := NewUsage()
+	refused := user + `"verb":"list","requestURI":"/api/v1/nodes","objectRef":{"resource":"nodes"},"annotations":{"authorization.k8s.io/decision":"forbid"}}` + "\n"
+	if err := usage.Read(strings.NewReader(refused), holders); err != nil || len(usage.Missing()) != 1 {
+		t.Fatalf("missing %v, %v", usage.Missing(), err)
+	}
+	watched := user + `"verb":"watch","requestURI":"/api/v1/nodes?sendInitialEvents=true","objectRef":{"resource":"nodes"},"responseStatus":{"code":200}}` + "\n"
+	if err := usage.Read(strings.NewReader(watched), holders); err != nil || len(usage.Missing()) != 0 {
+		t.Errorf("missing %v, %v", usage.Missing(), err)
+	}
+}

@@ -43,7 +43,6 @@ func (u Usage) add(e auditlog.Entry, roles []Role) {
 		u.denied[what] = e.User.Username + " " + e.URI
 		return
 	}
-	u.granted[what] = true
 	verbs := []string{e.Verb}
 	if e.Verb == "watch" && strings.Contains(e.URI, "sendInitialEvents=true") {
 		verbs = append(verbs, "list") // older servers are asked for a list first
@@ -52,6 +51,7 @@ func (u Usage) add(e auditlog.Entry, roles []Role) {
 		verbs = append(verbs, "create") // an apply that made something
 	}
 	for _, verb := range verbs {
+		u.granted[Right{Verb: verb, Resource: what.Resource}] = true
 		u.attribute(verb, e, roles)
 	}
 }
