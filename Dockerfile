@@ -49,6 +49,11 @@ LABEL org.opencontainers.image.title=dynamo-planner
 ENV PATH=/usr/bin:/bin
 ENTRYPOINT ["/dynamo-planner"]
 
+FROM image AS dynamo-activator
+LABEL org.opencontainers.image.title=dynamo-activator
+ENV PATH=/
+ENTRYPOINT ["/dynamo-activator"]
+
 FROM image AS dynamo-operator
 LABEL org.opencontainers.image.title=dynamo-operator
 ENV PATH=/

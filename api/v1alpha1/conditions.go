@@ -58,6 +58,10 @@ const (
 	// from having the replicas that were asked for; otherwise it is absent.
 	ConditionScalingLimited = "ScalingLimited"
 
+	// ConditionDormant of a graph is there while it scales to zero, and true while its
+	// workers have ended because nobody asks for them.
+	ConditionDormant = "Dormant"
+
 	// ConditionCheckpointed of a graph is there where services ask to start from
 	// checkpoints; it is false while they start cold.
 	ConditionCheckpointed = "Checkpointed"
@@ -113,6 +117,13 @@ const (
 	// ReasonBudgetExhausted is that of ScalingLimited: others hold the GPUs, or the graph
 	// itself does.
 	ReasonBudgetExhausted = "BudgetExhausted"
+	// ReasonIdle, ReasonWaking, ReasonActive and ReasonDormancyUnsupported are those of
+	// Dormant: no request came for long enough, workers are on their way, they serve,
+	// and this graph cannot scale to zero.
+	ReasonIdle                = "Idle"
+	ReasonWaking              = "Waking"
+	ReasonActive              = "Active"
+	ReasonDormancyUnsupported = "ScaleToZeroUnsupported"
 	// ReasonRestarting means a requested restart is under way.
 	ReasonRestarting = "Restarting"
 	// ReasonOrchestratorUnavailable means the cluster lacks an API the graph

@@ -117,6 +117,9 @@ const (
 	AnnotationRolloutPromote = "nvidia.com/rollout-promote"
 	AnnotationRolloutAbort   = "nvidia.com/rollout-abort"
 	AnnotationRolloutRetry   = "nvidia.com/rollout-retry"
+	// AnnotationDisruptionBudget is true or false: whether evictions of pods leave the
+	// replicas that a rollout has to. Without it the operator's configuration says so.
+	AnnotationDisruptionBudget = "nvidia.com/disruption-budget"
 )
 
 // Annotations on a DynamoGraphDeployment that say how it is scaled. They are not copied
@@ -132,6 +135,21 @@ const (
 	AnnotationScalingPriority = "nvidia.com/scaling-priority"
 	// AnnotationScalePlan is where a planner writes its last decision, as JSON.
 	AnnotationScalePlan = "nvidia.com/scale-plan"
+	// AnnotationScaleToZeroAfter is how long a graph has to be without a request before
+	// its workers end, as in 15m. They come back with the next request.
+	AnnotationScaleToZeroAfter = "nvidia.com/scale-to-zero-after"
+	// AnnotationActivationTimeout is how long such a request is held at most, as in 10m.
+	AnnotationActivationTimeout = "nvidia.com/activation-timeout"
+)
+
+// Annotations of the Lease by which a graph that scales to zero is woken. Its renewTime
+// is when the last request came. Activators write all of it, and who wakes a graph by hand
+// writes renewTime.
+const (
+	// AnnotationActivationModels are the models that the graph last served, as a JSON list.
+	AnnotationActivationModels = "nvidia.com/activation-models"
+	// AnnotationActivationSeconds is how long requests were held when it last woke.
+	AnnotationActivationSeconds = "nvidia.com/activation-seconds"
 )
 
 // PlannerNative is the value of AnnotationPlanner.
@@ -235,6 +253,9 @@ const (
 	// AnnotationOriginVersion is the release of the runtime's contract that an
 	// object was made under. The original's operators write theirs.
 	AnnotationOriginVersion = "nvidia.com/dynamo-operator-origin-version"
+	// AnnotationStoredWorkers holds on a PodCliqueSet what the workers in it were last
+	// told, by service, where workers come in generations.
+	AnnotationStoredWorkers = "nvidia.com/dynamo-stored-workers"
 	// AnnotationGeneration holds on a graph the id of its generation of workers;
 	// AnnotationEarlierGeneration is where releases before 1.4 kept it.
 	AnnotationGeneration        = "nvidia.com/current-worker-hash-v2"

@@ -293,6 +293,33 @@ type ComponentReplicaStatus struct {
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
+
+	// startup is how long pods took to be ready, as far as it was seen.
+	//
+	// +optional
+	Startup *StartupTimes `json:"startup,omitempty"`
+}
+
+// StartupTimes is how long pods of one component took from having a node until they
+// were ready, over the newest of those that run, or the last that did.
+type StartupTimes struct {
+	// p50Seconds is the median.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	P50Seconds int32 `json:"p50Seconds"`
+
+	// p95Seconds is what 19 of 20 pods took at most.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	P95Seconds int32 `json:"p95Seconds"`
+
+	// samples is how many pods told.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Samples int32 `json:"samples"`
 }
 
 // RestartStatus is the progress of a restart.

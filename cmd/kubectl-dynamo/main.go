@@ -21,6 +21,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/rollout"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/scale"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/scale/wake"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/why"
@@ -40,7 +41,9 @@ func main() {
 	stderr := sanitise.NewWriter(os.Stderr)
 	root.SetOut(sanitise.NewWriter(os.Stdout))
 	root.SetErr(stderr)
-	root.AddCommand(convert.Command(), demo.Command(), doctor.Command(), install.Command(), install.Uninstall(), models.Command(), plan.Command(), profile.Command(), render.Command(), rollout.Command(), scale.Command(), status.Command(), console.Command(), validate.Command(), why.Command())
+	scaling := scale.Command()
+	scaling.AddCommand(wake.Command())
+	root.AddCommand(convert.Command(), demo.Command(), doctor.Command(), install.Command(), install.Uninstall(), models.Command(), plan.Command(), profile.Command(), render.Command(), rollout.Command(), scaling, status.Command(), console.Command(), validate.Command(), why.Command())
 	if err := root.Execute(); err != nil {
 		if err.Error() != "" {
 			fmt.Fprintln(stderr, "kubectl-dynamo:", err)

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,14 +64,14 @@ func stores(cfg config.Config) cache.Options {
 func everybodys() []client.Object {
 	return []client.Object{
 		&appsv1.Deployment{}, &corev1.Service{}, &corev1.ServiceAccount{}, &corev1.PersistentVolumeClaim{},
-		&networkingv1.Ingress{}, &networkingv1.NetworkPolicy{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
+		&networkingv1.Ingress{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
 	}
 }
 
 // partiallyCached are the kinds of which the informers hold neither all objects nor all of
 // each.
 func partiallyCached() []client.Object {
-	return []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}, &appsv1.ControllerRevision{}}
+	return []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &batchv1.Job{}, &appsv1.ControllerRevision{}, &coordinationv1.Lease{}}
 }
 
 // cacheLike is another cache like the manager's, with other selectors: one informer

@@ -14,6 +14,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/account"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/checkpoint"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/componentdeployment"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/failover"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/graphdeployment"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/model"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller/request"
@@ -33,6 +34,7 @@ var setups = []func(context.Context, *controller.Deps) error{
 	request.Setup,
 	account.Setup,
 	topology.Setup,
+	failover.Setup,
 	controller.SetupPolicies,
 	controller.SetupOptionalAPIs,
 	setupInventory,

@@ -37,6 +37,8 @@ type world struct {
 	// What the frontend has counted, of requests of 2000 and 200 tokens.
 	began, ended float64
 	deaf         bool
+	// full is what a status says of replicas that no node has room for; empty if one has.
+	full string
 }
 
 func (w *world) Graph(context.Context, string) (*kube.Graph, error) {
@@ -58,6 +60,9 @@ func (w *world) Scale(_ context.Context, _ *kube.Graph, replicas map[string]int,
 	for service, n := range replicas {
 		w.graph.Wanted[service] = n
 		w.graph.Status.Services[service] = v1alpha1.ServiceReplicaStatus{ReadyReplicas: new(int32(n))}
+		if w.full != "" && n > 1 {
+			w.graph.Status.Services[service] = v1alpha1.ServiceReplicaStatus{ReadyReplicas: new(int32(1)), Message: w.full}
+		}
 	}
 	return nil
 }
@@ -232,5 +237,26 @@ func TestAGraphWithoutARoleIsWaitedFor(t *testing.T) {
 	w.minutes(2, 40)
 	if all := w.decisions(); len(w.writes) > 0 || !strings.Contains(strings.Join(all[0].Words, ""), "0 services of decode") {
 		t.Errorf("%v, %+v", w.writes, all)
+	}
+}
+
+func TestStartsThatTheGraphRemembersAreForeseen(t *testing.T) {
+	w := newWorld(t)
+	w.graph.Status.Services["d"] = v1alpha1.ServiceReplicaStatus{ReadyReplicas: new(int32(1)), Startup: &v1alpha1.StartupTimes{P50Seconds: 200, P95Seconds: 300, Samples: 9}}
+	w.minutes(1, 2)
+	all := w.planner.journal.Records()
+	if len(all) == 0 || !strings.Contains(strings.Join(all[0].Words, "\n"), "within 5m5s") {
+		t.Errorf("decisions %+v", all)
+	}
+}
+
+func TestReplicasThatNoNodeHasRoomForAreGivenUp(t *testing.T) {
+	w := newWorld(t)
+	w.full = "0 of 3 replicas available: pod p-1: needs 1 nvidia.com/gpu; 0 of 12 nodes fit: 12 Insufficient nvidia.com/gpu"
+	w.minutes(3, 40)
+	all := w.planner.journal.Records()
+	i := slices.IndexFunc(all, func(r journal.Record) bool { return r.Reason == "Unschedulable" })
+	if i < 0 || !strings.Contains(strings.Join(all[i].Words, "\n"), "nvidia.com/gpu") {
+		t.Errorf("decisions %+v", all)
 	}
 }

@@ -68,8 +68,8 @@ func TestCoreImportsNoOtherPackageOfOurs(t *testing.T) {
 }
 
 func TestProgramsDoNotContainEachOther(t *testing.T) {
-	rooms := []string{"mocker", "profiler", "planner", "operator/controller", "cli"}
-	for program, own := range map[string]string{"dynamo-mocker": "mocker", "dynamo-profiler": "profiler", "dynamo-planner": "planner"} {
+	rooms := []string{"mocker", "profiler", "planner", "activator", "operator/controller", "cli"}
+	for program, own := range map[string]string{"dynamo-mocker": "mocker", "dynamo-profiler": "profiler", "dynamo-planner": "planner", "dynamo-activator": "activator"} {
 		for _, dep := range dependencies(t, "./cmd/"+program) {
 			for _, room := range rooms {
 				if room != own && strings.HasPrefix(dep, module+"/internal/"+room) {
@@ -81,7 +81,7 @@ func TestProgramsDoNotContainEachOther(t *testing.T) {
 }
 
 func TestWhatWorksWithoutAClusterHasNoClient(t *testing.T) {
-	for _, verb := range []string{"profile", "render", "scale", "validate"} {
+	for _, verb := range []string{"profile", "render", "validate"} {
 		for _, dep := range dependencies(t, "./internal/cli/"+verb) {
 			// Of client-go the types' scheme alone, which reaches nobody. The rules of
 			// schemas are evaluated by packages of the API server.

@@ -136,8 +136,9 @@ func up(ctx context.Context, name, binDir string) (*localenv.Cluster, error) {
 	return c, nil
 }
 
-// startShipped installs what is shipped, word by word, and waits until the API
-// server asks it: it learns of webhooks and policies with a delay.
+// startShipped installs what is shipped, word by word but for graphs being let scale to
+// zero, and waits until the API server asks it: it learns of webhooks and policies with a
+// delay.
 func startShipped(ctx context.Context) error {
 	c, err := up(ctx, "shipped", programs)
 	if c != nil {
@@ -149,8 +150,11 @@ func startShipped(ctx context.Context) error {
 	if err := c.InstallAPI(ctx); err != nil {
 		return err
 	}
-	if err := c.InstallOperator(ctx); err != nil {
+	if err := c.InstallOperatorWith(ctx, sleepy); err != nil {
 		return fmt.Errorf("%w\n%s", err, c.Log(60))
+	}
+	if err := c.Client.Create(ctx, mayActivate()); err != nil {
+		return err
 	}
 	return c.Eventually(ctx, "objects to be judged by the webhooks", func(ctx context.Context) error {
 		if err := c.Client.Get(ctx, types.NamespacedName{Name: webhookName}, &admissionregistrationv1.ValidatingWebhookConfiguration{}); err != nil {
@@ -203,14 +207,14 @@ func startBare(ctx context.Context) error {
 		case "Deployment":
 			err = setVariable(object, "DYNAMO_GUARDS_OFF", strings.Join(guardsInUse(), ","))
 		case "ConfigMap":
-			err = configure(object, map[string]any{"webhook": map[string]any{"enabled": false}})
+			err = configure(object, map[string]any{"webhook": map[string]any{"enabled": false}, "activator": map[string]any{"enabled": true}})
 		}
 		if err != nil {
 			return err
 		}
 		kept = append(kept, object)
 	}
-	if err := c.Apply(ctx, kept); err != nil {
+	if err := errors.Join(c.Apply(ctx, kept), c.Client.Create(ctx, mayActivate())); err != nil {
 		return err
 	}
 	i := installation.Installer{Client: c.Client, Owner: "attack"}

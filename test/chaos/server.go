@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,6 +48,7 @@ func lean() *runtime.Scheme {
 			&corev1.ConfigMap{}, &corev1.ConfigMapList{}, &corev1.Secret{}, &corev1.SecretList{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaimList{},
 		},
 		networkingv1.SchemeGroupVersion: {&networkingv1.Ingress{}, &networkingv1.IngressList{}, &networkingv1.NetworkPolicy{}, &networkingv1.NetworkPolicyList{}},
+		policyv1.SchemeGroupVersion:     {&policyv1.PodDisruptionBudget{}, &policyv1.PodDisruptionBudgetList{}},
 		rbacv1.SchemeGroupVersion:       {&rbacv1.Role{}, &rbacv1.RoleList{}, &rbacv1.RoleBinding{}, &rbacv1.RoleBindingList{}},
 	} {
 		s.AddKnownTypes(version, kinds...)

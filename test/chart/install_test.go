@@ -133,30 +133,39 @@ func frozen(ctx context.Context, t *testing.T, graph *v1alpha1.DynamoGraphDeploy
 	}
 }
 
-// earlier is the chart before its last change, as history has it; where there is
-// none, in a shallow clone, the chart itself. It runs today's program, which writes
-// today's definitions: a chart that gives no right to one of them does not do.
+// earlier is the chart before its last change, as history has it, that can be installed;
+// where there is none, in a shallow clone, the chart itself. It runs today's program, which
+// writes today's definitions: a chart that gives no right to one of them does not do.
 func earlier(ctx context.Context, t *testing.T) string {
 	t.Helper()
 	git := func(args ...string) ([]byte, error) {
 		return exec.CommandContext(ctx, "git", append([]string{"-C", "../.."}, args...)...).Output()
 	}
-	commit, err := git("rev-list", "--max-count=1", "--skip=1", "HEAD", "--", "charts/platform")
-	if name := strings.TrimSpace(string(commit)); err == nil && name != "" {
+	commits, err := git("rev-list", "--max-count=20", "--skip=1", "HEAD", "--", "charts/platform")
+	if err != nil {
+		commits = nil
+	}
+	for name := range strings.FieldsSeq(string(commits)) {
 		archive := filepath.Join(t.TempDir(), "chart.tar")
-		if _, err := git("archive", "--output", archive, name, "charts/platform"); err == nil {
-			folder := t.TempDir()
-			if out, err := exec.CommandContext(ctx, "tar", "-xf", archive, "-C", folder).CombinedOutput(); err != nil {
-				t.Fatalf("unpack the chart of %s: %v %s", name, err, out)
-			}
-			chart := filepath.Join(folder, "charts", "platform")
-			if lacks := unknownDefinition(t, chart); lacks != "" {
-				summary.Line(t, "charts: the chart of %.7s knows no %s; upgraded from today's", name, lacks)
-				return platform
-			}
-			summary.Line(t, "charts: upgraded from the chart of %.7s", name)
-			return chart
+		if _, err := git("archive", "--output", archive, name, "charts/platform"); err != nil {
+			break // a shallow clone ends here
 		}
+		folder := t.TempDir()
+		if out, err := exec.CommandContext(ctx, "tar", "-xf", archive, "-C", folder).CombinedOutput(); err != nil {
+			t.Fatalf("unpack the chart of %s: %v %s", name, err, out)
+		}
+		chart := filepath.Join(folder, "charts", "platform")
+		if lacks := unknownDefinition(t, chart); lacks != "" {
+			summary.Line(t, "charts: the chart of %.7s knows no %s; upgraded from today's", name, lacks)
+			return platform
+		}
+		// A state on the way to a change need not be one that anybody could install.
+		if _, err := runHelm(ctx, local, "template", release, chart, "--namespace", home, "--kube-version", "v1.37.0", "--values", "-"); err != nil {
+			t.Logf("the chart of %.7s is passed over: %v", name, err)
+			continue
+		}
+		summary.Line(t, "charts: upgraded from the chart of %.7s", name)
+		return chart
 	}
 	summary.Line(t, "charts: no earlier chart in this clone's history; upgraded from the same")
 	return platform

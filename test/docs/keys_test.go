@@ -4,6 +4,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -83,6 +85,39 @@ func TestConditionsThatPagesQuoteExist(t *testing.T) {
 				if !slices.Contains(known, found[1]) {
 					t.Errorf("%s: no condition of the API says %s", name, found[1])
 				}
+			}
+		}
+	}
+}
+
+var (
+	quotedTest   = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9]*)`")
+	declaredTest = regexp.MustCompile(`(?m)^func (Test[A-Z][A-Za-z0-9]*)\(`)
+)
+
+// TestTestsThatPagesNameExist: a test that was renamed goes on being what a page relies on.
+func TestTestsThatPagesNameExist(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for _, folder := range []string{"api", "cmd", "hack", "internal", "localcluster", "test"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, found := range declaredTest.FindAllSubmatch(text, -1) {
+				known[string(found[1])] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, page := range pages(t) {
+		for _, quoted := range quotedTest.FindAllStringSubmatch(page, -1) {
+			if !known[quoted[1]] {
+				t.Errorf("%s: there is no %s", name, quoted[1])
 			}
 		}
 	}

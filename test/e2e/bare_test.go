@@ -35,7 +35,8 @@ func TestOnABareCluster(t *testing.T) {
 	inherited.scaleOperator(0)
 	// The garbage collector reads by the preferred version, which would need a
 	// converter, and here it works while nobody converts.
-	inherited.configureOperator("endpoints: {etcd: \"" + store.Address + "\"}\napi: {v1beta1: {enabled: false}}\n" + generational)
+	inherited.configureOperator("endpoints: {etcd: \"" + store.Address + "\"}\napi: {v1beta1: {enabled: false}}\n" + generational + "\n" + sleepy)
+	inherited.mayActivate()
 	inherited.scaleOperator(1)
 	inherited.create(inherited.restful("old"))
 	inherited.ready("old")
@@ -83,7 +84,15 @@ func TestOnABareCluster(t *testing.T) {
 		})
 		t.Run("an image change is rolled out by generations, and taken back half-way, while every request is answered and no pair is missing", func(t *testing.T) {
 			t.Parallel()
-			newWorldOn(t, cluster).rollsOutByGenerations()
+			newWorldOn(t, cluster).rollsOutByGenerations("Deployments")
+		})
+		t.Run("a graph sleeps when nobody asks, and wakes without losing a request", func(t *testing.T) {
+			t.Parallel()
+			newWorldOn(t, cluster).sleepsAndWakes()
+		})
+		t.Run("a wake adds little to a start", func(t *testing.T) {
+			t.Parallel()
+			newWorldOn(t, cluster).wakesSoon()
 		})
 		t.Run("keys in etcd go with their component", func(t *testing.T) {
 			t.Parallel()

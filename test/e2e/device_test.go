@@ -33,7 +33,7 @@ func TestEnginesOfAPodShareClaimedGPUs(t *testing.T) {
 	w.claims("g", "decode", 1)
 	template := child{"resource.k8s.io", "v1", "ResourceClaimTemplate", "g-decode-gpu"}
 	w.comesBack(template)
-	w.patchGraph("g", `{"spec":{"services":{"decode":{"resources":{"limits":{"gpu":"2"}},"extraPodSpec":{"mainContainer":{"args":["on two"]}}}}}}`)
+	w.patchGraph("g", `{"spec":{"services":{"decode":{"resources":{"limits":{"gpu":"2"}}}}}}`)
 	w.claims("g", "decode", 2)
 	w.ready("g")
 	w.patchGraph("g", `{"spec":{"services":{"decode":{"gpuMemoryService":null}}}}`)

@@ -34,8 +34,9 @@ const generational = "rollout: {generations: true, historyLimit: 1}"
 const pairs = 2
 
 // rollsOutByGenerations changes the image of prefill and decode while users ask, and
-// changes it again and back half-way.
-func (w world) rollsOutByGenerations() {
+// changes it again and back half-way, and restarts the graph. It returns the generation
+// that is left.
+func (w world) rollsOutByGenerations(on string) string {
 	w.Helper()
 	text, err := os.ReadFile(quickstart)
 	if err != nil {
@@ -81,6 +82,28 @@ func (w world) rollsOutByGenerations() {
 		w.Errorf("generation %s runs, and %s is remembered", stable, last)
 	}
 
+	// A restart is a generation that is told the same. Steps are for other versions.
+	w.patchGraph("quickstart", `{"spec":{"restart":{"id":"1"}}}`)
+	w.eventually("the restart to be completed", func(context.Context) error {
+		if r := w.graph("quickstart").Status.Restart; r == nil || r.Phase != v1alpha1.RestartPhaseCompleted || r.ObservedID != "1" {
+			return fmt.Errorf("restart %+v", r)
+		}
+		return nil
+	})
+	restarted := w.rolledOut(generation.PhaseCompleted, "").Status.Rollout.Target
+	if restarted == stable {
+		w.Errorf("generation %s went on through a restart", stable)
+	}
+	w.runsOnly(restarted, ":1.5.0")
+	for _, pod := range w.pods(w.ctx) {
+		if got := pod.Annotations[v1alpha1.AnnotationRestartAt]; pod.DeletionTimestamp == nil && got != "1" {
+			w.Errorf("%s carries restart %q", pod.Name, got)
+		}
+	}
+	if last := w.remembered(revision.Completed); last != restarted {
+		w.Errorf("generation %s runs, and %s is remembered", restarted, last)
+	}
+
 	watched()
 	stop()
 	outcomes := <-users
@@ -93,11 +116,12 @@ func (w world) rollsOutByGenerations() {
 	if said, code := w.rolloutSays("status"); code != 0 || !strings.Contains(said, string(generation.PhaseCompleted)) {
 		w.Errorf("rollout status ends with %d:\n%s", code, said)
 	}
-	if said, code := w.rolloutSays("history"); code != 0 || len(strings.Split(strings.TrimSpace(said), "\n")) != 2 || !strings.Contains(said, stable) {
+	if said, code := w.rolloutSays("history"); code != 0 || len(strings.Split(strings.TrimSpace(said), "\n")) != 2 || !strings.Contains(said, restarted) {
 		w.Errorf("rollout history ends with %d:\n%s", code, said)
 	}
-	summary.Line(w.T, "generations of workers, an image change and another taken back half-way: %d of %d requests failed, at least %d of %d pairs ready in %d states of the pods",
-		len(openloop.Failed(outcomes)), len(outcomes), seen.lowest, pairs, seen.states)
+	summary.Line(w.T, "generations of workers on %s, an image change, another taken back half-way, and a restart: %d of %d requests failed, at least %d of %d pairs ready in %d states of the pods",
+		on, len(openloop.Failed(outcomes)), len(outcomes), seen.lowest, pairs, seen.states)
+	return restarted
 }
 
 func (w world) setImage(tag string) {

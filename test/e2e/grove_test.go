@@ -5,8 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/test/corpus"
@@ -16,6 +19,10 @@ import (
 // cannot be built here; a stand-in makes the pods.
 func TestGraphsRunOnGrove(t *testing.T) {
 	grove := need(t, grove)
+	operated := newWorldOn(t, grove)
+	operated.scaleOperator(0)
+	operated.configureOperator(generational)
+	operated.scaleOperator(1)
 	t.Run("graphs", func(t *testing.T) {
 		t.Run("first causes", func(t *testing.T) {
 			t.Parallel()
@@ -39,6 +46,22 @@ func TestGraphsRunOnGrove(t *testing.T) {
 				t.Errorf("provider %q is recorded", got)
 			}
 			w.answers(w.frontendURL(dgd))
+		})
+		t.Run("workers are rolled out by generations", func(t *testing.T) {
+			t.Parallel()
+			w := newWorldOn(t, grove)
+			id := w.rollsOutByGenerations("Grove")
+			var sets grovev1alpha1.PodCliqueSetList
+			if err := w.cluster.Client.List(w.ctx, &sets, client.InNamespace(w.namespace)); err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, set := range sets.Items {
+				names = append(names, set.Name)
+			}
+			if diff := cmp.Diff([]string{"quickstart", "quickstart-" + id}, names); diff != "" {
+				t.Errorf("PodCliqueSets (-want +got):\n%s", diff)
+			}
 		})
 		for _, name := range spanning {
 			t.Run(name, func(t *testing.T) {

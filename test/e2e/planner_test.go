@@ -4,14 +4,20 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/openloop"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/process"
+	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 )
 
 // planned is a graph as published ones with a planner are, but for its engines: a prompt
@@ -75,6 +81,9 @@ spec:
         volumes: [{name: planner-profile-data, configMap: {name: planner-profile-data}}]
 `
 
+// pausePlanned is for how long its planner takes nothing away.
+const pausePlanned = 15 * time.Second
+
 // decisions are those that a graph's planner tells.
 func (w world) decisions(ctx context.Context, graphName string) ([]journal.Record, error) {
 	w.Helper()
@@ -93,6 +102,42 @@ func (w world) decisions(ctx context.Context, graphName string) ([]journal.Recor
 	return nil, errors.New("there is no planner")
 }
 
+// asked sends requests at their times until it is stopped, and then tells what became of
+// those that were sent.
+func (w world) asked(url string, arrivals []time.Duration) (stop func() []openloop.Outcome) {
+	ctx, cancel := context.WithCancel(w.ctx)
+	w.Cleanup(cancel)
+	sent := make(chan []openloop.Outcome, 1)
+	go func() {
+		sent <- openloop.Run(ctx, arrivals, func(n int) error {
+			asking, done := context.WithTimeout(context.WithoutCancel(w.ctx), 2*time.Minute)
+			defer done()
+			return w.cluster.Chat(asking, url, "Qwen/Qwen3-0.6B", fmt.Sprintf("%d. question of many", n), 10, func(string) {})
+		})
+	}()
+	return func() []openloop.Outcome { cancel(); return <-sent }
+}
+
+func later(by time.Duration, arrivals []time.Duration) []time.Duration {
+	for i := range arrivals {
+		arrivals[i] += by
+	}
+	return arrivals
+}
+
+// prefill waits until as many replicas are wanted as fit, and all are ready.
+func (w world) prefill(fits func(replicas int32) bool) func(context.Context) error {
+	return func(ctx context.Context) error {
+		dgd := w.graph("planned")
+		n := *dgd.Spec.Services["Prefill"].Replicas
+		if ready := dgd.Status.Services["Prefill"].ReadyReplicas; !fits(n) || ready == nil || *ready != n {
+			all, err := w.decisions(ctx, "planned")
+			return fmt.Errorf("%d replicas of prefill; decisions %v, %w", n, all, err)
+		}
+		return nil
+	}
+}
+
 func TestAPublishedPlannerScalesItsGraphAndSaysWhy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -102,39 +147,13 @@ func TestAPublishedPlannerScalesItsGraphAndSaysWhy(t *testing.T) {
 
 	// One prefill replica takes three requests a second, so seven need three or more, and
 	// one needs one. Requests go on while replicas end.
-	ctx, stop := context.WithCancel(w.ctx)
-	defer stop()
-	sent := make(chan []openloop.Outcome, 1)
-	go func() {
-		arrivals := openloop.Poisson(7, time.Minute, 1)
-		for _, at := range openloop.Poisson(1, 10*time.Minute, 2) {
-			arrivals = append(arrivals, time.Minute+at)
-		}
-		sent <- openloop.Run(ctx, arrivals, func(n int) error {
-			asking, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), 2*time.Minute)
-			defer cancel()
-			return w.cluster.Chat(asking, url, "Qwen/Qwen3-0.6B", fmt.Sprintf("%d. question of many", n), 10, func(string) {})
-		})
-	}()
-	prefill := func(fits func(replicas int32) bool) func(context.Context) error {
-		return func(ctx context.Context) error {
-			dgd := w.graph("planned")
-			n := *dgd.Spec.Services["Prefill"].Replicas
-			if ready := dgd.Status.Services["Prefill"].ReadyReplicas; !fits(n) || ready == nil || *ready != n {
-				all, err := w.decisions(ctx, "planned")
-				return fmt.Errorf("%d replicas of prefill; decisions %v, %w", n, all, err)
-			}
-			return nil
-		}
-	}
-	w.eventually("prefill to grow with its traffic", prefill(func(n int32) bool { return n >= 3 }))
+	stop := w.asked(url, append(openloop.Poisson(7, time.Minute, 1), later(time.Minute, openloop.Poisson(1, 10*time.Minute, 2))...))
+	w.eventually("prefill to grow with its traffic", w.prefill(func(n int32) bool { return n >= 3 }))
 	if n := *w.graph("planned").Spec.Services["Prefill"].Replicas; n > 5 {
 		t.Errorf("%d replicas of prefill beside one of decode are more than the budget", n)
 	}
-	w.eventually("prefill to shrink after it", prefill(func(n int32) bool { return n == 1 }))
-	stop()
-	outcomes := <-sent
-
+	w.eventually("prefill to shrink after it", w.prefill(func(n int32) bool { return n == 1 }))
+	outcomes := stop()
 	if failed := openloop.Failed(outcomes); len(failed) > 0 {
 		t.Errorf("%d of %d requests failed, the first: %v", len(failed), len(outcomes), failed[0].Err)
 	}
@@ -155,5 +174,143 @@ func TestAPublishedPlannerScalesItsGraphAndSaysWhy(t *testing.T) {
 	if err := json.Unmarshal([]byte(w.graph("planned").Annotations[v1alpha1.AnnotationScalePlan]), &plan); err != nil || plan.To.Prefill != 1 {
 		t.Errorf("the graph keeps plan %+v, %v", plan, err)
 	}
+	if seen := w.graph("planned").Status.Services["Prefill"].Startup; seen == nil || seen.Samples < 1 || seen.P95Seconds < seen.P50Seconds {
+		t.Errorf("starts took %+v", seen)
+	}
+	explained, listed := w.plugin("scale", "explain", "planned"), w.plugin("scale", "history", "planned")
+	for _, part := range []string{"dynamo-planner in the graph's spec", "prefill needs"} {
+		if !strings.Contains(explained, part) {
+			t.Errorf("%q is not explained:\n%s", part, explained)
+		}
+	}
+	if !strings.Contains(listed, "NeedGrew") || !strings.Contains(listed, "NeedFell") {
+		t.Errorf("the history is\n%s", listed)
+	}
+	t.Log(explained + listed)
 	t.Logf("%d requests, %d failed\n%s", len(outcomes), len(openloop.Failed(outcomes)), told.String())
+}
+
+// plannerOf is the pod of the graph's planner.
+func (w world) plannerOf(graphName string) corev1.Pod {
+	w.Helper()
+	for _, pod := range w.pods(w.ctx) {
+		if pod.Labels[v1alpha1.LabelComponentType] == string(v1alpha1.ComponentTypePlanner) && pod.Labels[v1alpha1.LabelGraphName] == graphName {
+			return pod
+		}
+	}
+	w.Fatal("there is no planner")
+	return corev1.Pod{}
+}
+
+var plannerIdleFor = flag.Duration("planner-idle-for", 30*time.Second, "how long an idle planner is watched")
+
+func TestAnIdlePlannerWritesNothingAndIsSmall(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute+*plannerIdleFor)
+	defer cancel()
+	w.ctx = ctx
+	w.applyText(planned)
+	w.answers(w.frontendURL(w.ready("planned")))
+	byPlanner := func(mark int64) []write {
+		return slices.DeleteFunc(w.since(mark), func(one write) bool {
+			return one.User.Username != fmt.Sprintf("system:serviceaccount:%s:planner-serviceaccount", w.namespace)
+		})
+	}
+	w.eventually("a planner that sees the graph", func(ctx context.Context) error {
+		all, err := w.decisions(ctx, "planned")
+		if err == nil && (len(all) == 0 || all[len(all)-1].Reason != "Steady") {
+			err = fmt.Errorf("decisions %v", all)
+		}
+		return err
+	})
+	mark := w.mark()
+	w.wait(*plannerIdleFor)
+	if writes := byPlanner(mark); len(writes) > 0 {
+		t.Errorf("in %s: %s", *plannerIdleFor, tally(writes))
+	}
+	if all, err := w.decisions(w.ctx, "planned"); err != nil || all[len(all)-1].Reason != "Steady" {
+		t.Errorf("it has not been idle: %v, %v", all, err)
+	}
+	const most = 40 << 20
+	held, err := process.Resident(engineOf(t, w.plannerOf("planned")))
+	if err != nil || held >= most {
+		t.Errorf("it holds %d bytes, at most %d are to be: %v", held, most, err)
+	}
+	summary.Line(t, "idle planner: %s, %d mutating requests, %.1f MiB", *plannerIdleFor, len(byPlanner(mark)), float64(held)/(1<<20))
+}
+
+func TestReplicasThatNoNodeHasRoomForAreGivenUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	// One node can have one of them.
+	apart := `extraPodSpec:
+        nodeSelector: {kubernetes.io/hostname: NODE}
+        affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {nvidia.com/dynamo-component: Prefill, nvidia.com/dynamo-graph-deployment-name: planned}}}]}}`
+	var nodes corev1.NodeList
+	if err := w.cluster.Client.List(w.ctx, &nodes); err != nil {
+		t.Fatal(err)
+	}
+	at := strings.LastIndex(planned, "extraPodSpec:")
+	w.applyText(planned[:at] + strings.Replace(apart, "NODE", nodes.Items[0].Labels["kubernetes.io/hostname"], 1) + planned[at+len("extraPodSpec:"):])
+	url := w.frontendURL(w.ready("planned"))
+	w.answers(url)
+	stop := w.asked(url, openloop.Poisson(5, 10*time.Minute, 3))
+	var all []journal.Record
+	w.eventually("replicas without a node to be given up", func(ctx context.Context) (err error) {
+		if all, err = w.decisions(ctx, "planned"); err == nil && !slices.ContainsFunc(all, func(r journal.Record) bool { return r.Reason == "Unschedulable" }) {
+			err = fmt.Errorf("decisions %v", all)
+		}
+		return err
+	})
+	stop()
+	grew := slices.IndexFunc(all, func(r journal.Record) bool { return r.To.Prefill > r.From.Prefill })
+	gave := slices.IndexFunc(all, func(r journal.Record) bool { return r.Reason == "Unschedulable" })
+	if grew < 0 || gave < grew || all[gave].At.Sub(all[grew].At) > 90*time.Second {
+		t.Errorf("they were given up late: %v", all)
+	}
+	w.eventually("the floor", w.prefill(func(n int32) bool { return n == 1 }))
+	t.Logf("asked for at %s, given up at %s: %v", all[grew].At, all[gave].At, all[gave].Words)
+}
+
+// TestNothingIsLostWhoeverIsKilled kills the planner and the operator while replicas
+// start. Not parallel: the operator is that of other tests.
+func TestNothingIsLostWhoeverIsKilled(t *testing.T) {
+	w := newWorld(t)
+	most := w.mostPods("Decode", "Prefill")
+	w.applyText(planned)
+	url := w.frontendURL(w.ready("planned"))
+	w.answers(url)
+	mark := w.mark()
+	stop := w.asked(url, openloop.Poisson(7, 10*time.Minute, 4))
+	w.eventually("a first step", func(context.Context) error {
+		if n := *w.graph("planned").Spec.Services["Prefill"].Replicas; n < 2 {
+			return fmt.Errorf("%d replicas of prefill", n)
+		}
+		return nil
+	})
+	killed := time.Now()
+	kill(t, engineOf(t, w.plannerOf("planned")))
+	w.killOperator()
+	w.eventually("prefill to grow with its traffic", w.prefill(func(n int32) bool { return n >= 3 }))
+	w.eventually("decisions of the planner that came back", func(ctx context.Context) error {
+		told, err := w.decisions(ctx, "planned")
+		if err == nil && len(told) < 3 {
+			err = fmt.Errorf("%d decisions", len(told))
+		}
+		return err
+	})
+	outcomes := stop()
+	if failed := openloop.Failed(outcomes); len(failed) > 0 {
+		t.Errorf("%d of %d requests failed, the first: %v", len(failed), len(outcomes), failed[0].Err)
+	}
+	if n := most(); n > 6 {
+		t.Errorf("%d pods had GPUs at once, the budget is 6", n)
+	}
+	for _, one := range w.since(mark) {
+		// One that comes back knows of no need before its own: it pauses first.
+		if after := one.Received.Sub(killed); one.Ref.Resource == "pods" && one.Verb == "delete" && after < pausePlanned {
+			t.Errorf("%s deleted a pod %s after the planner was killed", one.User.Username, after)
+		}
+	}
 }

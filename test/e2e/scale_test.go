@@ -11,8 +11,12 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 )
@@ -39,8 +43,9 @@ func TestAScalingAdapterDecidesAboutItsService(t *testing.T) {
 	w.apply(manifest)
 	w.scaled("quickstart", "decode", 2, 1)
 
-	// An autoscaler finds the adapter's scale.
-	w.kubectl("autoscale", "dgdsa/quickstart-decode", "--min=1", "--max=3", "--cpu=50%")
+	// An autoscaler finds the adapter's scale, and writes it: what is below its least needs
+	// no metric.
+	w.kubectl("autoscale", "dgdsa/quickstart-decode", "--min=3", "--max=4", "--cpu=50%")
 	w.eventually("the autoscaler to be able to scale", func(ctx context.Context) error {
 		hpa := &autoscalingv2.HorizontalPodAutoscaler{}
 		if err := w.cluster.Client.Get(ctx, w.key("quickstart-decode"), hpa); err != nil {
@@ -53,12 +58,59 @@ func TestAScalingAdapterDecidesAboutItsService(t *testing.T) {
 		}
 		return fmt.Errorf("conditions %v", hpa.Status.Conditions)
 	})
+	w.scaled("quickstart", "decode", 3, 1)
 	w.kubectl("delete", "hpa", "quickstart-decode")
 
+	// As KEDA does when nothing comes.
 	w.kubectl("scale", "dgdsa/quickstart-decode", "--replicas=0")
 	w.scaled("quickstart", "decode", 0, 1)
 	w.kubectl("scale", "dgdsa/quickstart-decode", "--replicas=1")
 	w.scaled("quickstart", "decode", 1, 1)
+}
+
+// TestTheOriginalsPlannerScales replays what its image writes, which does not run here:
+// under its account, to the adapter's scale, and where there is none to the graph.
+func TestTheOriginalsPlannerScales(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	dgd := w.restful("g")
+	planner := dgd.Spec.Services["decode"].DeepCopy()
+	planner.ComponentType = v1alpha1.ComponentTypePlanner
+	dgd.Spec.Services["Planner"] = planner
+	dgd.Spec.Services["decode"].ScalingAdapter = &v1alpha1.ScalingAdapter{Enabled: true}
+	w.create(dgd)
+	w.ready("g")
+	config := rest.CopyConfig(w.cluster.Config)
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + w.namespace + ":planner-serviceaccount",
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + w.namespace, "system:authenticated"},
+	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(service string, replicas int) {
+		t.Helper()
+		adapters := objects.Resource(v1alpha1.SchemeGroupVersion.WithResource("dynamographdeploymentscalingadapters")).Namespace(w.namespace)
+		_, err := adapters.Patch(w.ctx, "g-"+service, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{}, "scale")
+		if apierrors.IsNotFound(err) {
+			graphs := objects.Resource(v1alpha1.SchemeGroupVersion.WithResource("dynamographdeployments")).Namespace(w.namespace)
+			_, err = graphs.Patch(w.ctx, "g", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"services":{%q:{"replicas":%d}}}}`, service, replicas), metav1.PatchOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Prefill first, as it does.
+	write("prefill", 2)
+	write("decode", 3)
+	w.scaled("g", "decode", 3, 1)
+	w.eventually("2 pods of prefill", func(context.Context) error {
+		if n := w.count("g", "prefill"); n != 2 {
+			return fmt.Errorf("%d pods", n)
+		}
+		return nil
+	})
 }
 
 func TestAServiceIsScaledToZeroAndBack(t *testing.T) {

@@ -169,7 +169,7 @@ func (w world) frontendURL(dgd *v1alpha1.DynamoGraphDeployment) string {
 	w.Helper()
 	for name, service := range dgd.Spec.SortedServices() {
 		if service.ComponentType == v1alpha1.ComponentTypeFrontend {
-			return fmt.Sprintf("http://%s.%s.svc:8000", graph.ComponentName(dgd.Name, name), dgd.Namespace)
+			return fmt.Sprintf("http://%s.%s.svc:8000", graph.ServiceName(dgd.Name, name), dgd.Namespace)
 		}
 		if name == "Frontend" {
 			return fmt.Sprintf("http://%s:8000", w.podOf(dgd.Name, name).Status.PodIP)

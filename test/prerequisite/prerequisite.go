@@ -47,6 +47,7 @@ type Needs struct {
 	topologies, resources                 set
 	templates, shared                     map[string]devices // claims of devices, a pod's own and shared ones
 	pools                                 routerPools
+	engines                               engineFiles
 	labels                                []map[string]string
 }
 
@@ -61,6 +62,7 @@ func Of(documents ...map[string]any) Needs {
 	n := Needs{
 		secrets: set{}, configMaps: set{}, claims: set{}, accounts: set{}, runtimeClasses: set{}, priorityClasses: set{},
 		topologies: set{}, resources: set{}, templates: map[string]devices{}, shared: map[string]devices{},
+		engines: engineFiles{},
 	}
 	for _, d := range documents {
 		n.read(d)
@@ -83,6 +85,7 @@ func (n *Needs) read(value any) {
 		if isPodSpec(v) {
 			n.pod(v)
 		}
+		n.component(v)
 	}
 }
 
@@ -304,7 +307,8 @@ func list(value any) []map[string]any {
 }
 
 // Objects are what the documents refer to, for a namespace of a cluster that has
-// these DeviceClasses. Values of keys are empty configurations, and tokens.
+// these DeviceClasses. Values of keys are tokens and configurations: empty ones,
+// except where an engine does not start with it.
 func (n *Needs) Objects(namespace string, classes []string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	add := func(apiVersion, kind, in, name string, fields map[string]any) {
@@ -319,7 +323,9 @@ func (n *Needs) Objects(namespace string, classes []string) ([]*unstructured.Uns
 		add("v1", "Secret", namespace, name, map[string]any{"stringData": valued(n.secrets[name], "value", "HF_TOKEN", "token")})
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.configMaps)) {
-		add("v1", "ConfigMap", namespace, name, map[string]any{"data": valued(n.configMaps[name], n.pools.configuration())})
+		data := valued(n.configMaps[name], n.pools.configuration())
+		n.engines.fill(name, data)
+		add("v1", "ConfigMap", namespace, name, map[string]any{"data": data})
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.claims)) {
 		add("v1", "PersistentVolumeClaim", namespace, name, map[string]any{"spec": map[string]any{

@@ -61,6 +61,22 @@ func TestWhatAManifestNamesIsSupplied(t *testing.T) {
 			`{containers: [{command: [sh, -c], args: ["engine --config=/etc/c/a.yaml --log /var/b.log"], volumeMounts: [{name: v, mountPath: /etc/c/}]}], volumes: [{name: v, configMap: {name: a}}]}`,
 			supplied{"ConfigMap a": {"data": map[string]any{"a.yaml": "{}"}}},
 		},
+		"a file of an engine on several nodes has a rank for each": {
+			`{components: [{multinode: {nodeCount: 4}, podTemplate: {spec: {containers: [{command: [bash, -c], args: ["exec python3 -m dynamo.sglang --config /etc/c/a.yaml"], volumeMounts: [{name: v, mountPath: /etc/c}]}], volumes: [{name: v, configMap: {name: a}}]}}}]}`,
+			supplied{"ConfigMap a": {"data": map[string]any{"a.yaml": `{"tensor-parallel-size":4}`}}},
+		},
+		"a file of an engine that has one role says which": {
+			`{components: [{type: prefill, podTemplate: {spec: {containers: [{args: [-m, dynamo.sglang, --config, /etc/c/a.yaml], volumeMounts: [{name: v, mountPath: /etc/c}]}], volumes: [{name: v, configMap: {name: a}}]}}}]}`,
+			supplied{"ConfigMap a": {"data": map[string]any{"a.yaml": `{"disaggregation-mode":"prefill"}`}}},
+		},
+		"a file of an engine whose command line says its role says none": {
+			`{components: [{type: decode, podTemplate: {spec: {containers: [{args: [-m, dynamo.sglang, --disaggregation-mode=decode, --config, /etc/c/a.yaml], volumeMounts: [{name: v, mountPath: /etc/c}]}], volumes: [{name: v, configMap: {name: a}}]}}}]}`,
+			supplied{"ConfigMap a": {"data": map[string]any{"a.yaml": `{}`}}},
+		},
+		"a file of an engine in a service of v1alpha1": {
+			`{services: {w: {componentType: worker, subComponentType: decode, multinode: {nodeCount: 2}, extraPodSpec: {mainContainer: {args: [-m, dynamo.sglang, --config, /etc/c/a.yaml], volumeMounts: [{name: v, mountPath: /etc/c}]}, volumes: [{name: v, configMap: {name: a}}]}}}}`,
+			supplied{"ConfigMap a": {"data": map[string]any{"a.yaml": `{"disaggregation-mode":"decode","tensor-parallel-size":2}`}}},
+		},
 		"what pods are admitted by": {
 			`{serviceAccountName: a, runtimeClassName: b, priorityClassName: c}`,
 			supplied{"ServiceAccount a": {}, "RuntimeClass b": {"handler": "b"}, "PriorityClass c": {"value": int64(1000)}},

@@ -44,7 +44,7 @@ var cluster = sync.OnceValues(func() (*localenv.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	up, err = localenv.Up(ctx, localenv.Options{BinDir: binDir, Dir: filepath.Join(dir, "cluster"), Nodes: 6, GPUsPerNode: gpusPerNode, Log: log, Args: []string{"--with", "lws,volcano"}})
+	up, err = localenv.Up(ctx, localenv.Options{BinDir: binDir, Dir: filepath.Join(dir, "cluster"), Nodes: 6, GPUsPerNode: gpusPerNode, Log: log, Args: []string{"--with", "lws,volcano,grove"}})
 	if err != nil {
 		return nil, err
 	}

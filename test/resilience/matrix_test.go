@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -49,12 +50,23 @@ type event struct {
 	breaks bool
 }
 
-// The matrix. Cells of Grove and of paired isolation come with those: a value more in one
-// of these lists.
+// The values of isolation: none replaces pods in place.
+const (
+	shared  = "shared"
+	inPlace = "none"
+)
+
+const (
+	onDeployment = "deployment"
+	onLWS        = "lws"
+	onGrove      = "grove"
+)
+
+// The matrix. Cells of paired isolation come with it: a value more in one of these lists.
 var (
 	shapes        = []shape{{"1D1P", 1, 1}, {"2D2P", 2, 2}, {"4D2P", 4, 2}, {"agg1", 1, 0}}
-	orchestrators = []string{"deployment", "lws"}
-	isolations    = []string{"shared"}
+	orchestrators = []string{onDeployment, onLWS, onGrove}
+	isolations    = []string{shared, inPlace}
 	events        = []event{
 		{name: "image", run: (*cell).image},
 		{name: "slow-decode", run: (*cell).slowDecode},
@@ -69,11 +81,15 @@ var (
 		{name: "kill-apiserver", run: (*cell).killsServer},
 		{name: "kill-node", run: (*cell).killsNode, breaks: true},
 		{name: "long-answers", run: (*cell).longAnswers},
+		{name: "restart", run: (*cell).restarts},
 	}
 )
 
-// allowed says which cells there are: all of these so far.
-func allowed([]int) bool { return true }
+func dimensions() []int { return []int{len(shapes), len(orchestrators), len(isolations), len(events)} }
+
+// allowed says which cells there are. In place, ready is all that counts, so a card that is
+// refused takes every replica.
+func allowed(v []int) bool { return isolations[v[2]] != inPlace || events[v[3]].name != "refused-card" }
 
 // cell is one of the matrix: a graph, what happens to it, and what is seen meanwhile.
 type cell struct {
@@ -87,6 +103,8 @@ type cell struct {
 	unavailable int
 	tag         int
 	tokens      int
+	// reverted is how often a change was taken back.
+	reverted int
 
 	// faulty is since when a fault that was injected excuses what fails.
 	mu     sync.Mutex
@@ -115,6 +133,7 @@ type row struct {
 	lowestReady, lowestRouted int
 	floor                     int
 	states, polls             int
+	reverted                  int
 }
 
 func TestRolloutMatrix(t *testing.T) {
@@ -124,10 +143,12 @@ func TestRolloutMatrix(t *testing.T) {
 	wanted := regexp.MustCompile(*cells)
 	var mu sync.Mutex
 	var rows []row
+	var played [][]int
+	began := time.Now()
 	slots := make(chan struct{}, parallel)
 	reserve(t, "node-5")
 	t.Run("cells", func(t *testing.T) {
-		for n, v := range pairwise([]int{len(shapes), len(orchestrators), len(isolations), len(events)}, *seed, allowed) {
+		for n, v := range pairwise(dimensions(), *seed, allowed) {
 			c := &cell{shape: shapes[v[0]], orchestrator: orchestrators[v[1]], isolation: isolations[v[2]], event: events[v[3]], random: rand.New(rand.NewPCG(*seed, uint64(n)))}
 			name := strings.Join([]string{c.shape.name, c.orchestrator, c.isolation, c.event.name}, "/")
 			if !wanted.MatchString(name) {
@@ -142,17 +163,30 @@ func TestRolloutMatrix(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				rows = append(rows, r)
+				played = append(played, v)
 			})
 		}
 	})
-	var asked, failed, excused int
+	var asked, failed, excused, reverted int
 	for _, r := range rows {
-		asked, failed, excused = asked+r.asked, failed+r.failed, excused+r.excused
+		asked, failed, excused, reverted = asked+r.asked, failed+r.failed, excused+r.excused, reverted+r.reverted
 		summary.Line(t, "%-42s %5.0f s  %5d requests, %d failed, %d excused; floor %d: ready at least %d in %d states, routed at least %d in %d looks",
 			r.name, r.took.Seconds(), r.asked, r.failed, r.excused, r.floor, r.lowestReady, r.states, r.lowestRouted, r.polls)
 	}
-	summary.Line(t, "rollout matrix, seed %d: %d cells, %d of %d open-loop requests failed, %d were excused by a fault that was injected", *seed, len(rows), failed, asked, excused)
+	covered, possible, all := coverage(dimensions(), played, allowed)
+	summary.Line(t, "rollout matrix, seed %d: %d cells cover %d of %d pairs (%d more are in no cell that there is) in %.0f min; %d of %d open-loop requests failed, %d were excused by a fault that was injected; %d reverts at random moments",
+		*seed, len(rows), covered, possible, all-possible, time.Since(began).Minutes(), failed, asked, excused, reverted)
+	if *cells == "" && !t.Failed() && (covered < possible || asked < leastAsked || reverted < leastReverts || time.Since(began) > longestMatrix) {
+		t.Errorf("of the whole matrix, at least %d requests and %d reverts are to be seen within %v", leastAsked, leastReverts, longestMatrix)
+	}
 }
+
+// What the whole matrix has to show, and in which time.
+const (
+	leastAsked    = 20000
+	leastReverts  = 10
+	longestMatrix = 90 * time.Minute
+)
 
 // play runs one cell.
 func (c *cell) play(t *testing.T, namespace string) row {
@@ -174,7 +208,7 @@ func (c *cell) play(t *testing.T, namespace string) row {
 	}
 	c.apply(c.manifest())
 	c.answers()
-	c.eventually("its first revision", func(ctx context.Context) error {
+	c.eventually("its first generation", func(ctx context.Context) error {
 		dgd := &v1alpha1.DynamoGraphDeployment{}
 		if err := c.cluster.Client.Get(ctx, c.key(graphName), dgd); err != nil {
 			return err
@@ -222,7 +256,7 @@ type tooLong struct{ error }
 
 func (c *cell) judge(s *seen, outcomes []openloop.Outcome, took time.Duration) row {
 	floor := c.floor()
-	r := row{took: took, asked: len(outcomes), floor: floor, lowestReady: s.ready, lowestRouted: s.routed, states: s.states, polls: s.polls}
+	r := row{reverted: c.reverted, took: took, asked: len(outcomes), floor: floor, lowestReady: s.ready, lowestRouted: s.routed, states: s.states, polls: s.polls}
 	for _, o := range openloop.Failed(outcomes) {
 		if c.excused(o) {
 			r.excused++
@@ -236,7 +270,8 @@ func (c *cell) judge(s *seen, outcomes []openloop.Outcome, took time.Duration) r
 	if r.failed > 0 {
 		c.Errorf("%d of %d requests failed", r.failed, r.asked)
 	}
-	if c.faulty.IsZero() && (s.ready < floor || s.routed < floor || s.states == 0 || s.polls == 0) {
+	low := s.ready < floor || c.exchanges() && s.routed < floor // in place, what is ready counts
+	if c.faulty.IsZero() && (low || s.states == 0 || s.polls == 0) {
 		c.Errorf("of at least %d replicas of each role, %d were ready at the lowest of %d states (%s), and %d known to a frontend at the lowest of %d looks (%s)",
 			floor, s.ready, s.states, s.readyAt, s.routed, s.polls, s.routedAt)
 	}
@@ -253,9 +288,17 @@ func (c *cell) excused(o openloop.Outcome) bool {
 	return errors.As(o.Err, &tooLong{}) || c.floor() == 0 || !c.faulty.IsZero() && ended.After(c.faulty) && ended.Before(c.faulty.Add(time.Minute))
 }
 
-// floor is how many replicas of each role have to serve, counted in the scarcest.
+// exchanges reports whether generations are exchanged; otherwise pods are replaced in place.
+func (c *cell) exchanges() bool { return c.isolation != inPlace }
+
+// floor is how many replicas of each role have to serve, counted in the scarcest. In place,
+// LeaderWorkerSets and Grove take one away before they make another.
 func (c *cell) floor() int {
-	least := func(n int) int { return n - max(c.unavailable, n/4) }
+	unavailable := c.unavailable
+	if !c.exchanges() && c.orchestrator != onDeployment {
+		unavailable = max(1, unavailable)
+	}
+	least := func(n int) int { return n - max(unavailable, n/4) }
 	if c.shape.prefill == 0 {
 		return least(c.shape.decode)
 	}
@@ -273,7 +316,7 @@ apiVersion: nvidia.com/v1alpha1
 kind: DynamoGraphDeployment
 metadata:
   name: %s
-  annotations: {%s: %s, %s: "off"}
+  annotations: {%s: %s, %s: "off", %s: "%t"}
 spec:
   backendFramework: sglang
   services:
@@ -281,7 +324,7 @@ spec:
       componentType: frontend
       replicas: 2
       extraPodSpec: {mainContainer: {image: "%s", command: [python3, -m, dynamo.frontend], args: [%s]}}
-`, graphName, v1alpha1.AnnotationRolloutIsolation, c.isolation, v1alpha1.AnnotationRolloutAnalysis, fmt.Sprintf(image, 4), c.frontendArgs())
+`, graphName, v1alpha1.AnnotationRolloutIsolation, c.isolation, v1alpha1.AnnotationRolloutAnalysis, v1alpha1.AnnotationEnableGrove, c.orchestrator == onGrove, fmt.Sprintf(image, 4), c.frontendArgs())
 	for _, role := range c.roles() {
 		fmt.Fprintf(&b, `    %s:
       componentType: %s
@@ -318,7 +361,7 @@ func (c *cell) frontendArgs() string {
 
 // nodes is how many pods a replica has.
 func (c *cell) nodes() int {
-	if c.orchestrator == "lws" {
+	if c.orchestrator == onLWS {
 		return 2
 	}
 	return 1
@@ -400,9 +443,13 @@ func (c *cell) rollout(what string, is func(*v1alpha1.DynamoGraphDeployment, *v1
 // completed waits until all workers run the image of the last change, and no others.
 func (c *cell) completed() {
 	c.Helper()
-	c.rollout("completed", func(_ *v1alpha1.DynamoGraphDeployment, st *v1alpha1.RolloutStatus) bool {
-		return st.Phase == string(generation.PhaseCompleted)
-	})
+	if c.exchanges() {
+		c.rollout("completed", func(_ *v1alpha1.DynamoGraphDeployment, st *v1alpha1.RolloutStatus) bool {
+			return st.Phase == string(generation.PhaseCompleted)
+		})
+	} else {
+		c.eventually("the graph to be ready again", patient(c.isReady))
+	}
 	c.eventually("only its pods to be left", patient(func(ctx context.Context) error {
 		var list corev1.PodList
 		if err := c.cluster.Client.List(ctx, &list, client.InNamespace(c.namespace)); err != nil {
@@ -447,19 +494,24 @@ func (c *cell) slowDecode() {
 func (c *cell) crashingDecode() {
 	stable := c.old(c.workers())
 	c.change(5, variable("MOCKER_STARTUP_DELAY", "1h"), variable("MOCKER_CRASH_AFTER", "2s"))
-	c.rollout("seen to fail", func(_ *v1alpha1.DynamoGraphDeployment, st *v1alpha1.RolloutStatus) bool {
-		for _, g := range st.Generations {
-			if g.ID == st.Target && g.Roles["decode"].Failing > 0 {
-				return true
+	c.eventually("a new decode worker to fail", patient(func(context.Context) error {
+		for _, p := range c.workers() {
+			if p.Labels[v1alpha1.LabelComponent] == "decode" && p.Spec.Containers[0].Image == fmt.Sprintf(image, 5) &&
+				slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 }) {
+				return nil
 			}
 		}
-		return false
-	})
+		return errors.New("none")
+	}))
 	c.stays(10 * time.Second)
-	c.untouched(stable)
+	if c.exchanges() { // in place, prefill goes on by itself
+		c.untouched(stable)
+	}
 	c.change(4)
 	c.completed()
-	c.untouched(stable)
+	if c.exchanges() {
+		c.untouched(stable)
+	}
 }
 
 // refusedCard is ready, and known to no frontend: as one whose card they refuse.
@@ -482,8 +534,27 @@ func (c *cell) refusedCard() {
 }
 
 func (c *cell) noSpare() {
+	if !c.exchanges() && c.orchestrator != onDeployment {
+		c.noSpareOneMissing() // they make room by themselves
+		return
+	}
 	stable := c.old(c.workers())
 	c.change(5)
+	if !c.exchanges() {
+		c.eventually("a worker without a node", patient(func(context.Context) error {
+			for _, p := range c.workers() {
+				if p.Spec.NodeName == "" {
+					return nil
+				}
+			}
+			return errors.New("all have one")
+		}))
+		c.stays(10 * time.Second)
+		c.untouched(stable)
+		c.change(4)
+		c.completed()
+		return
+	}
 	c.rollout("blocked", func(_ *v1alpha1.DynamoGraphDeployment, st *v1alpha1.RolloutStatus) bool {
 		return st.Phase == string(generation.PhaseBlocked) && st.Reason == string(generation.ReasonNoSpareGPU)
 	})
@@ -507,7 +578,38 @@ func (c *cell) reverts() {
 		c.moment(15 * time.Second)
 		c.change(4)
 		c.completed()
+		c.reverted++
 	}
+}
+
+// restarts replaces every pod of the graph by one that is told the same.
+func (c *cell) restarts() {
+	before := map[types.UID]bool{}
+	for _, p := range c.pods(c.ctx) {
+		before[p.UID] = true
+	}
+	dgd := &v1alpha1.DynamoGraphDeployment{}
+	dgd.Namespace, dgd.Name = c.namespace, graphName
+	if err := c.cluster.Client.Patch(c.ctx, dgd, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"restart":{"id":"1"}}}`))); err != nil {
+		c.Fatal(err)
+	}
+	c.eventually("the restart to be completed", patient(func(ctx context.Context) error {
+		if err := c.cluster.Client.Get(ctx, c.key(graphName), dgd); err != nil {
+			return err
+		}
+		if r := dgd.Status.Restart; r == nil || r.Phase != v1alpha1.RestartPhaseCompleted {
+			return fmt.Errorf("restart %+v", r)
+		}
+		return nil
+	}))
+	c.eventually("only new pods to be left", patient(func(ctx context.Context) error {
+		for _, p := range c.pods(ctx) {
+			if before[p.UID] {
+				return errors.New(p.Name + " is an old one")
+			}
+		}
+		return nil
+	}))
 }
 
 func (c *cell) twoChanges() {

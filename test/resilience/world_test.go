@@ -66,7 +66,7 @@ const (
 const disaggregated = `
 apiVersion: nvidia.com/v1alpha1
 kind: DynamoGraphDeployment
-metadata: {name: resilience}
+metadata: {name: resilience, annotations: {nvidia.com/enable-grove: "false"}}
 spec:
   backendFramework: vllm
   envs: [{name: MOCKER_SLOWDOWN, value: "10"}]

@@ -278,3 +278,92 @@ func TestARolloutByGenerationsKeepsItsFloor(t *testing.T) {
 		})
 	}
 }
+
+// TestACandidateThatKeepsCrashingIsAborted: it has served, at a step, and then containers
+// of it end three times, twice in one pod.
+func TestACandidateThatKeepsCrashingIsAborted(t *testing.T) {
+	w := newWorld(t)
+	w.operate(generational)
+	w.rollOut()
+	k := w.runPods()
+	dgd := w.pair(2)
+	dgd.Annotations = map[string]string{v1alpha1.AnnotationRolloutSteps: "1 hold"}
+	w.create(dgd)
+	w.says("chat", v1alpha1.ConditionReady, v1alpha1.ReasonAllServicesReady)
+	k.promise(2, 2)
+	w.image(dgd, "1.1.0")
+	held := w.phase("Held", nil).Status.Rollout
+	var pods corev1.PodList
+	if err := cluster.Client.List(w.ctx, &pods, client.InNamespace(w.namespace), client.MatchingLabels{v1alpha1.LabelGeneration: held.Target}); err != nil || len(pods.Items) != 2 {
+		t.Fatalf("%d pods, %v", len(pods.Items), err)
+	}
+	ended := func(id string) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, ContainerID: "test://" + id}}
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		status := corev1.ContainerStatus{Name: "main", RestartCount: 1, LastTerminationState: ended(pod.Name), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+		if pod.Labels[v1alpha1.LabelComponent] == "decode" {
+			status.State = ended(pod.Name + "-again")
+		}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{status}
+		if err := cluster.Client.Status().Update(w.ctx, pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := w.phase("Aborted", nil).Status.Rollout
+	if now.Reason != "CandidateCrashed" || now.Stable != held.Stable {
+		t.Errorf("%+v", now)
+	}
+	w.says("chat", v1alpha1.ConditionServing, v1alpha1.ReasonAtFloor)
+}
+
+// TestARestartByGenerationsKeepsItsFloor: all pods are replaced by those of a generation
+// that is told the same, of which no other version of the spec is on record.
+func TestARestartByGenerationsKeepsItsFloor(t *testing.T) {
+	w := newWorld(t)
+	w.operate(generational)
+	w.rollOut()
+	k := w.runPods()
+	dgd := w.pair(2)
+	dgd.Annotations = map[string]string{v1alpha1.AnnotationRolloutSteps: "1 hold"}
+	w.create(dgd)
+	w.says("chat", v1alpha1.ConditionReady, v1alpha1.ReasonAllServicesReady)
+	first := w.onlyRevision("")
+	k.promise(2, 2)
+	before := w.podsOf(first)
+
+	w.merge(dgd, `{"spec":{"restart":{"id":"1"}}}`)
+	w.restart("chat", "1", v1alpha1.RestartPhaseCompleted)
+	now := w.phase("Completed", func(d *v1alpha1.DynamoGraphDeployment) bool { return d.Status.Rollout.Stable != first }).Status.Rollout
+	if after := w.podsOf(now.Stable); len(after) != len(before) || len(w.podsOf(first)) > 0 {
+		t.Errorf("%d pods before, %d after, %d are left", len(before), len(after), len(w.podsOf(first)))
+	}
+	for service, role := range now.Roles {
+		if role.Lowest < role.Floor {
+			t.Errorf("%s: %+v", service, role)
+		}
+	}
+	if id := w.onlyRevision(first); id != now.Stable {
+		t.Errorf("the revision is of generation %s, and %s runs", id, now.Stable)
+	}
+	w.says("chat", v1alpha1.ConditionReady, v1alpha1.ReasonAllServicesReady)
+	t.Logf("at least %d of 2 pairs served", k.lowest.Load())
+}
+
+// onlyRevision waits for the one revision of a graph to be of another generation than
+// before.
+func (w world) onlyRevision(before string) (id string) {
+	w.Helper()
+	w.eventually("one revision", func(ctx context.Context) error {
+		var list appsv1.ControllerRevisionList
+		if err := cluster.Client.List(ctx, &list, client.InNamespace(w.namespace)); err != nil || len(list.Items) != 1 {
+			return fmt.Errorf("%d revisions, %w", len(list.Items), err)
+		}
+		if id = list.Items[0].Labels[v1alpha1.LabelGeneration]; id == before {
+			return errors.New("it is of generation " + id)
+		}
+		return nil
+	})
+	return id
+}

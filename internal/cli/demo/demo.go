@@ -205,7 +205,7 @@ func (d *demo) ask(ctx context.Context, cluster *localenv.Cluster, dgd *v1alpha1
 func frontend(dgd *v1alpha1.DynamoGraphDeployment) (string, error) {
 	for name, service := range dgd.Spec.SortedServices() {
 		if service.ComponentType == v1alpha1.ComponentTypeFrontend {
-			return fmt.Sprintf("http://%s.%s.svc:8000", graph.ComponentName(dgd.Name, name), dgd.Namespace), nil
+			return fmt.Sprintf("http://%s.%s.svc:8000", graph.ServiceName(dgd.Name, name), dgd.Namespace), nil
 		}
 	}
 	return "", fmt.Errorf("graph %s has no frontend to ask", dgd.Name)

@@ -70,15 +70,15 @@ func compareDefinitions(ctx context.Context, p target) ([]finding, error) {
 	return findings, nil
 }
 
-// found are the operators that are installed, whatever they are called.
-func found(ctx context.Context, p target) ([]appsv1.Deployment, error) {
+// Operators are those that are installed, whatever they are called.
+func Operators(ctx context.Context, from client.Reader) ([]appsv1.Deployment, error) {
 	var list appsv1.DeploymentList
-	err := p.List(ctx, &list, client.MatchingLabels{"control-plane": "controller-manager", "app.kubernetes.io/name": "dynamo-operator"})
+	err := from.List(ctx, &list, client.MatchingLabels{"control-plane": "controller-manager", "app.kubernetes.io/name": "dynamo-operator"})
 	return list.Items, err
 }
 
 func operator(ctx context.Context, p target) ([]finding, error) {
-	deployments, err := found(ctx, p)
+	deployments, err := Operators(ctx, p)
 	if err != nil {
 		return nil, err
 	}

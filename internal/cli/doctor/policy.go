@@ -56,7 +56,7 @@ func policies(ctx context.Context, p target) ([]finding, error) {
 
 // policiesMissing is how bad it is if a policy is not there.
 func (p target) policiesMissing(ctx context.Context) (verdict, error) {
-	deployments, err := found(ctx, p)
+	deployments, err := Operators(ctx, p)
 	if err != nil {
 		return wrong, err
 	}

@@ -34,7 +34,7 @@ func (a account) among(subjects []rbacv1.Subject) bool {
 // rights asks the server whether each operator may do what it is shipped to do,
 // where it is to do it: everywhere, or in the namespaces that it serves.
 func rights(ctx context.Context, p target) ([]finding, error) {
-	deployments, err := found(ctx, p)
+	deployments, err := Operators(ctx, p)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/budget"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 )
 
@@ -71,4 +72,17 @@ func Namespaces(configuration *corev1.ConfigMap) ([]string, error) {
 		return nil, fmt.Errorf("ConfigMap %s/%s: %w", configuration.Namespace, configuration.Name, err)
 	}
 	return c.Namespaces, nil
+}
+
+// Configures reports whether a ConfigMap holds a configuration of the operator.
+func Configures(held *corev1.ConfigMap) bool { return held.Data[configFile] != "" }
+
+// Budgets are those of GPUs that a configuration says. covers is false of an operator
+// that does not look after a namespace.
+func Budgets(configuration *corev1.ConfigMap, namespace string) (says budget.Budgets, covers bool, err error) {
+	c := config.Default()
+	if err := yaml.Unmarshal([]byte(configuration.Data[configFile]), &c); err != nil {
+		return says, false, fmt.Errorf("ConfigMap %s/%s: %w", configuration.Namespace, configuration.Name, err)
+	}
+	return c.Scaling.Budgets(), c.Covers(namespace), nil
 }

@@ -72,7 +72,7 @@ func (c *comparison) plan() (Plan, error) {
 		if err != nil {
 			return p, err
 		}
-		p.forecast(nil, after, c.seen, generation.Cells(g))
+		p.forecast(nil, after, c.seen, generation.Cells(g), nil, "")
 		return p, nil
 	}
 	if err := c.settled(); err != nil {
@@ -91,7 +91,7 @@ func (c *comparison) plan() (Plan, error) {
 		return p, err
 	}
 	p.moved(c.renderer.Provider(c.seen.graph), c.renderer.Provider(c.desired))
-	p.forecast(before, after, c.seen, generation.Cells(g))
+	p.forecast(before, after, c.seen, generation.Cells(g), c.exchanged(before, after, running, g), g.WorkersDigest())
 	p.explain(before, after)
 	return p, nil
 }
@@ -143,8 +143,14 @@ func (c *comparison) fields(before map[string]service, scale map[string]int32) (
 		dgd, err := c.alone(with(old, change.at, change.new))
 		if err == nil {
 			var after map[string]service
-			if after, _, err = services(c.renderer, dgd, scale); err == nil {
+			var changed *graph.Graph
+			if after, changed, err = services(c.renderer, dgd, scale); err == nil {
 				f.Replaces, f.Scales = differing(base, after), scaled(base, after)
+				for _, cell := range c.exchanged(base, after, g, changed) {
+					f.Replaces = append(f.Replaces, cell.Services...)
+				}
+				slices.Sort(f.Replaces)
+				f.Replaces = slices.Compact(f.Replaces)
 			}
 		}
 		f.Together = err != nil // it means something with others only

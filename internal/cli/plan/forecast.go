@@ -9,6 +9,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/inplace"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/world"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
@@ -22,6 +23,8 @@ type Plan struct {
 	// Capacity is the least that cells have to serve with, if every service is at its
 	// lowest at the same time.
 	Capacity []Capacity `json:"capacity,omitempty"`
+	// Rollouts are those by generations.
+	Rollouts []Rollout `json:"rollouts,omitempty"`
 	// Seconds is how long it takes; nil if that is unknown.
 	Seconds *int     `json:"seconds,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
@@ -52,6 +55,8 @@ const (
 	Removed   Action = "Removed"
 	// InPlace is a rolling update by the service's own workload.
 	InPlace Action = "InPlace"
+	// ByGeneration puts workers of a generation of their own in place of those that run.
+	ByGeneration Action = "ByGeneration"
 	// Recreated stops every pod before the first new one starts.
 	Recreated Action = "Recreated"
 	// OnDelete replaces a pod when somebody deletes it.
@@ -117,7 +122,7 @@ func (p Plan) Changes() bool {
 // Interrupted reports whether a service that runs has no replica for a while, or none
 // that finds those it works with.
 func (p Plan) Interrupted() bool {
-	return slices.ContainsFunc(p.Services, Service.interrupted) || slices.ContainsFunc(p.Capacity, func(c Capacity) bool { return c.Split })
+	return slices.ContainsFunc(p.Services, Service.interrupted) || slices.ContainsFunc(p.Capacity, func(c Capacity) bool { return c.Split }) || slices.ContainsFunc(p.Rollouts, Rollout.under)
 }
 
 func (s Service) interrupted() bool {
@@ -135,19 +140,35 @@ func (p *Plan) moved(from, to workload.Provider) {
 }
 
 // forecast works out what happens to each service, and to all of them together.
-func (p *Plan) forecast(before, after map[string]service, seen sight, cells []generation.Cell) {
+func (p *Plan) forecast(before, after map[string]service, seen sight, cells, exchanged []generation.Cell, id string) {
 	names := maps.Clone(before)
 	if names == nil {
 		names = map[string]service{}
 	}
 	maps.Copy(names, after)
 	var peaks [2]int
+	by := map[string]Rollout{}
+	for _, cell := range exchanged {
+		r, peak := p.exchange(cell, id, before, after)
+		p.Rollouts = append(p.Rollouts, r)
+		peaks[0], peaks[1] = peaks[0]+peak[0], peaks[1]+peak[1]
+		for _, name := range cell.Services {
+			by[name] = r
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		was, ran := before[name]
 		is, runs := after[name]
 		s, waves := p.service(name, was, ran, is, runs)
+		least := is.minReady
+		r, rolls := by[name]
+		if rolls {
+			surge, unavailable := world.Tolerance(is.component)
+			s = Service{Name: name, Action: ByGeneration, Workload: is.kind, Replicas: s.Replicas, Surge: surge, Unavailable: unavailable, Lowest: r.Lowest[name], Starts: r.starts(name)}
+			least = int(world.MinReady(is.component).Seconds())
+		}
 		if median, pods := seen.starts(name); pods > 0 {
-			seconds := max(1, int(median.Round(time.Second).Seconds())+is.minReady) // servers tell whole seconds
+			seconds := max(1, int(median.Round(time.Second).Seconds())+least) // servers tell whole seconds
 			s.StartSeconds, s.StartPods = &seconds, pods
 		}
 		p.Services = append(p.Services, s)
@@ -160,6 +181,9 @@ func (p *Plan) forecast(before, after map[string]service, seen sight, cells []ge
 		}
 		p.GPUs.Now += was.replicas() * was.gpus()
 		p.GPUs.After += is.replicas() * is.gpus()
+		if rolls {
+			continue // it is in the peak of its cell
+		}
 		peaks[0], peaks[1] = peaks[0]+held[0], peaks[1]+held[1]
 	}
 	p.GPUs.Peak, p.GPUs.PeakLeaving = peaks[0], peaks[1]
@@ -282,7 +306,7 @@ func (p *Plan) time(oneByOne bool) {
 	total, unknown := 0, []string{}
 	for _, s := range p.Services {
 		switch {
-		case s.Starts == 0:
+		case s.Starts == 0 || s.Action == ByGeneration:
 		case s.StartSeconds == nil:
 			unknown = append(unknown, s.Name)
 		case oneByOne:
@@ -290,6 +314,13 @@ func (p *Plan) time(oneByOne bool) {
 		default:
 			total = max(total, s.Starts**s.StartSeconds)
 		}
+	}
+	for _, r := range p.Rollouts {
+		seconds, known := r.seconds(p.Services)
+		if !known {
+			unknown = append(unknown, r.Cell)
+		}
+		total = max(total, seconds)
 	}
 	if len(unknown) == 0 {
 		p.Seconds = &total

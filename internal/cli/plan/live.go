@@ -3,7 +3,6 @@ package plan
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
 // sight is what runs of a graph.
@@ -88,27 +88,21 @@ func (f files) live(_ context.Context, namespace, name string, rules validation.
 	return s, nil
 }
 
-// starts is how long pods of a service took from their creation until they were
-// ready, and how many tell: those whose containers never started again.
+// starts is how long pods of a service took until they were ready, in the median, and how
+// many tell: those that run, or else those that the graph's status remembers.
 func (s sight) starts(service string) (median time.Duration, pods int) {
-	var all []time.Duration
+	var of []corev1.Pod
 	for _, pod := range s.pods {
-		if pod.Labels[v1alpha1.LabelComponent] != service || restarted(pod) {
-			continue
-		}
-		for _, c := range pod.Status.Conditions {
-			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-				all = append(all, c.LastTransitionTime.Sub(pod.CreationTimestamp.Time))
-			}
+		if pod.Labels[v1alpha1.LabelComponent] == service {
+			of = append(of, pod)
 		}
 	}
-	if len(all) == 0 {
+	seen := workload.Startup(of)
+	if seen == nil && s.graph != nil {
+		seen = s.graph.Status.Services[service].Startup
+	}
+	if seen == nil {
 		return 0, 0
 	}
-	slices.Sort(all)
-	return all[len(all)/2], len(all)
-}
-
-func restarted(pod corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.RestartCount > 0 })
+	return time.Duration(seen.P50Seconds) * time.Second, int(seen.Samples)
 }

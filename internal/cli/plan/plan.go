@@ -35,10 +35,12 @@ manifest, or what kubectl get -o yaml printed. Pods in that file tell start time
 A field that the new manifest does not have counts as removed.
 
 Pods are replaced in place: each service by its own workload and strategy, old and
-new pods in one Dynamo namespace.
+new pods in one Dynamo namespace. Where the configuration (--config) rolls workers
+out by generations, the steps are those of the operator's own planner, each a write.
 
 The code is 0 if nothing changes, 2 if something does, and 3 if the change would be
-refused or would leave a service without a single replica for a while.`
+refused, would leave a service without a single replica or below its floor for a
+while, or would not come to its end.`
 
 // Codes with which the command ends.
 const (

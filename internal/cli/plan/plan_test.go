@@ -130,19 +130,33 @@ func TestPlans(t *testing.T) {
 		args          []string
 		code          int
 	}{
-		"nothing":          {disaggregated, disaggregated, nil, 0},
-		"one-image":        {disaggregated + pods, decodeImage, nil, 2},
-		"one-image-json":   {disaggregated + pods, decodeImage, []string{"-o", "json"}, 2},
-		"start-unknown":    {disaggregated, decodeImage, nil, 2},
-		"scaled":           {disaggregated, replace(disaggregated, "replicas: 4", "replicas: 6"), nil, 2},
-		"several-fields":   {disaggregated, replace(disaggregated, "value: a}", "value: b}, {name: NEW, value: x}", "replicas: 2\n      resources", "replicas: 3\n      resources", "--is-prefill-worker", "--is-prefill-worker, --seed, '1'"), nil, 2},
-		"recreated":        {disaggregated, replace(disaggregated, "      componentType: worker\n      subComponentType: prefill", recreate, "--is-prefill-worker", "--is-prefill-worker, --seed, '1'"), nil, 3},
-		"service-added":    {disaggregated, replace(disaggregated, "status:", "    encode: {componentType: worker, subComponentType: encode, replicas: 2, resources: {limits: {gpu: \"1\"}}}\nstatus:"), nil, 2},
-		"not-there":        {"", disaggregated, nil, 2},
-		"beta":             {beta, replace(beta, "--model, m]", "--model, other]"), nil, 2},
-		"other-version":    {disaggregated, beta, nil, 3},
-		"groups-of-nodes":  {multinode, replace(multinode, "runtime:0.8.0", "runtime:0.8.1"), nil, 3},
-		"grove":            {disaggregated, decodeImage, []string{"--orchestrator", "grove"}, 2},
+		"nothing":         {disaggregated, disaggregated, nil, 0},
+		"one-image":       {disaggregated + pods, decodeImage, nil, 2},
+		"one-image-json":  {disaggregated + pods, decodeImage, []string{"-o", "json"}, 2},
+		"start-unknown":   {disaggregated, decodeImage, nil, 2},
+		"scaled":          {disaggregated, replace(disaggregated, "replicas: 4", "replicas: 6"), nil, 2},
+		"several-fields":  {disaggregated, replace(disaggregated, "value: a}", "value: b}, {name: NEW, value: x}", "replicas: 2\n      resources", "replicas: 3\n      resources", "--is-prefill-worker", "--is-prefill-worker, --seed, '1'"), nil, 2},
+		"recreated":       {disaggregated, replace(disaggregated, "      componentType: worker\n      subComponentType: prefill", recreate, "--is-prefill-worker", "--is-prefill-worker, --seed, '1'"), nil, 3},
+		"service-added":   {disaggregated, replace(disaggregated, "status:", "    encode: {componentType: worker, subComponentType: encode, replicas: 2, resources: {limits: {gpu: \"1\"}}}\nstatus:"), nil, 2},
+		"not-there":       {"", disaggregated, nil, 2},
+		"beta":            {beta, replace(beta, "--model, m]", "--model, other]"), nil, 2},
+		"other-version":   {disaggregated, beta, nil, 3},
+		"groups-of-nodes": {multinode, replace(multinode, "runtime:0.8.0", "runtime:0.8.1"), nil, 3},
+		"grove":           {disaggregated, decodeImage, []string{"--orchestrator", "grove"}, 2},
+		"generation": {
+			replace(disaggregated, "runtime:0.8.0", "runtime:1.4.1") + pods + pod("prefill", 0, 2, 0), replace(decodeImage, "runtime:0.8.0", "runtime:1.4.1", "runtime:0.8.1", "runtime:1.5.0"),
+			[]string{"--config", "testdata/generations.yaml"}, 2,
+		},
+		"generation-without-surge": {
+			replace(disaggregated, "runtime:0.8.0", "runtime:1.4.1", "replicas: 2", "replicas: 1", "replicas: 4", "replicas: 1"),
+			replace(disaggregated, "runtime:0.8.0", "runtime:1.5.0", "replicas: 2", "replicas: 1", "replicas: 4", "replicas: 1", "      componentType: worker\n", "      componentType: worker\n      annotations: {nvidia.com/deployment-rolling-update-max-surge: \"0\", nvidia.com/deployment-rolling-update-max-unavailable: \"1\"}\n"),
+			[]string{"--config", "testdata/generations.yaml"}, 3,
+		},
+		"generation-not-for-labels": {
+			replace(disaggregated, "runtime:0.8.0", "runtime:1.4.1"),
+			replace(disaggregated, "runtime:0.8.0", "runtime:1.4.1", "      subComponentType: decode", "      subComponentType: decode\n      labels: {team: a}"),
+			[]string{"--config", "testdata/generations.yaml"}, 2,
+		},
 		"runtime-contract": {disaggregated, replace(disaggregated, "runtime:0.8.0", "runtime:1.4.1"), nil, 3},
 	}
 	for name, c := range cases {

@@ -55,6 +55,11 @@ func (p Plan) table(out io.Writer) error {
 	if err := p.steps(out); err != nil {
 		return err
 	}
+	for _, r := range p.Rollouts {
+		if err := r.table(out); err != nil {
+			return err
+		}
+	}
 	for _, s := range p.Services {
 		if text := s.summary(); text != "" {
 			fmt.Fprintf(out, "%s: %s\n", s.Name, text)
@@ -114,7 +119,7 @@ func (p Plan) headline() string {
 	for _, s := range p.Services {
 		by[s.Action]++
 	}
-	switch replaced := by[InPlace] + by[Recreated]; {
+	switch replaced := by[InPlace] + by[Recreated] + by[ByGeneration]; {
 	case !p.Changes():
 		return "nothing changes"
 	case len(p.Fields) == 0:
@@ -159,6 +164,8 @@ func (s Service) summary() string {
 			inTurn += " one after the other"
 		}
 		return fmt.Sprintf("rolling update by its %s (surge %d, unavailable %d), %s%s", s.Workload, s.Surge, s.Unavailable, inTurn, starts)
+	case ByGeneration:
+		return fmt.Sprintf("a generation of its own (surge %d, unavailable %d)%s", s.Surge, s.Unavailable, starts)
 	case Recreated:
 		return fmt.Sprintf("every pod stops before the first new one starts%s", starts)
 	case OnDelete:

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +17,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/deviceclaim"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/manifest"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
@@ -40,6 +42,8 @@ var orchestrators = []string{auto, byDeployment, byLWS, byGrove}
 type Renderer struct {
 	Platform render.Platform
 	Rules    validation.Scope
+	// Devices are what claims of each namespace ask for, as far as they are known.
+	Devices map[string]deviceclaim.Requests
 
 	orchestrator string
 }
@@ -67,6 +71,7 @@ func NewRenderer(orchestrator string, cfg config.Config) (Renderer, error) {
 
 // Graph visits a graph's children and then those of its components.
 func (r Renderer) Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, visit Visit) error {
+	g, _ = r.count(g) // what is not known is told of by each component
 	wanted, err := render.Graph(dgd, g, r.Provider(dgd), r.Platform)
 	if err != nil {
 		return err
@@ -97,11 +102,18 @@ func (r Renderer) Component(dcd *v1alpha1.DynamoComponentDeployment, visit Visit
 	if c := g.Components[0]; c.Multinode() && r.orchestrator == byDeployment {
 		return fmt.Errorf("service %s spans %d nodes, which no Deployment can: render it with --orchestrator lws or grove", c.Name, c.Nodes)
 	}
+	g, _ = r.count(g)
 	wanted, err := render.Component(g, r.Platform)
 	if err != nil {
 		return err
 	}
 	return visit(dcd, g, wanted)
+}
+
+// count is a graph whose components have the GPUs that they claim, as far as claims are
+// known. Without the others an operator makes nothing; who only reads is told instead.
+func (r Renderer) count(g *graph.Graph) (*graph.Graph, error) {
+	return deviceclaim.Count(g, r.Devices[g.Namespace])
 }
 
 // Provider is what runs a graph.
@@ -152,7 +164,7 @@ func (p *planner) graph(dgd *v1alpha1.DynamoGraphDeployment, notes io.Writer) er
 	if err != nil {
 		return err
 	}
-	p.noteKey(g, notes)
+	p.note(g, notes)
 	return p.Graph(dgd, g, p.visit(notes))
 }
 
@@ -160,14 +172,17 @@ func (p *planner) graph(dgd *v1alpha1.DynamoGraphDeployment, notes io.Writer) er
 func (p *planner) visit(notes io.Writer) Visit {
 	return func(owner graph.Object, g *graph.Graph, wanted []graph.Desired) error {
 		if g.Standalone {
-			p.noteKey(g, notes)
+			p.note(g, notes)
 		}
 		return p.keep(owner, wanted)
 	}
 }
 
-// noteKey tells of what is random and so not printed.
-func (p *planner) noteKey(g *graph.Graph, notes io.Writer) {
+// note tells of what is random and so not printed, and of what is not known.
+func (p *planner) note(g *graph.Graph, notes io.Writer) {
+	if _, err := p.count(g); err != nil {
+		fmt.Fprintf(notes, "%s/%s: not in the input, and command lines depend on it: %v\n", g.Namespace, g.Name, err)
+	}
 	if g.NeedsSSH() {
 		fmt.Fprintf(notes, "Secret %s/%s: not printed; the operator makes this key if the namespace has none\n", g.Namespace, p.Platform.Pod.SSHSecret)
 	}
@@ -213,4 +228,37 @@ func (p *planner) shown(fields map[string]any) (map[string]any, error) {
 	}
 	delete(shown, "status")
 	return shown, nil
+}
+
+// claims are what templates and claims among the documents ask for, by namespace.
+func claims(documents []input.Document, namespace string) (map[string]deviceclaim.Requests, error) {
+	found := map[string]deviceclaim.Requests{}
+	for _, d := range documents {
+		if d.GroupVersionKind().Group != resourcev1.GroupName {
+			continue
+		}
+		var spec resourcev1.ResourceClaimSpec
+		var err error
+		switch d.GetKind() {
+		case deviceclaim.KindTemplate:
+			var template resourcev1.ResourceClaimTemplate
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(d.Object, &template)
+			spec = template.Spec.Spec
+		case deviceclaim.KindClaim:
+			var claim resourcev1.ResourceClaim
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(d.Object, &claim)
+			spec = claim.Spec
+		default:
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", d, err)
+		}
+		in := cmp.Or(d.GetNamespace(), namespace)
+		if found[in] == nil {
+			found[in] = deviceclaim.Requests{}
+		}
+		found[in][graph.Ref{Kind: d.GetKind(), Name: d.GetName()}] = spec.Devices.Requests
+	}
+	return found, nil
 }

@@ -30,6 +30,8 @@ sends and owns on a cluster where nothing runs yet. What only a cluster knows is
   - pull Secrets that the operator finds in the namespace by registry
   - the SSH key of TensorRT-LLM on several nodes, which it makes once
   - the mark of a restart, which goes from service to service
+  - how many GPUs pods claim by a ResourceClaimTemplate or ResourceClaim that is not in
+    the input: command lines of services of several nodes depend on it
 
 Orchestrators:
   auto        Deployments, and LeaderWorkerSets for services of several nodes;
@@ -84,6 +86,9 @@ func (o options) run(stdin io.Reader, out, notes io.Writer) error {
 	p := &planner{Renderer: renderer, kinds: scheme.New()}
 	documents, err := input.Read(o.files, stdin)
 	if err != nil {
+		return err
+	}
+	if p.Devices, err = claims(documents, o.namespace); err != nil {
 		return err
 	}
 	var errs []error

@@ -1,5 +1,6 @@
-// Package scale is the verb that tells what an autoscaler would do. It needs no cluster:
-// it plays traces against the same decisions that a planner makes.
+// Package scale is the verb about scaling: what was decided about a graph and why, and
+// what policies would make of a trace, which it plays against the same decisions that a
+// planner makes. It changes nothing.
 package scale
 
 import (
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
@@ -26,8 +28,8 @@ import (
 
 // Command is the verb.
 func Command() *cobra.Command {
-	command := &cobra.Command{Use: "scale", Short: "See what policies of scaling would do"}
-	command.AddCommand(simulate())
+	command := &cobra.Command{Use: "scale", Short: "See why a graph has its replicas, and what policies of scaling would do"}
+	command.AddCommand(explainCommand(), historyCommand(), simulate(), advise())
 	return command
 }
 
@@ -77,6 +79,24 @@ func simulate() *cobra.Command {
 		},
 	}
 	f := command.Flags()
+	o.flags(f)
+	f.DurationSliceVar(&o.startups, "startup", []time.Duration{30 * time.Second, 120 * time.Second}, "how long a replica takes to serve; several by comma")
+	f.StringSliceVar(&o.policies, "policy", []string{"native", "original", "hpa", "fixed", "clairvoyant"}, "policies, by comma")
+	f.Float64Var(&o.quantile, "quantile", 0, "share of futures that native is ready for; its default if not given")
+	f.StringVar(&o.page, "page", "", "`file` to write the curves to, as one HTML page")
+	require(command)
+	return command
+}
+
+// require has a trace be given.
+func require(command *cobra.Command) {
+	if err := command.MarkFlagRequired("trace"); err != nil {
+		panic(err) // it is one of flags
+	}
+}
+
+// flags are those of what is played, and on what.
+func (o *options) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.trace, "trace", "", "`file` of requests, or sine, step or poisson")
 	f.Float64Var(&o.low, "low", 5, "lowest rate of a trace that is made, in requests a second")
 	f.Float64Var(&o.high, "high", 45, "highest rate of a trace that is made; the rate of poisson")
@@ -90,8 +110,6 @@ func simulate() *cobra.Command {
 	f.Float64Var(&o.time, "time-scale", 1, "factor on the times of a file")
 	f.Float64Var(&o.ttft, "ttft", 200, "target of the time to the first token, in ms")
 	f.Float64Var(&o.itl, "itl", 10, "target of the time between tokens, in ms")
-	f.DurationSliceVar(&o.startups, "startup", []time.Duration{30 * time.Second, 120 * time.Second}, "how long a replica takes to serve; several by comma")
-	f.StringSliceVar(&o.policies, "policy", []string{"native", "original", "hpa", "fixed", "clairvoyant"}, "policies, by comma")
 	f.IntVar(&o.gpus, "gpus", 16, "budget of GPUs; 0 is none")
 	f.IntVar(&o.prefillGPUs, "prefill-gpus", 1, "GPUs of a prefill replica")
 	f.IntVar(&o.decodeGPUs, "decode-gpus", 1, "GPUs of a decode replica")
@@ -99,13 +117,7 @@ func simulate() *cobra.Command {
 	f.StringVar(&o.model, "model", "", "model, timed by the performance model")
 	f.StringVar(&o.gpu, "gpu", "h200_sxm", "GPU of --model")
 	f.StringVar(&o.backend, "backend", "vllm", "engine of --model: vllm, sglang or trtllm")
-	f.Float64Var(&o.quantile, "quantile", 0, "share of futures that native is ready for; its default if not given")
-	f.StringVar(&o.page, "page", "", "`file` to write the curves to, as one HTML page")
 	f.Uint64Var(&o.seed, "seed", 7, "what chance begins with: the same gives the same")
-	if err := command.MarkFlagRequired("trace"); err != nil {
-		panic(err) // the flag is a few lines above
-	}
-	return command
 }
 
 // Section is one start-up time with what each policy made of it.

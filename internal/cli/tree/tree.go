@@ -13,6 +13,8 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/dormancy"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
 // Lines draws graph → services → pods. Pods may be those of a whole namespace;
@@ -70,6 +72,9 @@ func State(dgd *v1alpha1.DynamoGraphDeployment) string {
 		return "not seen yet"
 	}
 	if ready.Status == metav1.ConditionTrue {
+		if dormancy.Told(dgd.Status.Conditions) == dormancy.Dormant {
+			return "asleep"
+		}
 		return "ready"
 	}
 	return string(dgd.Status.State)
@@ -120,3 +125,36 @@ func PodState(p corev1.Pod) string {
 	}
 	return string(p.Status.Phase)
 }
+
+// GPUs are those that a pod holds: all of its containers' limits, and of init
+// containers those that go on running.
+func GPUs(pod corev1.Pod) int {
+	count := int64(0)
+	for _, c := range pod.Spec.Containers {
+		count += gpusOf(c.Resources)
+	}
+	for _, c := range pod.Spec.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			count += gpusOf(c.Resources)
+		}
+	}
+	return int(count)
+}
+
+func gpusOf(r corev1.ResourceRequirements) int64 {
+	count := int64(0)
+	for name, quantity := range r.Limits {
+		if graph.IsGPU(name) {
+			count += quantity.Value()
+		}
+	}
+	return count
+}
+
+// Ended reports whether a pod is done, and gives back what it was given.
+func Ended(pod corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// Holds reports whether a pod has what it was given: it has a node, and has not ended.
+func Holds(pod corev1.Pod) bool { return pod.Spec.NodeName != "" && !Ended(pod) }

@@ -53,3 +53,23 @@ func TestLines(t *testing.T) {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 }
+
+func TestTheStateOfAGraph(t *testing.T) {
+	for rule, c := range map[string]struct {
+		conditions []metav1.Condition
+		want       string
+	}{
+		"nobody looked":              {nil, "not seen yet"},
+		"ready":                      {[]metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}, "ready"},
+		"one that sleeps":            {[]metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}, {Type: v1alpha1.ConditionDormant, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonIdle}}, "asleep"},
+		"one that serves":            {[]metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}, {Type: v1alpha1.ConditionDormant, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonActive}}, "ready"},
+		"one that sleeps and is ill": {[]metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}, {Type: v1alpha1.ConditionDormant, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonIdle}}, "pending"},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			got := State(&v1alpha1.DynamoGraphDeployment{Status: v1alpha1.DynamoGraphDeploymentStatus{State: v1alpha1.GraphStatePending, Conditions: c.conditions}})
+			if got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}

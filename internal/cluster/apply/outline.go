@@ -12,6 +12,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/revision"
 )
 
 // mostOwners and longestOwner bound which owners of an object are held. Ours come
@@ -55,7 +56,13 @@ func TrimRevision(object any) (any, error) {
 	}
 	trimmed := &appsv1.ControllerRevision{TypeMeta: r.TypeMeta, ObjectMeta: outline(r), Revision: r.Revision}
 	trimmed.Labels = pick(r.Labels, v1alpha1.LabelGraphName, v1alpha1.LabelManagedBy, v1alpha1.LabelGeneration)
-	trimmed.Annotations = pick(r.Annotations, v1alpha1.AnnotationRolloutResult, v1alpha1.AnnotationRolloutRecord, v1alpha1.AnnotationChangeCause)
+	trimmed.Annotations = pick(r.Annotations, v1alpha1.AnnotationRolloutResult, v1alpha1.AnnotationChangeCause)
+	if record, found := r.Annotations[v1alpha1.AnnotationRolloutRecord]; found && len(record) <= revision.LongestRecord {
+		if trimmed.Annotations == nil {
+			trimmed.Annotations = map[string]string{}
+		}
+		trimmed.Annotations[v1alpha1.AnnotationRolloutRecord] = record
+	}
 	return trimmed, nil
 }
 

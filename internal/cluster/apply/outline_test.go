@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/revision"
 )
 
 // TestAnOutlineIsSmallWhateverATenantWrites: every field that a tenant can make
@@ -187,5 +189,35 @@ func TestWhatTheCacheHoldsInOutlineIsReadWhenItChanged(t *testing.T) {
 	asked(1)
 	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil || live.Data["k"] != "wanted" {
 		t.Errorf("data %v, %v", live.Data, err)
+	}
+}
+
+// TestWhyACandidateWasAbortedIsHeld: the longest record that is written is kept in the
+// cache, from which its reason is told; a longer one somebody else has written.
+func TestWhyACandidateWasAbortedIsHeld(t *testing.T) {
+	many := revision.Record{Reason: "CandidateCrashed", Message: strings.Repeat("generation crashed, last in pod <x>; ", 200), Lowest: map[string]int32{}}
+	for i := range 500 {
+		many.Lowest[fmt.Sprintf("service-%d", i)] = 1
+	}
+	for rule, record := range map[string]revision.Record{
+		"a usual one": {Reason: "CandidateCrashed", Message: strings.Repeat("m", 300), Lowest: map[string]int32{"decode": 1}},
+		"a long one":  many,
+	} {
+		of, err := revision.WithResult(&appsv1.ControllerRevision{}, revision.Aborted, record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held, err := TrimRevision(of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := revision.RecordOf(held.(*appsv1.ControllerRevision))
+		if got.Reason != record.Reason || !strings.HasPrefix(record.Message, got.Message) || len(got.Message) < 300 {
+			t.Errorf("%s: %+v", rule, got)
+		}
+	}
+	forged := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationRolloutRecord: strings.Repeat("x", revision.LongestRecord+1)}}}
+	if held, err := TrimRevision(forged); err != nil || len(held.(*appsv1.ControllerRevision).Annotations) > 0 {
+		t.Errorf("a forged one is held: %v", err)
 	}
 }

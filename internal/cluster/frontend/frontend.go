@@ -65,7 +65,7 @@ func NewPoller(ctx context.Context, proxy *url.URL) *Poller {
 }
 
 // Ask returns what the frontends of a graph said a moment ago, and has them asked again.
-// It is not known before they have answered, nor for frontends that nobody has asked.
+// It is not known before they have answered, nor where all of them are others by now.
 func (p *Poller) Ask(graph types.NamespacedName, frontends []netip.Addr, models []string, now time.Time) world.Admission {
 	if p == nil || len(frontends) == 0 {
 		return world.Admission{}
@@ -87,9 +87,11 @@ func (p *Poller) Ask(graph types.NamespacedName, frontends []netip.Addr, models 
 		default: // others are asked first
 		}
 	}
-	if now.Sub(a.at) > fresh || !slices.Equal(a.asked, frontends) {
+	if now.Sub(a.at) > fresh || !slices.ContainsFunc(a.asked, func(f netip.Addr) bool { return slices.Contains(frontends, f) }) {
 		return world.Admission{}
 	}
+	// One that comes or goes does not make unknown what the others have said: they are
+	// asked together in a moment.
 	return a.admission
 }
 

@@ -63,6 +63,18 @@ func TestAWorkerIsAdmittedOnceEveryFrontendListsIt(t *testing.T) {
 	if diff := cmp.Diff(want, answer("chat", frontends)); diff != "" {
 		t.Error("-want +got", diff)
 	}
+	// What the others have said stands while one comes or goes.
+	key := types.NamespacedName{Namespace: "ns", Name: "chat"}
+	for change, now := range map[string][]netip.Addr{
+		"one more": append([]netip.Addr{netip.MustParseAddr("10.0.0.3")}, frontends...), "one less": frontends[:1],
+	} {
+		if diff := cmp.Diff(want, p.Ask(key, now, nil, time.Now())); diff != "" {
+			t.Errorf("%s (-want +got) %s", change, diff)
+		}
+	}
+	if got := p.Ask(key, []netip.Addr{netip.MustParseAddr("10.0.0.9")}, nil, time.Now()); got.Known {
+		t.Error("frontends that are gone were believed")
+	}
 	if got := answer("local", []netip.Addr{netip.MustParseAddr("127.0.0.1")}); got.Known {
 		t.Error("an address that is no pod's was asked")
 	}

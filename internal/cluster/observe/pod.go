@@ -98,9 +98,9 @@ func TrimPod(object any) (any, error) {
 	}
 	for _, c := range pod.Status.Conditions {
 		kept := corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: short(c.Message)}
-		if c.Type == corev1.PodReady || c.Type == corev1.PodInitialized {
+		if c.Type == corev1.PodReady || c.Type == corev1.PodInitialized || c.Type == corev1.PodScheduled {
 			// It moves with the condition alone, and tells how long a worker has been ready,
-			// and whether it ever was.
+			// whether it ever was, and how long that took.
 			kept.LastTransitionTime = c.LastTransitionTime
 		}
 		trimmed.Status.Conditions = append(trimmed.Status.Conditions, kept)

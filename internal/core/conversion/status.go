@@ -75,6 +75,7 @@ func upReplicas(in v1alpha1.ServiceReplicaStatus) v1beta1.ComponentReplicaStatus
 		AvailableReplicas: in.AvailableReplicas,
 		ScheduledReplicas: in.ScheduledReplicas,
 		Message:           in.Message,
+		Startup:           (*v1beta1.StartupTimes)(in.Startup),
 	}
 	if len(out.ComponentNames) == 0 && in.ComponentName != "" {
 		out.ComponentNames = []string{in.ComponentName}
@@ -93,6 +94,7 @@ func downReplicas(in v1beta1.ComponentReplicaStatus) v1alpha1.ServiceReplicaStat
 		AvailableReplicas: in.AvailableReplicas,
 		ScheduledReplicas: in.ScheduledReplicas,
 		Message:           in.Message,
+		Startup:           (*v1alpha1.StartupTimes)(in.Startup),
 	}
 	if n := len(in.ComponentNames); n > 0 {
 		out.ComponentName = in.ComponentNames[n-1]

@@ -347,3 +347,19 @@ func TestEveryReasonIsInTheGuide(t *testing.T) {
 		}
 	}
 }
+
+func TestNoRoomIsKnownByItsWords(t *testing.T) {
+	for _, x := range []struct {
+		rule     string
+		evidence snapshot.Evidence
+		want     bool
+	}{
+		{"no node has enough", of(pod(unscheduled(full))), true},
+		{"it is not scheduled yet", of(pod(func(p *corev1.Pod) { p.Spec.NodeName, p.Status.Conditions = "", nil })), false},
+		{"it waits for something else", of(pod(unscheduled("pod group is not ready, 1 Pending, 2 minAvailable"))), false},
+	} {
+		if first, found := First(x.evidence); !found || NoRoom("0 of 1 replicas available: "+first.Message) != x.want {
+			t.Errorf("%s: %+v", x.rule, first)
+		}
+	}
+}

@@ -115,6 +115,13 @@ func unboundClaim(pod corev1.Pod, claims []snapshot.Claim) Cause {
 	return Cause{Reason: ClaimNotBound, Message: "a PersistentVolumeClaim of the pod has no volume"}
 }
 
+// NoRoom reports whether a message of ours is that no node has room for a pod. Who reads a
+// status has its words alone.
+func NoRoom(message string) bool { return strings.Contains(message, fit) }
+
+// fit is what all that scheduler says has in it.
+const fit = " nodes fit: "
+
 // scheduler puts what the scheduler says into fewer words: what is needed, how
 // many nodes fit, why the others do not.
 func scheduler(pod corev1.Pod, message string) string {
@@ -123,7 +130,7 @@ func scheduler(pod corev1.Pod, message string) string {
 		return strings.TrimSuffix(strings.TrimSpace(message), ".")
 	}
 	why, _, _ := strings.Cut(m[3], ". ") // what follows is about preemption
-	text := fmt.Sprintf("%s of %s nodes fit: %s", m[1], m[2], strings.TrimSuffix(why, "."))
+	text := fmt.Sprintf("%s of %s"+fit+"%s", m[1], m[2], strings.TrimSuffix(why, "."))
 	var needs []string
 	for _, found := range lacking.FindAllStringSubmatch(why, -1) {
 		name := corev1.ResourceName(strings.TrimSuffix(found[1], "."))

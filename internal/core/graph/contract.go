@@ -47,6 +47,9 @@ type Running struct {
 	// Names are those of components that the original named after their generation, by
 	// service. They keep them: another name would be another workload.
 	Names map[string]string
+	// WorkerSet is the PodCliqueSet of its workers, where they are of a later generation
+	// than the first, which is in the graph's own.
+	WorkerSet string
 	// Unmarked says that the graph's PodCliqueSet is as the original made it. Adopted
 	// is the digest of the workers in one that was taken over.
 	Unmarked bool
@@ -84,8 +87,20 @@ func ReadRunning(owner metav1.Object, owned []Object) Running {
 			running.Adopted = child.GetAnnotations()[v1alpha1.AnnotationAdoptedWorkers]
 		}
 	}
-	running.Names = generationNames(owned, cmp.Or(recordedGeneration(owner.GetAnnotations()), running.Generation))
+	recorded := cmp.Or(recordedGeneration(owner.GetAnnotations()), running.Generation)
+	running.Names = generationNames(owned, recorded)
+	running.WorkerSet = workerSet(owned, recorded)
 	return running
+}
+
+// workerSet is the PodCliqueSet that was made for a generation; empty for none.
+func workerSet(owned []Object, generation string) string {
+	for _, child := range owned {
+		if _, set := child.(*grovev1alpha1.PodCliqueSet); set && generation != "" && child.GetLabels()[v1alpha1.LabelGeneration] == generation {
+			return child.GetName()
+		}
+	}
+	return ""
 }
 
 // recordedGeneration is the id that stands on a graph; empty for none.
@@ -366,6 +381,7 @@ func (g *Graph) generate(annotations map[string]string, running Running) {
 		if name := running.Names[c.Name]; name != "" {
 			c.ObjectName, c.ServiceName = name, serviceName(name)
 		}
+		c.CliqueSet = cmp.Or(running.WorkerSet, c.CliqueSet)
 		if picker {
 			c.Class = v1alpha1.ComponentClassWorker
 		}
@@ -380,9 +396,10 @@ func (c *Component) join(generation string) {
 	}
 }
 
-// Membership is which generation a worker is of, and the name that it has there.
+// Membership is which generation a worker is of, and the name that it has there. Under
+// Grove it has another PodCliqueSet instead.
 type Membership struct {
-	Generation, ObjectName string
+	Generation, ObjectName, CliqueSet string
 }
 
 // InGenerations is the graph with its workers in the generations that they are of, by
@@ -395,6 +412,7 @@ func (g *Graph) InGenerations(of map[string]Membership) *Graph {
 		if m, named := of[c.Name]; named {
 			c.join(m.Generation)
 			c.ObjectName, c.ServiceName = m.ObjectName, serviceName(m.ObjectName)
+			c.CliqueSet = cmp.Or(m.CliqueSet, c.CliqueSet)
 		}
 	}
 	return &moved

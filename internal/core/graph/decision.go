@@ -57,6 +57,19 @@ func (g *Graph) Limited(granted map[string]int) *Graph {
 	return &limited
 }
 
+// Asleep is the graph while nobody asks for its workers. That is no number of theirs:
+// whoever sets it goes on doing so.
+func (g *Graph) Asleep() *Graph {
+	asleep := *g
+	asleep.Components = slices.Clone(g.Components)
+	for i := range asleep.Components {
+		if c := &asleep.Components[i]; c.Role.RunsEngine() {
+			c.Replicas, c.Adapted = 0, true
+		}
+	}
+	return &asleep
+}
+
 // WithoutIngress is the graph when none of its components is to be reached from
 // outside.
 func (g *Graph) WithoutIngress() *Graph {

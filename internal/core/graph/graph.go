@@ -46,8 +46,20 @@ type Graph struct {
 	Topology       *Topology
 	UpdateStrategy string
 	VolcanoQueue   string
+	// Serving are the replicas of services that serve, where generations are being
+	// exchanged; those of all others do.
+	Serving map[string]Serving
 	// KVTransfer is within which domain caches are sent.
 	KVTransfer *KVTransfer
+}
+
+// Serving is what serves of a service while its generations are exchanged.
+type Serving struct {
+	// Desired is what the graph asks for, Replicas what those generations are told
+	// together.
+	Desired, Replicas int32
+	// Generations are those in which no role is missing, sorted; never none.
+	Generations []string
 }
 
 // NeedsSSH reports whether nodes of a group have to reach each other by SSH.
@@ -121,6 +133,8 @@ type Component struct {
 	// Adapted says that a scaling adapter or a budget decides about Replicas, and not the
 	// service's own number.
 	Adapted bool
+	// Activated says that Main and Pod have an activator before the frontend.
+	Activated bool
 	// Native says that Main runs our planner in place of the user's.
 	Native bool
 	Nodes  int32

@@ -13,7 +13,7 @@ import (
 const maxLabel = 63
 
 // ComponentName names every object made for one service of a graph: its
-// component, workload, Service, Ingress and scaling adapter.
+// component, workload, Ingress and scaling adapter. Its Service has a name of its own.
 func ComponentName(graph, service string) string {
 	return shorten(graph + "-" + strings.ToLower(service))
 }
@@ -80,6 +80,23 @@ func (g *Graph) nameCliques() {
 	}
 }
 
+// GenerationSet names the PodCliqueSet of a graph's workers in a later generation; the
+// first is in the graph's own. The name is empty where there is no room for it beside
+// those of the workers' cliques.
+func (g *Graph) GenerationSet(generation string) string {
+	longest := 0
+	for _, c := range g.Components {
+		if c.Role.RunsEngine() {
+			longest = max(longest, c.cliqueNames())
+		}
+	}
+	room := maxCliqueNames - longest - len("-"+generation)
+	if room < minCliqueSet {
+		return ""
+	}
+	return cliqueSet(strings.ReplaceAll(g.Name, ".", "-"), room) + "-" + generation
+}
+
 // cliqueNames is how long the names of a component's scaling group and longest
 // clique are together.
 func (c Component) cliqueNames() int {
@@ -117,6 +134,9 @@ func DynamoNamespace(namespace, graph string, global bool) string {
 	return shorten(namespace + "-" + strings.ReplaceAll(graph, ".", "-"))
 }
 
+// ServiceName names the Service of one service of a graph, where it is found.
+func ServiceName(graph, service string) string { return serviceName(ComponentName(graph, service)) }
+
 // serviceName names the Service of a component: a Service knows no dots.
 func serviceName(object string) string { return strings.ReplaceAll(object, ".", "-") }
 
@@ -135,6 +155,10 @@ func DiscoveryRole(graph string) string {
 func DiscoveryBinding(graph string) string {
 	return suffixed(graph, "-k8s-service-discovery-binding", maxName)
 }
+
+// ActivationName names the Lease by which a graph that scales to zero is woken, and the
+// account, Role and RoleBinding behind it.
+func ActivationName(graph string) string { return suffixed(graph, "-activation", maxName) }
 
 // RevisionName names the ControllerRevision of a graph's spec by a hash of that.
 func RevisionName(graph, hash string) string { return suffixed(graph, "-"+hash, maxName) }

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,8 @@ func TestNames(t *testing.T) {
 	cases := map[string]struct{ got, want string }{
 		"a service name is lower-cased in object names": {
 			ComponentName("vllm-disagg", "VllmDecodeWorker"), "vllm-disagg-vllmdecodeworker"},
+		"a Service knows no dots": {
+			ServiceName("qwen3.5", "Frontend"), "qwen3-5-frontend"},
 		"the Dynamo namespace joins namespace and graph": {
 			DynamoNamespace("lab", "chat", false), "lab-chat"},
 		"a global component lives in the shared Dynamo namespace": {
@@ -82,6 +85,15 @@ func TestEveryNameThatIsAdmittedLeavesRoomForSuffixes(t *testing.T) {
 					}
 					seen[c.Clique] = true
 					untouched = untouched && strings.EqualFold(c.Clique, c.Name) && c.CliqueSet == dgd.Name
+				}
+				g.Components = slices.DeleteFunc(g.Components, func(c Component) bool { return c.Name != letters[:j] })
+				g.Components[0].Role = RoleDecode
+				set := g.GenerationSet("0123abcd")
+				if sum := len(set) + g.Components[0].cliqueNames(); set != "" && (sum > maxCliqueNames || !strings.HasSuffix(set, "-0123abcd")) {
+					t.Errorf("set %q, clique %q: %d characters", set, g.Components[0].Clique, sum)
+				}
+				if fits := g.Components[0].cliqueNames() <= maxCliqueNames-minCliqueSet-len("-0123abcd"); fits != (set != "") {
+					t.Errorf("graph of %d, service of %d characters, %d nodes: fits %v, set %q", i, j, nodes, fits, set)
 				}
 				need := j
 				if nodes > 1 {

@@ -18,7 +18,8 @@ import (
 )
 
 var platform = render.Platform{
-	Defaults: graph.Defaults{Discovery: graph.DiscoveryKubernetes},
+	Defaults:  graph.Defaults{Discovery: graph.DiscoveryKubernetes},
+	Activator: "registry.example/dynamo-activator:v1",
 	Pod: pod.Platform{
 		NATS: "nats://nats:4222", SSHSecret: "mpi-run-ssh-secret",
 		PullSecrets: snapshot.PullSecrets{"registry.example": {"pull-a", "pull-b"}},

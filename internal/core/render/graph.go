@@ -12,13 +12,18 @@ import (
 // share, what its provider runs them by and, where the graph itself owns the pods
 // of those, the Services by which others reach them.
 func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, provider workload.Provider, p Platform) ([]graph.Desired, error) {
+	if s, on, _ := Dormancy(dgd, g, provider, p); on {
+		g = activated(g, p.Activator, s)
+	}
 	wanted := accounts(g, p.Roles)
 	wanted = append(wanted, claims(g)...)
 	wanted = append(wanted, adapters(g)...)
 	wanted = append(wanted, controlled(Discovery(g)...)...)
+	wanted = append(wanted, controlled(activation(g)...)...)
 	groups, err := groupObjects(g, p.Capabilities)
 	wanted = append(wanted, controlled(groups...)...)
 	wanted = append(wanted, controlled(networkPolicies(g, p.NetworkPolicy)...)...)
+	wanted = append(wanted, controlled(disruptionBudgets(dgd, g, p.DisruptionBudgets)...)...)
 	picker, pickerErr := picker(g, p.Capabilities)
 	wanted = append(wanted, controlled(picker...)...)
 	builder := p.GraphBuilder(dgd, provider)

@@ -40,6 +40,9 @@ func networkPolicies(g *graph.Graph, p *NetworkPolicy) []graph.Object {
 		if !serves && c.Ingress != nil {
 			routed = append(routed, c.Name)
 		}
+		if c.Activated {
+			port = pod.PortActivator
+		}
 		if serves && !slices.Contains(types, c.Type) {
 			types = append(types, c.Type)
 			doors = append(doors, networkingv1.NetworkPolicyPort{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt(port))})

@@ -23,8 +23,16 @@ type Platform struct {
 	GroveTerminationDelay time.Duration
 	// ProgressDeadline is how long a workload may make no progress.
 	ProgressDeadline time.Duration
+	// Generations has workers come in those.
+	Generations bool
+	// DisruptionBudgets has evictions leave what rollouts have to, for graphs that do not
+	// say whether they want that.
+	DisruptionBudgets bool
 	// NetworkPolicy closes graphs to others; nil leaves that to the cluster.
 	NetworkPolicy *NetworkPolicy
+	// Activator is the image of what holds requests while a graph wakes; empty where no
+	// graph may scale to zero.
+	Activator string
 	// Queue is the KAI queue of the graph; empty without KAI.
 	Queue        string
 	Capabilities snapshot.Capabilities
@@ -34,6 +42,7 @@ type Platform struct {
 func (p Platform) GraphBuilder(dgd *v1alpha1.DynamoGraphDeployment, provider workload.Provider) workload.GraphBuilder {
 	return orchestrator.ForGraph(provider, orchestrator.Settings{
 		Graph: dgd, Defaults: p.Defaults, TerminationDelay: p.GroveTerminationDelay, Queue: p.Queue, Deadline: p.ProgressDeadline,
+		Generations: p.Generations,
 	})
 }
 

@@ -57,6 +57,17 @@ type Service struct {
 	Done bool
 	// Failure says why the workload will not come up; empty while it may.
 	Failure string
+	// With are the services that are restarted together, this one among them; none for
+	// one that is restarted by itself.
+	With []string
+}
+
+// together are the services whose turn it is when it is that of one.
+func (s Service) together() []string {
+	if len(s.With) > 0 {
+		return s.With
+	}
+	return []string{s.Name}
 }
 
 // Step is the next step: the mark that each service has to carry, and what to
@@ -132,7 +143,8 @@ func parallel(asked Restart, services []Service, marks map[string]string) *Recor
 	return record
 }
 
-// sequential marks services up to the first that is not through.
+// sequential marks services up to the first that is not through. Those that are
+// restarted together have the turn of the first of them.
 func sequential(asked Restart, services []Service, marks map[string]string) *Record {
 	for _, name := range asked.Order {
 		at := slices.IndexFunc(services, func(s Service) bool { return s.Name == name })
@@ -140,14 +152,16 @@ func sequential(asked Restart, services []Service, marks map[string]string) *Rec
 			continue
 		}
 		s := services[at]
-		marks[name] = asked.ID
+		for _, with := range s.together() {
+			marks[with] = asked.ID
+		}
 		switch {
 		case !s.Made || (s.Mark == asked.ID && s.Done):
 			continue
 		case s.Mark == asked.ID && s.Failure != "":
-			return &Record{ID: asked.ID, Phase: Failed, InProgress: []string{name}, Message: failure(s)}
+			return &Record{ID: asked.ID, Phase: Failed, InProgress: s.together(), Message: failure(s)}
 		default:
-			return &Record{ID: asked.ID, Phase: phase(asked.ID, services), InProgress: []string{name}}
+			return &Record{ID: asked.ID, Phase: phase(asked.ID, services), InProgress: s.together()}
 		}
 	}
 	return &Record{ID: asked.ID, Phase: Completed}

@@ -54,6 +54,33 @@ func TestNext(t *testing.T) {
 			marks:  map[string]string{"a": "2", "b": "2"},
 			record: &Record{ID: "2", Phase: Completed},
 		},
+		"services that are restarted together have the turn of the first of them": {
+			asked: &Restart{ID: "2", Order: []string{"b", "a", "c"}},
+			services: []Service{
+				{Name: "a", Made: true, Done: true, With: []string{"a", "b"}}, {Name: "b", Made: true, Done: true, With: []string{"a", "b"}},
+				{Name: "c", Made: true, Done: true},
+			},
+			marks:  map[string]string{"a": "2", "b": "2"},
+			record: &Record{ID: "2", Phase: Pending, InProgress: []string{"a", "b"}},
+		},
+		"the next waits for all that are restarted together": {
+			asked: &Restart{ID: "2", Order: []string{"b", "c", "a"}},
+			services: []Service{
+				{Name: "a", Made: true, Mark: "2", Done: true, With: []string{"a", "b"}}, {Name: "b", Made: true, Mark: "2", With: []string{"a", "b"}},
+				{Name: "c", Made: true, Done: true},
+			},
+			marks:  map[string]string{"a": "2", "b": "2"},
+			record: &Record{ID: "2", Phase: Restarting, InProgress: []string{"a", "b"}},
+		},
+		"of those that are restarted together one that fails stops those after them": {
+			asked: &Restart{ID: "2", Order: []string{"a", "c", "b"}},
+			services: []Service{
+				{Name: "a", Made: true, Mark: "2", Failure: "crash", With: []string{"a", "b"}}, {Name: "b", Made: true, Mark: "2", With: []string{"a", "b"}},
+				{Name: "c", Made: true, Done: true},
+			},
+			marks:  map[string]string{"a": "2", "b": "2"},
+			record: &Record{ID: "2", Phase: Failed, InProgress: []string{"a", "b"}, Message: "a did not come up again: crash"},
+		},
 		"a service that does not come up stops those after it": {
 			asked: sequential, services: []Service{{Name: "a", Made: true, Mark: "2", Failure: "crash"}, {Name: "b", Made: true, Done: true}},
 			marks:  map[string]string{"a": "2"},

@@ -26,6 +26,8 @@ type Snapshot struct {
 	// Limited says which services may not have the replicas that were asked for, and who
 	// holds the GPUs; empty if none is limited.
 	Limited string
+	// Dormancy is there while the graph scales to zero.
+	Dormancy *Dormancy
 	// Evidence is what was seen of the pods beneath those children, by those who
 	// look at pods.
 	Evidence Evidence

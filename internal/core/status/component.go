@@ -21,7 +21,7 @@ func Component(dcd *v1alpha1.DynamoComponentDeployment, p workload.Progress, err
 	s := *dcd.Status.DeepCopy()
 	s.ObservedGeneration = dcd.Generation
 	if p.Kind != "" {
-		s.Service = replicas(p)
+		s.Service = replicas(p, s.Service)
 	}
 	v := available(p)
 	if err != nil {
@@ -109,7 +109,16 @@ func behind(p workload.Progress) string {
 	}
 }
 
-func replicas(p workload.Progress) *v1alpha1.ServiceReplicaStatus {
+// replicas is what there is of a service. How long pods took to start is kept after the
+// last of them: that is when somebody asks how long the next will take.
+func replicas(p workload.Progress, before *v1alpha1.ServiceReplicaStatus) *v1alpha1.ServiceReplicaStatus {
+	startup := p.Startup
+	if startup == nil {
+		startup = workload.Startup(p.Seen.Pods)
+	}
+	if startup == nil && before != nil {
+		startup = before.Startup
+	}
 	return &v1alpha1.ServiceReplicaStatus{
 		ComponentKind:     v1alpha1.ComponentKind(p.Kind),
 		ComponentName:     p.Name,
@@ -117,5 +126,6 @@ func replicas(p workload.Progress) *v1alpha1.ServiceReplicaStatus {
 		UpdatedReplicas:   p.Updated,
 		ReadyReplicas:     p.Ready,
 		AvailableReplicas: p.Available,
+		Startup:           startup,
 	}
 }

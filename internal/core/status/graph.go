@@ -29,7 +29,9 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.Buil
 		st.Services = map[string]v1alpha1.ServiceReplicaStatus{}
 		st.Restart = restartStatus(restart.Record)
 		for i, p := range by.Progress(g, s) {
-			name, seen := g.Components[i].Name, *replicas(p)
+			name := g.Components[i].Name
+			before := dgd.Status.Services[name]
+			seen := *replicas(p, &before)
 			if !p.Done {
 				why := lacking(p, v1alpha1.ReasonServicesNotReady)
 				seen.Message = why.message
@@ -68,6 +70,7 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.Buil
 	}
 	if g != nil {
 		scalingLimited(&st.Conditions, s.Limited, dgd.Generation, now)
+		dormant(&st.Conditions, s.Dormancy, dgd.Generation, now)
 		coldStart(&st.Conditions, g, dgd.Generation, now)
 	}
 	setCondition(&st.Conditions, v1alpha1.ConditionReady, v, dgd.Generation, now)

@@ -299,7 +299,7 @@ func overGenerations(seen v1alpha1.ServiceReplicaStatus, name string, s managed.
 				continue
 			}
 			r := c.World.Generations[i].Roles[at]
-			seen.ComponentNames = append(seen.ComponentNames, m.Object.GetName())
+			seen.ComponentNames = append(seen.ComponentNames, m.Runs())
 			seen.Replicas += int32(r.Exist)
 			ready += int32(r.Routable)
 			if g.ID == c.World.Target() {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -104,6 +105,42 @@ func TestAnErrorLeavesTheLastCountsAlone(t *testing.T) {
 	s := Component(dcd, workload.Progress{}, errors.New("apply: timeout"), now)
 	if s.Service == nil || s.Service.Replicas != 3 || s.Service.Message != "apply: timeout" {
 		t.Errorf("service status %+v", s.Service)
+	}
+}
+
+func TestStartsAreRemembered(t *testing.T) {
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: now}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(30 * time.Second))}}
+	seen := snapshot.Evidence{Pods: []corev1.Pod{pod}}
+	long, short := &v1alpha1.StartupTimes{P50Seconds: 80, P95Seconds: 90, Samples: 4}, &v1alpha1.StartupTimes{P50Seconds: 30, P95Seconds: 30, Samples: 1}
+	for _, x := range []struct {
+		rule         string
+		before, want *v1alpha1.StartupTimes
+		p            workload.Progress
+	}{
+		{"nobody has seen any", nil, nil, workload.Progress{Kind: "Deployment"}},
+		{"pods tell", nil, short, workload.Progress{Kind: "Deployment", Seen: seen}},
+		{"pods that run now tell more than those of before", long, short, workload.Progress{Kind: "Deployment", Seen: seen}},
+		{"after the last pod it is what it was", long, long, workload.Progress{Kind: "Deployment"}},
+		{"a component's word reaches its graph", short, long, workload.Progress{Kind: "Deployment", Startup: long}},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			dcd := component1(1, 1, metav1.ConditionTrue, "")
+			dcd.Status.Service = &v1alpha1.ServiceReplicaStatus{ComponentKind: "Deployment", Startup: x.before}
+			if diff := cmp.Diff(x.want, Component(dcd, x.p, nil, now).Service.Startup); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	dcd := component1(1, 1, metav1.ConditionTrue, "")
+	dcd.Status.Service = &v1alpha1.ServiceReplicaStatus{ComponentKind: "Deployment", Startup: long}
+	g := &graph.Graph{Name: "chat", Components: []graph.Component{{Name: "decode", ObjectName: "chat-decode", Nodes: 1}}}
+	dgd := &v1alpha1.DynamoGraphDeployment{}
+	for _, owned := range [][]graph.Object{{dcd}, nil} {
+		dgd.Status = Graph(dgd, g, component.Builder{}, snapshot.Snapshot{Owned: owned}, rollout.Step{}, managed.State{}, nil, now)
+		if diff := cmp.Diff(long, dgd.Status.Services["decode"].Startup); diff != "" {
+			t.Errorf("the graph of %d components: %s", len(owned), diff)
+		}
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/orchestrator"
 )
 
 // rollouts checks the annotations that say how workers are rolled out: one that cannot
@@ -28,7 +26,6 @@ var rolloutAnnotations = []string{
 
 // rollouts warns of what is said about rollouts and not done.
 func (w *warnings) rollouts(annotations map[string]string, by Orchestration) {
-	_, generational := orchestrator.ForGraph(by.Provider, orchestrator.Settings{}).(workload.Generational)
 	for _, key := range rolloutAnnotations {
 		value, set := annotations[key]
 		at := field.NewPath("metadata", "annotations").Key(key)
@@ -36,8 +33,8 @@ func (w *warnings) rollouts(annotations map[string]string, by Orchestration) {
 		case !set:
 		case by.InPlace:
 			w.add(at, "has no effect; pods are replaced in place (rollout.generations is off)")
-		case !generational:
-			w.add(at, "has no effect; Grove replaces pods in a way of its own")
+		case by.Unfit != "":
+			w.add(at, "has no effect; pods are replaced in place: "+by.Unfit)
 		case policy.Isolation(value) == policy.IsolationPaired:
 			w.add(at, "is carried out as "+string(policy.IsolationShared))
 		}

@@ -230,7 +230,8 @@ func TestWarnings(t *testing.T) {
 			want []string
 		}{
 			{Orchestration{Provider: workload.ProviderComponent, InPlace: true}, []string{isolation + "has no effect; pods are replaced in place", slo + "has no effect; pods", steps + "has no effect; pods"}},
-			{Orchestration{Provider: workload.ProviderGrove}, []string{isolation + "has no effect; Grove", slo + "has no effect; Grove", steps + "has no effect; Grove"}},
+			{Orchestration{Provider: workload.ProviderGrove, Unfit: "packed"}, []string{isolation + "has no effect; pods are replaced in place: packed", slo + "has no effect; pods", steps + "has no effect; pods"}},
+			{Orchestration{Provider: workload.ProviderGrove}, []string{isolation + "is carried out as shared"}},
 			{Orchestration{Provider: workload.ProviderComponent}, []string{isolation + "is carried out as shared"}},
 		} {
 			dgd := decode(t, `{services: {a: {}}}`, &v1alpha1.DynamoGraphDeployment{})
@@ -329,6 +330,33 @@ func TestWhatAGraphSaysAboutItsPlanner(t *testing.T) {
 			dgd.Spec.Services["b"] = &v1alpha1.SharedSpec{ComponentType: v1alpha1.ComponentTypePlanner}
 		}
 		if got := GraphDeploymentWarnings(dgd, IngressRules{}, Orchestration{}); (len(got) > 0) != x.warns {
+			t.Errorf("%s: %v", x.rule, got)
+		}
+	}
+	for _, x := range []struct {
+		rule, after, timeout string
+		role                 v1alpha1.ComponentType
+		provider             workload.Provider
+		warns                bool
+	}{
+		{"a graph may scale to zero", "15m", "", v1alpha1.ComponentTypeFrontend, workload.ProviderComponent, false},
+		{"and hold requests", "15m", "5m", v1alpha1.ComponentTypeFrontend, "", false},
+		{"a time that is none", "soon", "", v1alpha1.ComponentTypeFrontend, "", true},
+		{"a time that is too short", "1s", "", v1alpha1.ComponentTypeFrontend, "", true},
+		{"a graph without a frontend", "15m", "", v1alpha1.ComponentTypeWorker, "", true},
+		{"a graph of Grove", "15m", "", v1alpha1.ComponentTypeFrontend, workload.ProviderGrove, true},
+		{"requests that are held for ever", "15m", "5h", v1alpha1.ComponentTypeFrontend, "", true},
+		{"requests that nobody holds", "", "5m", v1alpha1.ComponentTypeFrontend, "", true},
+	} {
+		dgd := &v1alpha1.DynamoGraphDeployment{}
+		dgd.Name, dgd.Annotations = "g", map[string]string{}
+		for key, value := range map[string]string{v1alpha1.AnnotationScaleToZeroAfter: x.after, v1alpha1.AnnotationActivationTimeout: x.timeout} {
+			if value != "" {
+				dgd.Annotations[key] = value
+			}
+		}
+		dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{"a": {ComponentType: x.role}}
+		if got := GraphDeploymentWarnings(dgd, IngressRules{}, Orchestration{Provider: x.provider}); (len(got) > 0) != x.warns {
 			t.Errorf("%s: %v", x.rule, got)
 		}
 	}

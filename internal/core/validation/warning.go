@@ -40,6 +40,9 @@ type Orchestration struct {
 	WithoutKAI bool
 	// InPlace says that the operator does not roll workers out by generations.
 	InPlace bool
+	// Unfit is why the workers of this graph cannot come in generations; empty if they
+	// can, or if that is not known.
+	Unfit string
 }
 
 // GraphDeploymentWarnings tells what of a graph will not be as it is written.
@@ -63,7 +66,7 @@ func graphWarnings(dgd *v1alpha1.DynamoGraphDeployment, r IngressRules, by Orche
 	w.newer(dgd, by.Provider)
 	w.queue(dgd.Annotations, by)
 	w.rollouts(dgd.Annotations, by)
-	w.scaling(dgd)
+	w.scaling(dgd, by)
 	w.claims(dgd)
 	w.payload(dgd)
 	return w.sorted()

@@ -4,14 +4,15 @@ import "strings"
 
 // Programs that are shipped as images, by the names that the images have.
 const (
-	Operator = "dynamo-operator"
-	Mocker   = "dynamo-mocker"
-	Profiler = "dynamo-profiler"
-	Planner  = "dynamo-planner"
+	Operator  = "dynamo-operator"
+	Mocker    = "dynamo-mocker"
+	Profiler  = "dynamo-profiler"
+	Planner   = "dynamo-planner"
+	Activator = "dynamo-activator"
 )
 
 // Programs are all that are shipped as images.
-func Programs() []string { return []string{Operator, Mocker, Profiler, Planner} }
+func Programs() []string { return []string{Operator, Mocker, Profiler, Planner, Activator} }
 
 // registry is where the images of this build are, as "host/path". It is set by the
 // linker, as the version is; empty leaves it to the nodes, for images that were

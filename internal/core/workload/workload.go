@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/engine"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
@@ -71,6 +72,26 @@ type Updater interface {
 type Generational interface {
 	// Members are the workers that were made, by service and generation.
 	Members(g *graph.Graph, s snapshot.Snapshot) []Member
+	// Named is what a worker is called in a generation, the first of its graph or a
+	// later one.
+	Named(g *graph.Graph, service, generation string, first bool) graph.Membership
+	// Unfit is why the workers of a graph cannot come in generations; empty if they can.
+	Unfit(g *graph.Graph) string
+	// Whole says that a generation is made in one piece, with a replica at least of
+	// everything that is to have some.
+	Whole() bool
+	// Carry keeps workers as they are stored out of what is desired, or in it.
+	Carry(g *graph.Graph, desired []graph.Desired, c Carried, s snapshot.Snapshot) []graph.Desired
+}
+
+// Carried are workers that are not rendered from their graph.
+type Carried struct {
+	// Left are services that stay as they are stored, or whose turn has not come.
+	Left []string
+	// Rolling are services whose numbers of replicas are told one step at a time.
+	Rolling []string
+	// Stay are what runs the generations that there are, but for one that goes.
+	Stay []Member
 }
 
 // Member is what runs a service of a graph in one generation of its workers.
@@ -78,14 +99,26 @@ type Member struct {
 	Service string
 	// Generation is opaque: it may be another operator's.
 	Generation string
-	// Object is the live one.
-	Object graph.Object
+	// Object is the live one that belongs to the graph, and Scaled what others have made
+	// from it and takes the number of replicas; nil where that is the object itself, or
+	// was not made yet.
+	Object, Scaled graph.Object
+	// Name is what it is called there.
+	Name graph.Membership
 	// Stored is the worker as it was last told to be.
 	Stored   graph.Component
 	Replicas int32
 	// Foreign is one that another operator made, or this one under another contract:
 	// what it was told cannot be compared.
 	Foreign bool
+}
+
+// Runs is the name of what its pods hang on.
+func (m Member) Runs() string {
+	if m.Scaled != nil {
+		return m.Scaled.GetName()
+	}
+	return m.Object.GetName()
 }
 
 // Queuer has pods scheduled from a queue.
@@ -133,4 +166,7 @@ type Progress struct {
 	Behind []string
 	// Seen is what is known of the pods, for whoever asks why.
 	Seen snapshot.Evidence
+	// Startup is how long pods took to be ready, where somebody else saw them; nil where
+	// Seen tells.
+	Startup *v1alpha1.StartupTimes
 }

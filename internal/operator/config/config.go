@@ -37,6 +37,7 @@ type Config struct {
 	MPI           MPI           `json:"mpi,omitzero"`
 	Profiler      Profiler      `json:"profiler,omitzero"`
 	Planner       Planner       `json:"planner,omitzero"`
+	Activator     Activator     `json:"activator,omitzero"`
 	Scaling       Scaling       `json:"scaling,omitzero"`
 	Network       Network       `json:"network,omitzero"`
 	LoRA          LoRA          `json:"lora,omitzero"`
@@ -48,6 +49,7 @@ type Config struct {
 	Certificate   Certificate   `json:"certificate,omitzero"`
 	Tenancy       Tenancy       `json:"tenancy,omitzero"`
 	Topology      Topology      `json:"topology,omitzero"`
+	Failover      Failover      `json:"failover,omitzero"`
 	NetworkPolicy NetworkPolicy `json:"networkPolicy,omitzero"`
 	Diagnosis     Diagnosis     `json:"diagnosis,omitzero"`
 	Log           Log           `json:"log,omitzero"`

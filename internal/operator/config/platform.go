@@ -123,6 +123,24 @@ func (p Planner) rules(profiler string) graph.PlannerRules {
 	return graph.PlannerRules{Image: cmp.Or(image, version.Image(version.Planner)), Always: p.Native}
 }
 
+// Activator is what holds requests of graphs that scale to zero.
+type Activator struct {
+	// Enabled lets graphs scale to zero. It takes rights on Leases, those of others
+	// included, which the role dynamo-operator-activation has.
+	Enabled bool `json:"enabled,omitempty"`
+	// Image is that of dynamo-activator; empty is the one beside the profiler's image.
+	Image string `json:"image,omitempty"`
+}
+
+// image is empty where no graph may scale to zero.
+func (a Activator) image(profiler string) string {
+	if !a.Enabled {
+		return ""
+	}
+	beside, _ := version.Beside(profiler, version.Activator)
+	return cmp.Or(a.Image, beside, version.Image(version.Activator))
+}
+
 // Grove tunes graphs that run on Grove.
 type Grove struct {
 	// TerminationDelay is how long a gang may be short of pods.
@@ -138,6 +156,9 @@ type Rollout struct {
 	// Generations keeps old and new workers apart while one replaces the other, under
 	// the contract of 1.x; without it, workloads replace their pods by themselves.
 	Generations bool `json:"generations"`
+	// DisruptionBudgets has evictions of pods leave as many replicas as a rollout has to,
+	// for graphs that do not say otherwise.
+	DisruptionBudgets bool `json:"disruptionBudgets"`
 	// HistoryLimit is how many revisions of a graph are kept.
 	HistoryLimit int `json:"historyLimit,omitempty"`
 	// NoSpareAfter is how long a pod may wait for a node before a rollout counts on
@@ -176,8 +197,11 @@ func (c Config) Platform() render.Platform {
 			SSHSecret: c.MPI.SSHSecret,
 		},
 		Roles:                 render.Roles{Planner: c.Roles.Planner, Picker: c.Roles.Picker},
+		Activator:             c.Activator.image(c.Profiler.Image),
 		GroveTerminationDelay: c.Grove.TerminationDelay.Duration,
 		ProgressDeadline:      c.Rollout.ProgressDeadline.Duration,
+		Generations:           c.Rollout.Generations,
+		DisruptionBudgets:     c.Rollout.DisruptionBudgets,
 		NetworkPolicy:         c.NetworkPolicy.render(c.Webhook.Namespace),
 	}
 }

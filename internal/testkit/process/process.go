@@ -69,3 +69,18 @@ func find(what string, matches func(commandLine, environ string) bool) ([]int, e
 	}
 	return found, nil
 }
+
+// Resident is how many bytes of memory a process holds, the pages of its program included.
+func Resident(pid int) (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return kilobytes << 10, err
+		}
+	}
+	return 0, fmt.Errorf("process %d tells no VmRSS", pid)
+}

@@ -74,6 +74,17 @@ func Tabulate(m Model, longest, batch float64) (*Table, error) {
 			}
 		}
 	}
+	// Beyond the table the last slope goes on, so it must not fall either: neither that of
+	// sequences with the context, nor that of the context with sequences.
+	const row, column = (sequences - 1) * contexts, contexts - 1
+	for j := 1; j < contexts; j++ {
+		at := row + j
+		t.token[at] = max(t.token[at], t.token[at-contexts]+t.token[at-1]-t.token[at-1-contexts])
+	}
+	for i := 1; i < sequences; i++ {
+		at := i*contexts + column
+		t.token[at] = max(t.token[at], t.token[at-1]+t.token[at-contexts]-t.token[at-1-contexts])
+	}
 	return t, nil
 }
 

@@ -180,6 +180,10 @@ func array(body []byte) ([]float64, error) {
 }
 
 func numbers[T float32 | float64 | int32 | int64](data []byte, count int) ([]float64, error) {
+	var one T
+	if count > len(data)/binary.Size(one) { // a header may promise anything
+		return nil, fmt.Errorf("%d bytes for %d numbers", len(data), count)
+	}
 	raw := make([]T, count)
 	if _, err := binary.Decode(data, binary.LittleEndian, raw); err != nil {
 		return nil, fmt.Errorf("%d bytes for %d numbers", len(data), count)

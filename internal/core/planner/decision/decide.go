@@ -214,7 +214,8 @@ func seconds(s float64) time.Duration {
 	return time.Duration(min(s, longestPause.Seconds()) * float64(time.Second))
 }
 
-// settle is a need with hysteresis: up at once, down late and in small parts.
+// settle is a need with hysteresis: up at once, down late and in small parts. Who has not
+// looked for as long as a pause does not know that less is needed, and begins to look anew.
 func (p *Past) settle(t *Term, c Config, s Snapshot, role Role, need int, startup time.Duration) int {
 	now, state := s.Now, s.Roles[role]
 	pause := p.pause(now, c, startup)
@@ -223,12 +224,15 @@ func (p *Past) settle(t *Term, c Config, s Snapshot, role Role, need int, startu
 	for kept < len(p.needs) && now-p.needs[kept].at > longestPause {
 		kept++
 	}
+	if n := len(p.needs); n == 0 || now-p.needs[n-1].at >= pause {
+		kept, p.since = n, now
+	}
 	p.needs = append(slices.Clip(p.needs[kept:]), needAt{now, need})
 	if need >= state.Wanted {
 		return need
 	}
 	highest := need
-	t.ShrinksAt = now
+	t.ShrinksAt = max(now, p.since+pause)
 	for i, n := range p.needs {
 		if now-n.at < pause {
 			if n.need > need && i < len(p.needs)-1 && n.need >= state.Wanted {
@@ -244,6 +248,10 @@ func (p *Past) settle(t *Term, c Config, s Snapshot, role Role, need int, startu
 		t.ShrinksAt = max(t.ShrinksAt, p.shrunk.at+pause/4)
 	}
 	if highest >= state.Wanted || t.ShrinksAt > now {
+		return state.Wanted
+	}
+	// Who goes takes those along who wait for it.
+	if role == Prefill && s.Queue > float64(state.Ready) {
 		return state.Wanted
 	}
 	target := max(highest, state.Wanted-max(1, state.Wanted/4))

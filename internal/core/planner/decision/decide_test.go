@@ -177,6 +177,72 @@ func TestWhoSeesNothingNeverShrinksAndStillHoldsFloors(t *testing.T) {
 	}
 }
 
+// TestWhoHasNotLookedForAWhileTakesNothingAway: a planner that was restarted, or saw nothing
+// for a while, does not know how much came meanwhile.
+func TestWhoHasNotLookedForAWhileTakesNothingAway(t *testing.T) {
+	for rule, forget := range map[string]func(*world){
+		"it begins anew": func(w *world) { w.memory = Memory{} },
+		"it saw nothing": func(w *world) {
+			for range 60 {
+				s := w.snapshot(0)
+				s.Failed = "frontend: connection refused"
+				_, w.memory = Decide(w.config, s, w.memory)
+				w.pass()
+			}
+		},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			w := newWorld(config(), 30*time.Second, Vector{1, 1})
+			for range 120 {
+				w.tick(30 * 5)
+			}
+			settled := w.wanted
+			forget(w)
+			// The first look counts nothing: how old the counters are is not known.
+			s := w.snapshot(0)
+			s.Bins, s.Lengths = nil, capacity.Lengths{}
+			var d Decision
+			d, w.memory = Decide(w.config, s, w.memory)
+			if d.Replicas != settled {
+				t.Errorf("at the first look %v became %v", settled, d.Replicas)
+			}
+			w.pass()
+			for range 120 {
+				w.tick(30 * 5)
+				if w.wanted[Prefill] < settled[Prefill] || w.wanted[Decode] < settled[Decode] {
+					t.Fatalf("%v became %v", settled, w.wanted)
+				}
+			}
+		})
+	}
+}
+
+func TestNobodyEndsWhileRequestsWait(t *testing.T) {
+	w := newWorld(config(), 30*time.Second, Vector{4, 2})
+	look := func(queue float64) {
+		s := w.snapshot(0)
+		s.Queue = queue
+		var d Decision
+		d, w.memory = Decide(w.config, s, w.memory)
+		for r := range Role(Roles) {
+			w.write(r, d.Replicas[r])
+		}
+		w.pass()
+	}
+	for range 12 * 10 {
+		look(60)
+		if w.wanted[Prefill] < 4 {
+			t.Fatalf("%v while 60 wait", w.wanted)
+		}
+	}
+	for range 12 * 10 {
+		look(0)
+	}
+	if w.wanted != (Vector{1, 1}) {
+		t.Errorf("%v are left when nobody waits any more", w.wanted)
+	}
+}
+
 func TestAnIdleGraphReachesItsFloors(t *testing.T) {
 	w := newWorld(config(), 30*time.Second, Vector{6, 8})
 	for range 12 * 30 {
@@ -219,6 +285,25 @@ func TestShrinksAreRareLateAndRegretted(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestAPlannerThatHasJustBegunShrinksNothing: it cannot know what was needed a moment ago.
+func TestAPlannerThatHasJustBegunShrinksNothing(t *testing.T) {
+	c := config()
+	w := newWorld(c, 30*time.Second, Vector{6, 8})
+	least := max(c.Pause, w.startup)
+	for w.now < least {
+		w.tick(1)
+		if w.wanted != (Vector{6, 8}) {
+			t.Fatalf("after %v there are %v", w.now-c.Tick, w.wanted)
+		}
+	}
+	for w.now < 3*least {
+		w.tick(1)
+	}
+	if w.wanted[Prefill] >= 6 || w.wanted[Decode] >= 8 {
+		t.Errorf("after %v there are %v still", w.now, w.wanted)
 	}
 }
 

@@ -133,6 +133,8 @@ type Memory struct {
 type Past struct {
 	// needs of the longest pause, the newest last.
 	needs []needAt
+	// since is from when on they were looked at without a long gap.
+	since time.Duration
 	// Pause is how long a need must be gone; 0 is the least. Regret doubles it.
 	Pause time.Duration
 	// pausedAt is when Pause was last made.

@@ -143,7 +143,7 @@ func readTable(r io.Reader) (Trace, error) {
 
 // moment reads seconds, or a date with a time.
 func moment(text string) (float64, error) {
-	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(seconds) && !math.IsInf(seconds, 0) {
 		return seconds, nil
 	}
 	for _, layout := range []string{"2006-01-02 15:04:05.999999999", "2006-01-02 15:04:05.999999999-07:00", time.RFC3339Nano} {

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"strings"
 
+	"github.com/ai-dynamo/grove/operator/api/common"
 	corev1 "k8s.io/api/core/v1"
 	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
@@ -27,7 +29,12 @@ func Comparisons(in Input) []analysis.Comparison {
 		if !cell.Rolling() || !in.judged(cell) {
 			continue
 		}
-		stable := in.stableOf(cell, cell.World(in.Graph, in.Sight))
+		w := cell.World(in.Graph, in.Sight)
+		stable := in.stableOf(cell, w)
+		w.Stable = stable
+		if in.restarts(cell, w) {
+			continue
+		}
 		if of := revision.OfGeneration(in.Revisions, string(cell.Spec)); stable == cell.Spec ||
 			of != nil && revision.ResultOf(of) == revision.Aborted && in.Policy.Retry != string(cell.Spec) {
 			continue
@@ -69,7 +76,7 @@ func (in Input) counting(cell world.Cell, stable generation.ID) []analysis.Pod {
 		id := generation.ID(p.Labels[v1alpha1.LabelGeneration])
 		at := slices.IndexFunc(parts, func(c graph.Component) bool { return c.Name == p.Labels[v1alpha1.LabelComponent] })
 		address, err := netip.ParseAddr(p.Status.PodIP)
-		if at < 0 || err != nil || id != cell.Spec && id != stable || !world.Ready(p) || cmp.Or(p.Labels[lwsv1.WorkerIndexLabelKey], "0") != "0" {
+		if at < 0 || err != nil || id != cell.Spec && id != stable || !world.Ready(p) || follows(p.Labels) {
 			continue
 		}
 		duty := analysis.Duty{Entry: slices.Contains(cell.Entries, parts[at].Name)}
@@ -78,6 +85,11 @@ func (in Input) counting(cell world.Cell, stable generation.ID) []analysis.Pod {
 	}
 	slices.SortFunc(all, func(a, b analysis.Pod) int { return cmp.Compare(a.UID, b.UID) })
 	return all
+}
+
+// follows reports whether a pod lends its node to the first one of its group.
+func follows(labels map[string]string) bool {
+	return cmp.Or(labels[lwsv1.WorkerIndexLabelKey], "0") != "0" || strings.HasSuffix(labels[common.LabelPodClique], graph.Component{}.WorkerClique())
 }
 
 // systemPort is where a worker tells what it has counted.

@@ -137,7 +137,7 @@ func TestWhichPodsAreCompared(t *testing.T) {
 	b := component.Builder{Graph: c.dgd, Defaults: d}
 	in := managed.Input{
 		Owner: c.dgd, Graph: g, Policy: policy.Policy{Analysis: policy.AnalysisGuard}, Revisions: c.revisions,
-		Cells: world.Cells(g, b.Members(g, snapshot.Snapshot{Owned: c.owned, Taken: c.now}), world.Rules{Isolated: true, Recorded: generation.ID(g.Generation)}),
+		Cells: world.Cells(g, b.Members(g, snapshot.Snapshot{Owned: c.owned, Taken: c.now}), world.Rules{Isolated: true, Recorded: generation.ID(g.Generation), Named: func(service, id string, first bool) graph.Membership { return b.Named(g, service, id, first) }}),
 		Sight: world.Sight{Pods: c.pods, Now: c.now},
 	}
 	got := managed.Comparisons(in)

@@ -37,6 +37,8 @@ type Input struct {
 	Revisions []*appsv1.ControllerRevision
 	// Requests is what was seen of the requests of candidates, by the name of their cell.
 	Requests map[string]analysis.Series
+	// Whole says that a generation is made in one piece.
+	Whole bool
 	// Behind says that the last step is not seen yet: no other is taken before.
 	Behind bool
 	// Ready tells whether every service of a graph runs in full.
@@ -64,17 +66,29 @@ type Decision struct {
 	Rolling []string
 	// Keep are objects that stay though they are not rendered.
 	Keep []graph.Object
-	// Resize are objects that stay as they are stored, but for their replicas.
-	Resize []workload.Rescaling
-	// Expect are the replicas that a step has told, by name of the object: a world that
-	// does not show them is too old for another.
-	Expect map[string]int32
+	// Stay is what runs the generations that stay.
+	Stay []workload.Member
+	// Resize are objects that stay as they are stored, but for their replicas, and Scale
+	// such as others have made from those.
+	Resize, Scale []workload.Rescaling
+	// Expect are the replicas that a step has told: a world that does not show them is
+	// too old for another.
+	Expect []Expectation
 	// Record are revisions to be written, Retract annotations of the graph that were
 	// carried out and would be again.
 	Record  []Recording
 	Retract []string
 
 	State State
+}
+
+// Expectation is what a worker was told in a generation.
+type Expectation struct {
+	Service, Generation string
+	Replicas            int32
+	// Object is the name of the child that tells it; empty where something that others
+	// have made was told.
+	Object string
 }
 
 // Recording is a revision to be made, or to be changed.
@@ -134,7 +148,7 @@ func (s State) Rolling() []CellState {
 // Next decides. A graph without cells, such as one whose workers are replaced in place,
 // is left as it is.
 func Next(in Input) Decision {
-	d := Decision{Graph: in.Graph, Told: map[string]int32{}, Expect: map[string]int32{}}
+	d := Decision{Graph: in.Graph, Told: map[string]int32{}}
 	if len(in.Cells) == 0 {
 		return d
 	}
@@ -153,10 +167,12 @@ func Next(in Input) Decision {
 			}
 			d.keep(cell)
 			if !stepped && !in.Behind && len(d.Record) == 0 {
-				stepped = d.take(in.Graph.Name, state)
+				if stepped = d.take(state, in.Whole); stepped {
+					in.handOver(state, &d)
+				}
 			}
 		}
-		maps.Copy(memberships, cell.Memberships(in.Graph.Name, shown))
+		maps.Copy(memberships, cell.Memberships(shown))
 		for _, id := range cell.Live {
 			d.State.Live = append(d.State.Live, string(id))
 		}
@@ -167,12 +183,31 @@ func Next(in Input) Decision {
 	d.Graph = in.Graph.InGenerations(memberships)
 	d.Graph.Generation = in.stable(d.State)
 	for i := range d.Graph.Components {
-		if c := &d.Graph.Components[i]; slices.Contains(d.Rolling, c.Name) {
+		c := &d.Graph.Components[i]
+		if slices.Contains(d.Rolling, c.Name) {
 			c.StartAfter = nil // it was started long ago
+		}
+		if _, member := memberships[c.Name]; member && c.ObjectName != graph.ComponentName(in.Graph.Name, c.Name) {
+			c.Annotations = settling(*c)
 		}
 	}
 	d.settle(in)
 	return d
+}
+
+// settling are the annotations of a worker in a later generation: its Deployment counts
+// a pod as available when we do. The first generation stays as it was made before there
+// was anything to roll out.
+func settling(c graph.Component) map[string]string {
+	if c.Multinode() || c.ObjectAnnotations()[v1alpha1.AnnotationMinReadySeconds] != "" {
+		return c.Annotations
+	}
+	with := maps.Clone(c.Annotations)
+	if with == nil {
+		with = map[string]string{}
+	}
+	with[v1alpha1.AnnotationMinReadySeconds] = world.LeastReady
+	return with
 }
 
 // roll is one cell whose generations are being replaced.
@@ -198,8 +233,11 @@ func (in Input) roll(cell world.Cell, d *Decision) CellState {
 	w.Paused = in.Policy.Paused
 	var standing policy.Standing
 	if w.Target() == cell.Spec && w.Stable != cell.Spec {
-		judgement := in.compare(cell)
-		standing = in.level(cell, w, judgement, d)
+		var judgement *analysis.Judgement
+		if !in.restarts(cell, *w) { // which is no other version to be tried
+			judgement = in.compare(cell)
+			standing = in.level(cell, w, judgement, d)
+		}
 		in.judge(state, judgement, d)
 		if d.State.Failure.Reason != "" && in.Policy.OnFailure == policy.OnFailureHold {
 			w.Paused = true
@@ -213,6 +251,12 @@ func (in Input) roll(cell world.Cell, d *Decision) CellState {
 	}
 	in.record(cell, *w, d)
 	return state
+}
+
+// restarts reports whether the generation that is asked for is told the same as the
+// stable one: it is there for a restart.
+func (in Input) restarts(cell world.Cell, w generation.World) bool {
+	return cell.Spec != w.Stable && cell.Same(in.Graph, w.Stable)
 }
 
 // stableOf is the generation to go back to: the one on record, the newest whose rollout
@@ -294,6 +338,7 @@ func (in Input) judge(state CellState, j *analysis.Judgement, d *Decision) {
 	if last != nil {
 		reason = analysis.AbortReason(last.Reason)
 	}
+	crashes, pod := state.Cell.Crashed(w.Spec, in.Sight)
 	switch {
 	case in.Policy.Abort == string(w.Spec):
 		d.State.Failure = Failure{analysis.AbortRequested, "a user asked for it"}
@@ -301,8 +346,8 @@ func (in Input) judge(state CellState, j *analysis.Judgement, d *Decision) {
 		return
 	case last.Phase == string(generation.PhaseHeld) && slices.Contains([]analysis.AbortReason{analysis.AbortDeadline, analysis.AbortCrashed, analysis.AbortRegression}, reason):
 		d.State.Failure = Failure{reason, last.Message} // it stays held
-	case state.Cell.Crashed(w.Spec, in.Sight) != "":
-		d.State.Failure = Failure{analysis.AbortCrashed, fmt.Sprintf("pod %s of generation %s served, and crashes since", state.Cell.Crashed(w.Spec, in.Sight), w.Spec)}
+	case crashes >= world.MostCrashes:
+		d.State.Failure = Failure{analysis.AbortCrashed, fmt.Sprintf("generation %s crashed %d times in %s after it had served, last in pod %s", w.Spec, crashes, world.CrashWindow, pod)}
 	case worse:
 		d.State.Failure = Failure{analysis.AbortRegression, fmt.Sprintf("generation %s: %s", w.Spec, j.Message)}
 	case last.Phase != string(generation.PhaseHeld) && last.ProgressedAt != nil && in.Settings.ProgressDeadline > 0 &&
@@ -325,37 +370,84 @@ func serves(w generation.World, id generation.ID) bool {
 func (d *Decision) keep(cell world.Cell) {
 	for _, id := range cell.Live {
 		for _, m := range cell.Members(id) {
-			d.Keep = append(d.Keep, m.Object)
+			d.Keep, d.Stay = append(d.Keep, m.Object), append(d.Stay, m)
 		}
 	}
 }
 
 // take carries out the step of a cell, and reports whether it was one.
-func (d *Decision) take(name string, state CellState) bool {
+func (d *Decision) take(state CellState, whole bool) bool {
 	cell, step := state.Cell, state.Step
 	switch step.Action {
 	case generation.Delete:
 		for _, m := range cell.Members(step.Generation) {
 			d.Keep = slices.DeleteFunc(d.Keep, func(o graph.Object) bool { return o == m.Object })
 		}
+		d.Stay = slices.DeleteFunc(d.Stay, func(m workload.Member) bool { return m.Generation == string(step.Generation) })
 		return true
 	case generation.Scale:
-		rendered := step.Generation == cell.Spec && state.World.Target() == cell.Spec
-		m, there := cell.Member(step.Generation, step.Role)
-		switch {
-		case rendered:
-			d.Told[step.Role] = int32(step.Replicas)
-			d.Expect[cell.Memberships(name, step.Generation)[step.Role].ObjectName] = int32(step.Replicas)
-		case there:
-			d.Resize = append(d.Resize, workload.Rescaling{Object: m.Object, Replicas: int32(step.Replicas)})
-			d.Expect[m.Object.GetName()] = int32(step.Replicas)
-		default:
-			return false // the planner knows no other
-		}
-		return true
+		return d.scale(state, whole)
 	default:
 		return false
 	}
+}
+
+// scale tells a worker its replicas.
+func (d *Decision) scale(state CellState, whole bool) bool {
+	cell, step := state.Cell, state.Step
+	rendered := step.Generation == cell.Spec && state.World.Target() == cell.Spec
+	m, there := cell.Member(step.Generation, step.Role)
+	told := Expectation{Service: step.Role, Generation: string(step.Generation), Replicas: int32(step.Replicas)}
+	switch {
+	case whole && there && m.Scaled == nil:
+		return false // it has yet to be made, with what it was told first
+	case rendered && whole && !there:
+		for role, n := range unit(state.World, step) {
+			d.Told[role] = int32(n)
+			d.Expect = append(d.Expect, Expectation{
+				Service: role, Generation: told.Generation, Replicas: int32(n), Object: cell.Memberships(step.Generation)[role].CliqueSet,
+			})
+		}
+		return true
+	case rendered:
+		d.Told[step.Role] = told.Replicas
+		if !whole {
+			told.Object = cell.Memberships(step.Generation)[step.Role].ObjectName
+		}
+	case !there:
+		return false // the planner knows no other
+	case m.Scaled != nil:
+		d.Scale = append(d.Scale, workload.Rescaling{Object: m.Scaled, Replicas: told.Replicas})
+	default:
+		d.Resize = append(d.Resize, workload.Rescaling{Object: m.Object, Replicas: told.Replicas})
+		told.Object = m.Object.GetName()
+	}
+	d.Expect = append(d.Expect, told)
+	return true
+}
+
+// unit is what a generation begins with that is made in one piece: what its first step
+// tells, and those that may follow at once. Of what would come later there is one, since
+// nothing can be made without.
+func unit(w generation.World, step generation.Step) map[string]int {
+	first := map[string]int{}
+	made := generation.Generation{ID: step.Generation, Roles: make([]generation.Replicas, len(w.Roles))}
+	for i, role := range w.Roles {
+		first[role.Name] = min(1, role.Desired)
+		made.Roles[i] = generation.Replicas{}
+	}
+	told := map[string]bool{}
+	for step.Action == generation.Scale && step.Generation == made.ID {
+		at := slices.IndexFunc(w.Roles, func(r generation.Role) bool { return r.Name == step.Role })
+		if at < 0 || told[step.Role] {
+			break
+		}
+		told[step.Role], first[step.Role], made.Roles[at].Want = true, step.Replicas, step.Replicas
+		next := w
+		next.Generations = append(slices.Clone(w.Generations), made)
+		step = generation.Next(next)
+	}
+	return first
 }
 
 // Shown is a graph as it is rendered in this reconcile: with the replicas that its
@@ -369,22 +461,54 @@ func (d Decision) Shown(g *graph.Graph) *graph.Graph {
 			c.Replicas = told
 		}
 	}
+	shown.Serving = d.State.serving()
 	return &shown
 }
 
-// Rendered leaves out of what is desired the workers that stay as they are stored, or
-// whose turn has not come.
-func (d Decision) Rendered(desired []graph.Desired, made func(graph.Object) (graph.Ref, bool)) []graph.Desired {
-	var left []string
-	for _, c := range d.Graph.Components {
-		if _, told := d.Told[c.Name]; !told && slices.Contains(d.Rolling, c.Name) {
-			left = append(left, c.ObjectName)
+// serving are the replicas that count against evictions in cells whose generations are
+// exchanged: those of complete generations, or where a fault has left none, of the one
+// to go back to.
+func (s State) serving() map[string]graph.Serving {
+	var all map[string]graph.Serving
+	for _, cell := range s.Rolling() {
+		w := cell.World
+		for i, role := range w.Roles {
+			of := graph.Serving{Desired: int32(role.Desired)}
+			count := func(counts func(generation.Generation) bool) {
+				for _, g := range w.Generations {
+					if counts(g) {
+						of.Generations = append(of.Generations, string(g.ID))
+						of.Replicas += int32(g.Roles[i].Want)
+					}
+				}
+			}
+			count(func(g generation.Generation) bool { return serves(w, g.ID) })
+			if len(of.Generations) == 0 {
+				count(func(g generation.Generation) bool { return g.ID == w.Stable })
+			}
+			if len(of.Generations) == 0 {
+				continue
+			}
+			slices.Sort(of.Generations)
+			if all == nil {
+				all = map[string]graph.Serving{}
+			}
+			all[role.Name] = of
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(desired), func(o graph.Desired) bool {
-		ref, ok := made(o.Object)
-		return ok && slices.Contains(left, ref.Name)
-	})
+	return all
+}
+
+// Carried are the workers that are not rendered: they stay as they are stored, or their
+// turn has not come.
+func (d Decision) Carried() workload.Carried {
+	carried := workload.Carried{Rolling: d.Rolling, Stay: d.Stay}
+	for _, c := range d.Graph.Components {
+		if _, told := d.Told[c.Name]; !told && slices.Contains(d.Rolling, c.Name) {
+			carried.Left = append(carried.Left, c.Name)
+		}
+	}
+	return carried
 }
 
 // Pruned are the children of which those go that are not desired.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,6 +45,8 @@ type cluster struct {
 	limit int
 	// requests are what was seen of those of candidates.
 	requests map[string]analysis.Series
+	// crashes are those of pods that have served.
+	crashes []world.Crash
 	// slow is a graph of which it takes long to be seen that it is ready.
 	slow bool
 }
@@ -85,19 +88,47 @@ func (c *cluster) reconcile() managed.Decision {
 	b := component.Builder{Graph: c.dgd, Defaults: d}
 	s := snapshot.Snapshot{Owned: c.owned, Taken: c.now}
 	p, _ := policy.Parse(c.dgd.Annotations)
+	c.report()
+	workers := status.Workers{
+		Cells:   world.Cells(g, b.Members(g, s), world.Rules{Isolated: p.Isolation != policy.IsolationNone, Recorded: generation.ID(g.Generation), Named: func(service, id string, first bool) graph.Membership { return b.Named(g, service, id, first) }}),
+		Aborted: map[generation.ID]string{},
+	}
+	for _, id := range revision.AbortedGenerations(c.revisions) {
+		if id != p.Retry {
+			workers.Aborted[generation.ID(id)] = revision.RecordOf(revision.OfGeneration(c.revisions, id)).Message
+		}
+	}
+	restart, cells := status.NextRestart(c.dgd, g, b, s, workers)
 	decided := managed.Next(managed.Input{
-		Owner: c.dgd, Graph: g, Policy: p, Revisions: c.revisions, Requests: c.requests,
-		Cells:    world.Cells(g, b.Members(g, s), world.Rules{Isolated: p.Isolation != policy.IsolationNone, Recorded: generation.ID(g.Generation)}),
-		Sight:    world.Sight{Pods: c.pods, Now: c.now, NoSpareAfter: 30 * time.Second},
+		Owner: c.dgd, Graph: g, Policy: p, Revisions: c.revisions, Requests: c.requests, Cells: cells,
+		Sight:    world.Sight{Pods: c.pods, Crashes: c.crashes, Now: c.now, NoSpareAfter: 30 * time.Second},
 		Ready:    func(*graph.Graph) bool { return !c.slow && c.serving() > 0 },
 		Settings: managed.Settings{ProgressDeadline: 10 * time.Minute, HistoryLimit: c.limit},
 	})
-	c.dgd.Status = status.Graph(c.dgd, decided.Graph, b, s, rollout.Step{}, decided.State, nil, metav1.NewTime(c.now))
-	c.write(b, decided)
+	c.dgd.Status = status.Graph(c.dgd, decided.Graph, b, s, restart, decided.State, nil, metav1.NewTime(c.now))
+	c.write(b, decided, restart)
 	return decided
 }
 
-func (c *cluster) write(b component.Builder, d managed.Decision) {
+// report has components say whether all of their pods are ready.
+func (c *cluster) report() {
+	for _, o := range c.owned {
+		dcd := o.(*v1alpha1.DynamoComponentDeployment)
+		ready := 0
+		for _, p := range c.pods {
+			if p.Labels["dcd"] == dcd.Name && p.DeletionTimestamp == nil && len(p.Status.Conditions) > 0 {
+				ready++
+			}
+		}
+		available := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse}
+		if ready >= int(*dcd.Spec.Replicas) {
+			available.Status = metav1.ConditionTrue
+		}
+		dcd.Status.Conditions = []metav1.Condition{available}
+	}
+}
+
+func (c *cluster) write(b component.Builder, d managed.Decision, restart rollout.Step) {
 	c.Helper()
 	if c.dgd.Annotations == nil {
 		c.dgd.Annotations = map[string]string{}
@@ -106,7 +137,7 @@ func (c *cluster) write(b component.Builder, d managed.Decision) {
 	for _, key := range d.Retract {
 		delete(c.dgd.Annotations, key)
 	}
-	objects, err := b.Build(d.Shown(d.Graph), nil)
+	objects, err := b.Build(d.Shown(d.Graph.WithMarks(restart.Marks)), nil)
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -114,7 +145,7 @@ func (c *cluster) write(b component.Builder, d managed.Decision) {
 	for _, o := range objects {
 		desired = append(desired, graph.Desired{Object: o})
 	}
-	desired = d.Rendered(desired, b.Made)
+	desired = b.Carry(d.Graph, desired, d.Carried(), snapshot.Snapshot{Owned: c.owned})
 	var pruned []graph.Object
 	for _, o := range d.Pruned(c.owned) {
 		if !slices.ContainsFunc(desired, func(w graph.Desired) bool { return w.GetName() == o.GetName() }) {
@@ -163,7 +194,6 @@ func (c *cluster) write(b component.Builder, d managed.Decision) {
 // life makes, readies and ends pods, one change at a time so that every order of things
 // is met sooner or later.
 func (c *cluster) life() {
-	c.now = c.now.Add(6 * time.Second)
 	for _, o := range c.owned {
 		dcd := o.(*v1alpha1.DynamoComponentDeployment)
 		of := func(p corev1.Pod) bool { return p.Labels["dcd"] == dcd.Name && p.DeletionTimestamp == nil }
@@ -188,7 +218,12 @@ func (c *cluster) life() {
 			}
 		}
 	}
-	// One that leaves is gone, and one that starts is ready.
+	c.beat()
+}
+
+// beat has time pass: one that leaves is gone, and one that starts is ready.
+func (c *cluster) beat() {
+	c.now = c.now.Add(6 * time.Second)
 	if at := slices.IndexFunc(c.pods, func(p corev1.Pod) bool {
 		return p.DeletionTimestamp != nil && c.now.Sub(p.DeletionTimestamp.Time) > 10*time.Second
 	}); at >= 0 {
@@ -307,6 +342,36 @@ func TestAnImageChangeKeepsCompleteGenerationsAtTheFloorUntilItIsCompleted(t *te
 	}
 }
 
+// TestEvictionsAreCountedInCompleteGenerations: the candidate does not keep the floor
+// before it serves, nor the stable generation once a role of it is gone.
+func TestEvictionsAreCountedInCompleteGenerations(t *testing.T) {
+	c := start(t, 2)
+	first := c.dgd.Annotations[v1alpha1.AnnotationGeneration]
+	var words []string
+	follow := func(d managed.Decision) bool {
+		of, rolls := d.Shown(d.Graph).Serving["decode"]
+		word := "all"
+		if rolls {
+			word = strings.Join(of.Generations, "+")
+		}
+		if len(words) == 0 || words[len(words)-1] != word {
+			words = append(words, word)
+		}
+		if rolls && (of.Desired != 2 || of.Replicas < 2) {
+			t.Errorf("%+v of 2 replicas", of)
+		}
+		return len(words) > 1 && word == "all"
+	}
+	c.image("example.com/engine:1.1.0")
+	c.until("all to count again", follow)
+	now := c.dgd.Annotations[v1alpha1.AnnotationGeneration]
+	both := []string{first, now}
+	slices.Sort(both)
+	if diff := cmp.Diff([]string{first, strings.Join(both, "+"), now, "all"}, words); diff != "" {
+		t.Errorf("generations that count (-want +got):\n%s", diff)
+	}
+}
+
 // TestAChangeRightAfterAnotherLeavesARevisionToGoBackTo: it comes when the one before has
 // arrived, and is not yet seen to be ready.
 func TestAChangeRightAfterAnotherLeavesARevisionToGoBackTo(t *testing.T) {
@@ -408,6 +473,98 @@ func TestACandidateThatNeverComesUpIsAbortedAndNotTriedAgainUntilAsked(t *testin
 	c.until("the retry to be completed", settled)
 	if _, left := c.dgd.Annotations[v1alpha1.AnnotationRolloutRetry]; left || c.dgd.Annotations[v1alpha1.AnnotationGeneration] != id {
 		t.Errorf("annotations %v", c.dgd.Annotations)
+	}
+}
+
+// TestARetryCountsThoughTheGraphHasChangedBesideItsWorkers: the same workers have a
+// revision for each spec that they were a part of, and the newest tells of them.
+func TestARetryCountsThoughTheGraphHasChangedBesideItsWorkers(t *testing.T) {
+	c := start(t, 2)
+	c.broken = "example.com/engine:1.1.0"
+	c.image(c.broken)
+	c.until("the candidate to be aborted", func(managed.Decision) bool {
+		return c.dgd.Status.Rollout != nil && c.dgd.Status.Rollout.Phase == "Aborted"
+	})
+	id := revision.AbortedGenerations(c.revisions)[0]
+	c.broken = ""
+	c.dgd.Spec.Services["decode"].Replicas = new(int32(3)) // another spec, the same workers
+	c.dgd.Annotations[v1alpha1.AnnotationRolloutRetry] = id
+	c.until("the retry to be completed", settled)
+	if at := c.dgd.Annotations[v1alpha1.AnnotationGeneration]; at != id {
+		t.Errorf("generation %s serves, %+v", at, c.dgd.Status.Rollout)
+	}
+}
+
+// TestACandidateIsAbortedAtItsThirdCrashInTenMinutes: two, or a third long after, or those
+// of the stable generation, are no reason.
+func TestACandidateIsAbortedAtItsThirdCrashInTenMinutes(t *testing.T) {
+	for name, test := range map[string]struct {
+		// ago is how long before now it crashed.
+		ago    []time.Duration
+		stable bool
+		want   string
+	}{
+		"three in ten minutes":        {[]time.Duration{9 * time.Minute, time.Minute, time.Second}, false, "Aborted"},
+		"two":                         {[]time.Duration{time.Minute, time.Second}, false, "Held"},
+		"the first is longer ago":     {[]time.Duration{11 * time.Minute, time.Minute, time.Second}, false, "Held"},
+		"the stable generation's own": {[]time.Duration{3 * time.Second, 2 * time.Second, time.Second}, true, "Held"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, 2)
+			c.dgd.Annotations[v1alpha1.AnnotationRolloutSteps] = "1 hold"
+			stable := c.dgd.Annotations[v1alpha1.AnnotationGeneration]
+			c.image("example.com/engine:1.1.0")
+			held := func(managed.Decision) bool {
+				return c.dgd.Status.Rollout != nil && c.dgd.Status.Rollout.Phase == "Held"
+			}
+			c.until("the step", held)
+			of := c.dgd.Status.Rollout.Target
+			if test.stable {
+				of = stable
+			}
+			for _, ago := range test.ago {
+				c.crashes = append(c.crashes, world.Crash{Generation: of, Service: "decode", Pod: "chat-decode-x", At: c.now.Add(-ago)})
+			}
+			for range 5 {
+				c.reconcile()
+				c.life()
+			}
+			if test.want == "Aborted" {
+				c.until("the way back", func(managed.Decision) bool { return c.dgd.Status.Rollout.Phase == "Aborted" })
+			}
+			if st := c.dgd.Status.Rollout; st.Phase != test.want || test.want == "Aborted" && st.Reason != string(analysis.AbortCrashed) {
+				t.Errorf("%+v", st)
+			}
+		})
+	}
+}
+
+// TestLaterGenerationsCountAPodAfterAWhile, and the first stays as it was made.
+func TestLaterGenerationsCountAPodAfterAWhile(t *testing.T) {
+	least := func(c *cluster) map[string]string {
+		all := map[string]string{}
+		for _, o := range c.owned {
+			dcd := o.(*v1alpha1.DynamoComponentDeployment)
+			g, err := graph.FromComponentDeployment(dcd, defaults)
+			if err != nil {
+				c.Fatal(err)
+			}
+			all[dcd.Labels[v1alpha1.LabelComponent]] = g.Components[0].ObjectAnnotations()[v1alpha1.AnnotationMinReadySeconds]
+		}
+		return all
+	}
+	c := start(t, 1)
+	c.dgd.Spec.Services["prefill"].Annotations = map[string]string{v1alpha1.AnnotationMinReadySeconds: "30"}
+	c.quiet()
+	if diff := cmp.Diff(map[string]string{"decode": "", "prefill": "30"}, least(c)); diff != "" {
+		t.Errorf("the first generation (-want +got):\n%s", diff)
+	}
+	c.image("example.com/engine:1.1.0")
+	c.until("the rollout to begin", func(d managed.Decision) bool { return len(d.Rolling) > 0 && len(c.owned) == 4 })
+	c.until("the rollout to be completed", settled)
+	c.quiet()
+	if diff := cmp.Diff(map[string]string{"decode": "5", "prefill": "30"}, least(c)); diff != "" {
+		t.Errorf("the second (-want +got):\n%s", diff)
 	}
 }
 

@@ -19,6 +19,10 @@ import (
 func (in Input) record(cell world.Cell, w generation.World, d *Decision) {
 	spec := string(cell.Spec)
 	in.completeStable(w, d)
+	if in.restarts(cell, w) {
+		in.recordRestart(cell, w, d)
+		return
+	}
 	of := revision.OfGeneration(in.Revisions, spec)
 	aborted := of != nil && revision.ResultOf(of) == revision.Aborted
 	switch {
@@ -26,23 +30,82 @@ func (in Input) record(cell world.Cell, w generation.World, d *Decision) {
 		return
 	case aborted && in.Policy.Retry == spec:
 		d.renew(in, spec, of)
-		d.Retract = append(d.Retract, v1alpha1.AnnotationRolloutRetry)
-		if in.Policy.Abort == spec {
-			d.Retract = append(d.Retract, v1alpha1.AnnotationRolloutAbort)
-		}
+		d.retract(in, spec)
 	case aborted:
-		was := revision.RecordOf(of)
-		d.State.Failure = Failure{analysis.AbortReason(was.Reason), was.Message}
+		d.State.Failure = failureOf(of)
 		return
 	case of == nil || revision.ResultOf(of) != revision.Undecided:
 		d.renew(in, spec, of)
-	case d.State.Failure.Reason != "" && (in.Policy.OnFailure != policy.OnFailureHold || d.State.Failure.Reason == analysis.AbortRequested):
-		d.end(of, revision.Aborted, revision.Record{
-			Reason: string(d.State.Failure.Reason), Message: d.State.Failure.Message, EndedAt: new(metav1.NewTime(in.Sight.Now)),
-		}, in.Owner.Status.Rollout)
+	case in.aborts(d.State.Failure):
+		d.abort(in, of)
 	}
 	if of != nil {
 		d.State.Revision = of.Revision
+	}
+}
+
+// recordRestart puts on a revision of its own that a restart was aborted; the one of the
+// spec tells of the generation that serves. What a restart arrives at is handed over to it.
+func (in Input) recordRestart(cell world.Cell, w generation.World, d *Decision) {
+	spec := string(cell.Spec)
+	if of := revision.OfGeneration(in.Revisions, string(w.Stable)); of != nil {
+		d.State.Revision = of.Revision
+	}
+	of := revision.OfGeneration(in.Revisions, spec)
+	switch aborted := of != nil && revision.ResultOf(of) == revision.Aborted; {
+	case aborted && in.Policy.Retry == spec:
+		d.end(of, revision.Superseded, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))}, nil)
+		d.retract(in, spec)
+	case aborted:
+		d.State.Failure = failureOf(of)
+	case in.aborts(d.State.Failure):
+		fresh := of == nil
+		if fresh {
+			var err error
+			if of, err = revision.OfRestart(in.Owner, spec, revision.Next(in.Revisions)); err != nil {
+				return // what came as JSON can be encoded
+			}
+		}
+		d.abort(in, of)
+		d.Record[len(d.Record)-1].New = fresh
+	}
+}
+
+// aborts reports whether a candidate that failed is given up, rather than held.
+func (in Input) aborts(f Failure) bool {
+	return f.Reason != "" && (in.Policy.OnFailure != policy.OnFailureHold || f.Reason == analysis.AbortRequested)
+}
+
+// abort records why a revision was given up.
+func (d *Decision) abort(in Input, of *appsv1.ControllerRevision) {
+	d.end(of, revision.Aborted, revision.Record{
+		Reason: string(d.State.Failure.Reason), Message: d.State.Failure.Message, EndedAt: new(metav1.NewTime(in.Sight.Now)),
+	}, in.Owner.Status.Rollout)
+}
+
+// failureOf is why an aborted revision was given up.
+func failureOf(of *appsv1.ControllerRevision) Failure {
+	was := revision.RecordOf(of)
+	return Failure{analysis.AbortReason(was.Reason), was.Message}
+}
+
+// retract takes back the orders that a retry has carried out.
+func (d *Decision) retract(in Input, spec string) {
+	d.Retract = append(d.Retract, v1alpha1.AnnotationRolloutRetry)
+	if in.Policy.Abort == spec {
+		d.Retract = append(d.Retract, v1alpha1.AnnotationRolloutAbort)
+	}
+}
+
+// handOver has the revision of the spec tell of the generation that a restart has arrived
+// at, when the one before goes.
+func (in Input) handOver(state CellState, d *Decision) {
+	w := state.World
+	if state.Step.Action != generation.Delete || state.Step.Generation != w.Stable || w.Target() != w.Spec || !in.restarts(state.Cell, w) {
+		return
+	}
+	if of := revision.OfGeneration(in.Revisions, string(w.Stable)); of != nil {
+		d.Record = append(d.Record, Recording{Revision: revision.WithGeneration(of, string(w.Spec))})
 	}
 }
 

@@ -25,6 +25,8 @@ type Policy struct {
 	Isolation Isolation
 	// Paused stops growing and draining; healing and scaling go on.
 	Paused bool
+	// DisruptionBudgets has evictions leave the floor too; nil if the graph does not say.
+	DisruptionBudgets *bool
 	// Promote is a step that a user let pass; nil for none.
 	Promote *Promotion
 	// Abort and Retry are the generations that a user asked it for; empty for none.
@@ -109,6 +111,7 @@ func Parse(annotations map[string]string) (Policy, []Problem) {
 		annotation string
 		into       func(value string) error
 	}{
+		{v1alpha1.AnnotationDisruptionBudget, p.budgets},
 		{v1alpha1.AnnotationRolloutAbort, id(&p.Abort)},
 		{v1alpha1.AnnotationRolloutAnalysis, word(&p.Analysis, AnalysisGuard, AnalysisRequired, AnalysisOff)},
 		{v1alpha1.AnnotationRolloutIsolation, word(&p.Isolation, IsolationAuto, IsolationShared, IsolationPaired, IsolationNone)},
@@ -163,13 +166,25 @@ func id(into *string) func(string) error {
 	}
 }
 
-func (p *Policy) paused(value string) error {
+func (p *Policy) paused(value string) (err error) {
+	p.Paused, err = truth(value)
+	return err
+}
+
+func (p *Policy) budgets(value string) error {
+	on, err := truth(value)
+	if err == nil {
+		p.DisruptionBudgets = &on
+	}
+	return err
+}
+
+func truth(value string) (bool, error) {
 	on, err := strconv.ParseBool(value)
 	if err != nil {
-		return fmt.Errorf("is neither true nor false")
+		return false, fmt.Errorf("is neither true nor false")
 	}
-	p.Paused = on
-	return nil
+	return on, nil
 }
 
 func (p *Policy) promote(value string) error {

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -127,6 +128,28 @@ func Build(dgd *v1alpha1.DynamoGraphDeployment, generation string, number int64)
 	return r, nil
 }
 
+// OfRestart makes a revision that remembers what became of a restart: of the same spec as
+// another, for a generation of its own.
+func OfRestart(dgd *v1alpha1.DynamoGraphDeployment, generation string, number int64) (*appsv1.ControllerRevision, error) {
+	r, err := Build(dgd, generation, number)
+	if err != nil {
+		return nil, err
+	}
+	digest := sha256.Sum256(append(slices.Clone(r.Data.Raw), generation...))
+	r.Name = graph.RevisionName(dgd.Name, hex.EncodeToString(digest[:])[:hashDigits])
+	return r, nil
+}
+
+// WithGeneration is the revision with another generation of workers that run it.
+func WithGeneration(r *appsv1.ControllerRevision, generation string) *appsv1.ControllerRevision {
+	r = r.DeepCopy()
+	if r.Labels == nil {
+		r.Labels = map[string]string{}
+	}
+	r.Labels[v1alpha1.LabelGeneration] = generation
+	return r
+}
+
 // Generation is the id that the workers of a revision had.
 func Generation(r *appsv1.ControllerRevision) string { return r.Labels[v1alpha1.LabelGeneration] }
 
@@ -150,9 +173,24 @@ func RecordOf(r *appsv1.ControllerRevision) Record {
 	return record
 }
 
-// WithResult is the revision with what became of it.
+// LongestRecord bounds the record of a revision as text: the operator's cache holds no
+// longer one. longestMessage leaves room in it for the rest, escaped as it may be.
+const (
+	LongestRecord  = 4 << 10
+	longestMessage = 512
+)
+
+// WithResult is the revision with what became of it. Of a record that is too long, why
+// it ended stays.
 func WithResult(r *appsv1.ControllerRevision, result Result, record Record) (*appsv1.ControllerRevision, error) {
+	if len(record.Message) > longestMessage {
+		record.Message = strings.ToValidUTF8(record.Message[:longestMessage], "")
+	}
 	text, err := json.Marshal(record)
+	if err == nil && len(text) > LongestRecord {
+		record.StartSeconds, record.Lowest = nil, nil
+		text, err = json.Marshal(record)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("encode the record of revision %s: %w", r.Name, err)
 	}
@@ -233,16 +271,17 @@ func newest(all []*appsv1.ControllerRevision, is func(*appsv1.ControllerRevision
 	return nil
 }
 
-// AbortedGenerations are those that must not be tried again, sorted.
+// AbortedGenerations are those that must not be tried again, sorted. The same workers
+// have a revision for each spec that they were a part of; the newest tells of them.
 func AbortedGenerations(all []*appsv1.ControllerRevision) []string {
 	var ids []string
 	for _, r := range all {
-		if ResultOf(r) == Aborted {
+		if ResultOf(r) == Aborted && r == OfGeneration(all, Generation(r)) {
 			ids = append(ids, Generation(r))
 		}
 	}
 	slices.Sort(ids)
-	return slices.Compact(ids)
+	return ids
 }
 
 // Surplus are the revisions to delete, the oldest first, so that no more than limit

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/change"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
@@ -24,8 +25,12 @@ type Cell struct {
 	Live []generation.ID
 	// Fields are those for which Spec is none of the live ones.
 	Fields []string
+	// Isolated says that what workers would notice starts a generation, as a restart does.
+	Isolated bool
 
-	members map[generation.ID]map[string]workload.Member
+	recorded generation.ID
+	members  map[generation.ID]map[string]workload.Member
+	named    func(service, generation string, first bool) graph.Membership
 }
 
 // Rules are what the generations of a graph depend on beside the graph.
@@ -35,6 +40,8 @@ type Rules struct {
 	Isolated bool
 	// Recorded is the generation that the graph has on record as its own.
 	Recorded generation.ID
+	// Named is what workers are called in a generation.
+	Named func(service, generation string, first bool) graph.Membership
 }
 
 // Cells are those of a graph whose workers we made, under the contract that keeps
@@ -46,7 +53,7 @@ func Cells(g *graph.Graph, members []workload.Member, r Rules) []Cell {
 	}
 	var cells []Cell
 	for _, of := range generation.Cells(g) {
-		c := Cell{Cell: of, members: map[generation.ID]map[string]workload.Member{}}
+		c := Cell{Cell: of, Isolated: r.Isolated, recorded: r.Recorded, members: map[generation.ID]map[string]workload.Member{}, named: r.Named}
 		foreign := false
 		for _, m := range members {
 			if !slices.Contains(of.Services, m.Service) {
@@ -93,6 +100,77 @@ func (c Cell) asked(g *graph.Graph, r Rules) (generation.ID, []string) {
 		id = generation.ID(graph.ModelHash(string(id))) // it was told something else since
 	}
 	return id, breaking
+}
+
+// RestartField stands for a restart among the fields for which there is a generation.
+const RestartField = "restart"
+
+// Restartable reports whether a restart can begin: no other version is on its way.
+func (c Cell) Restartable() bool {
+	return c.Isolated && slices.Contains(c.Live, c.Spec) && (c.Spec == c.recorded || len(c.Live) == 1)
+}
+
+// Restarted is the cell of a graph that asks for its workers to be restarted: one more
+// generation that is told the same, made for that restart. One that is not made yet will
+// be made for it as it is.
+func (c Cell) Restarted(g *graph.Graph, restart string) Cell {
+	if !slices.Contains(c.Live, c.Spec) {
+		return c
+	}
+	if id, there := c.MadeFor(g, restart); there {
+		c.Spec = id
+		return c
+	}
+	if !c.Restartable() {
+		return c
+	}
+	c.Spec, c.Fields = restartID(g, restart), []string{RestartField}
+	for slices.Contains(c.Live, c.Spec) {
+		c.Spec = generation.ID(graph.ModelHash(string(c.Spec)))
+	}
+	return c
+}
+
+func restartID(g *graph.Graph, restart string) generation.ID {
+	return generation.ID(graph.ModelHash(g.WorkersDigest() + "/" + restart))
+}
+
+// MadeFor is the live generation that was made for a restart, if it is as the graph asks.
+func (c Cell) MadeFor(g *graph.Graph, restart string) (generation.ID, bool) {
+	for _, id := range c.inOrder(c.recorded) {
+		marked := !slices.ContainsFunc(c.Members(id), func(m workload.Member) bool { return mark(m) != restart })
+		if (marked || id == restartID(g, restart)) && c.Same(g, id) {
+			return id, true
+		}
+	}
+	return "", false
+}
+
+// Same reports whether a graph asks for nothing that a live generation was not told.
+func (c Cell) Same(g *graph.Graph, id generation.ID) bool {
+	return slices.Contains(c.Live, id) && len(c.breaking(g, id)) == 0
+}
+
+// Marks are the restarts that the services of the generation that is asked for were made
+// for, or are: those that are still to be made, as the others, or for the one that is
+// asked for.
+func (c Cell) Marks(restart string) map[string]string {
+	if others := c.Members(c.Spec); len(others) > 0 {
+		restart = mark(others[0])
+	}
+	marks := map[string]string{}
+	for _, service := range c.Services {
+		marks[service] = restart
+		if m, there := c.members[c.Spec][service]; there {
+			marks[service] = mark(m)
+		}
+	}
+	return marks
+}
+
+// mark is the restart that a worker was made for.
+func mark(m workload.Member) string {
+	return m.Stored.ObjectAnnotations()[v1alpha1.AnnotationRestartAt]
 }
 
 // inOrder are the live generations, the recorded one first.
@@ -151,19 +229,16 @@ func (c Cell) Members(id generation.ID) []workload.Member {
 
 // Memberships are the names that services have in a generation: those that they have,
 // or such as the others have. The first generation has plain ones.
-func (c Cell) Memberships(name string, id generation.ID) map[string]graph.Membership {
+func (c Cell) Memberships(id generation.ID) map[string]graph.Membership {
 	plain := len(c.Live) == 0
 	for service, m := range c.members[id] {
-		plain = plain || m.Object.GetName() == graph.ComponentName(name, service)
+		plain = plain || m.Name == c.named(service, string(id), true)
 	}
 	all := map[string]graph.Membership{}
 	for _, service := range c.Services {
-		m := graph.Membership{Generation: string(id), ObjectName: graph.GenerationName(name, service, string(id))}
-		if plain {
-			m.ObjectName = graph.ComponentName(name, service)
-		}
+		m := c.named(service, string(id), plain)
 		if there, ok := c.members[id][service]; ok {
-			m.ObjectName = there.Object.GetName()
+			m = there.Name
 		}
 		all[service] = m
 	}

@@ -1,10 +1,13 @@
 package world
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/ai-dynamo/grove/operator/api/common"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
@@ -17,6 +20,8 @@ import (
 // Sight is what was seen of the pods of a graph, and when.
 type Sight struct {
 	Pods []corev1.Pod
+	// Crashes are those that were seen lately.
+	Crashes []Crash
 	// Admission is what the frontends say of the workers.
 	Admission Admission
 	Now       time.Time
@@ -24,9 +29,23 @@ type Sight struct {
 	NoSpareAfter time.Duration
 }
 
-// settled is how long a worker has to be ready to count where no frontend can be asked
-// whether it sends it requests.
-const settled = 10 * time.Second
+// Settled is how long a worker has to be ready to count where no frontend can be asked
+// whether it sends it requests, and how long a frontend has to be to be asked: one that
+// has just started knows no worker yet.
+const Settled = 10 * time.Second
+
+// LeastReady is how long a worker has to be ready to count at all, in seconds, unless its
+// service says otherwise: one that crashes on its first requests is ready before.
+const LeastReady = "5"
+
+// MinReady is how long a worker has to be ready to count.
+func MinReady(c graph.Component) time.Duration {
+	n, err := strconv.ParseUint(cmp.Or(c.ObjectAnnotations()[v1alpha1.AnnotationMinReadySeconds], LeastReady), 10, 16)
+	if err != nil {
+		return 0 // validation refuses what is no number
+	}
+	return time.Duration(n) * time.Second
+}
 
 // World is what the planner goes by, but for what is on record.
 func (c Cell) World(g *graph.Graph, s Sight) generation.World {
@@ -54,11 +73,12 @@ func (c Cell) World(g *graph.Graph, s Sight) generation.World {
 			seen.Roles = append(seen.Roles, r)
 		}
 		for i, of := range parts {
+			least := MinReady(of)
 			if admitted, known := s.Admission.admitted(parts, ready, i, of.DynamoNamespace+"-"+string(id)); known {
-				seen.Roles[i].Routable = min(ready[i], admitted)
+				seen.Roles[i].Routable = min(c.readyFor(id, of.Name, s, least), admitted)
 				continue
 			}
-			seen.Roles[i].Routable = c.readyFor(id, of.Name, s, settled)
+			seen.Roles[i].Routable = c.readyFor(id, of.Name, s, max(least, Settled))
 		}
 		w.Generations = append(w.Generations, seen)
 	}
@@ -114,7 +134,7 @@ func (c Cell) replicas(id generation.ID, service string, s Sight) generation.Rep
 func (c Cell) readyFor(id generation.ID, service string, s Sight, least time.Duration) int {
 	n := 0
 	for _, group := range groups(s.Pods, id, service) {
-		if group.whole(c.members[id][service].Stored.Nodes) && !slices.ContainsFunc(group, func(p corev1.Pod) bool { return s.Now.Sub(ready(p).LastTransitionTime.Time) < least }) {
+		if group.whole(c.members[id][service].Stored.Nodes) && !slices.ContainsFunc(group, func(p corev1.Pod) bool { return !ReadyFor(p, least, s.Now) }) {
 			n++
 		}
 	}
@@ -130,21 +150,6 @@ func (c Cell) Failing(id generation.ID, service string, s Sight) int {
 		}
 	}
 	return n
-}
-
-// Crashed names a replica of a generation that has been ready and has come to be
-// restarted after a pause since; empty if there is none.
-func (c Cell) Crashed(id generation.ID, s Sight) string {
-	for _, service := range c.Services {
-		for _, group := range groups(s.Pods, id, service) {
-			for _, p := range group {
-				if backingOff(p) && wasReady(p) {
-					return p.Name
-				}
-			}
-		}
-	}
-	return ""
 }
 
 // group are the pods of one replica.
@@ -163,6 +168,9 @@ func groups(pods []corev1.Pod, id generation.ID, service string) []group {
 		key := p.Name
 		if set := p.Labels[lwsv1.SetNameLabelKey]; set != "" {
 			key = set + "/" + p.Labels[lwsv1.GroupIndexLabelKey]
+		}
+		if group := p.Labels[common.LabelPodCliqueScalingGroup]; group != "" {
+			key = group + "/" + p.Labels[common.LabelPodCliqueScalingGroupReplicaIndex]
 		}
 		i, known := at[key]
 		if !known {
@@ -185,6 +193,11 @@ func (g group) whole(nodes int32) bool {
 // Ready reports whether a pod is ready, and there to stay.
 func Ready(p corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && ready(p).Status == corev1.ConditionTrue
+}
+
+// ReadyFor reports whether a pod has been ready for so long, and is there to stay.
+func ReadyFor(p corev1.Pod, least time.Duration, now time.Time) bool {
+	return Ready(p) && now.Sub(ready(p).LastTransitionTime.Time) >= least
 }
 
 func ready(p corev1.Pod) corev1.PodCondition { return condition(p, corev1.PodReady) }

@@ -49,6 +49,11 @@ func (b Builder) Build(g *graph.Graph, _ workload.Pods) ([]graph.Object, error) 
 	return objects, nil
 }
 
+// Store is the component of a service, for whoever keeps it elsewhere.
+func (b Builder) Store(c graph.Component, engine graph.Engine) (*v1alpha1.DynamoComponentDeployment, error) {
+	return b.component(c, engine)
+}
+
 // component carries a service over field by field, in the user's own words, so
 // that a reader of the component sees what the graph says.
 func (b Builder) component(c graph.Component, engine graph.Engine) (*v1alpha1.DynamoComponentDeployment, error) {
@@ -70,6 +75,10 @@ func (b Builder) component(c graph.Component, engine graph.Engine) (*v1alpha1.Dy
 		if c.Native {
 			spec.ExtraPodSpec.MainContainer = c.Main
 		}
+	}
+	if c.Activated {
+		spec.ExtraPodSpec = &v1alpha1.ExtraPodSpec{PodSpec: c.Pod, MainContainer: c.Main}
+		spec.LivenessProbe, spec.ReadinessProbe = c.Liveness, c.Readiness
 	}
 	if spec.EPPConfig, err = pickerconfig.Complete(spec.EPPConfig); err != nil {
 		return nil, fmt.Errorf("eppConfig.config: %w", err)
@@ -113,13 +122,18 @@ func (Builder) Made(object graph.Object) (graph.Ref, bool) {
 	return graph.Ref{Kind: v1alpha1.KindDynamoComponentDeployment, Name: object.GetName()}, ok
 }
 
-// Mark implements workload.GraphBuilder.
+// Mark implements workload.GraphBuilder. What is stored as v1beta1 says it has all
+// annotations in its pod template.
 func (Builder) Mark(_ *graph.Graph, c graph.Component, s snapshot.Snapshot) (id string, made bool) {
 	dcd, found := snapshot.Find[*v1alpha1.DynamoComponentDeployment](s, c.ObjectName)
 	if !found {
 		return "", false
 	}
-	return dcd.Spec.Annotations[v1alpha1.AnnotationRestartAt], true
+	id = dcd.Spec.Annotations[v1alpha1.AnnotationRestartAt]
+	if of := dcd.Spec.ExtraPodMetadata; of != nil {
+		id = cmp.Or(id, of.Annotations[v1alpha1.AnnotationRestartAt])
+	}
+	return id, true
 }
 
 // InOrder leaves out the components that wait for others to be ready.
@@ -169,6 +183,7 @@ func progress(c graph.Component, s snapshot.Snapshot) (p workload.Progress, made
 	if seen := dcd.Status.Service; seen != nil {
 		p.Kind, p.Name = workload.Kind(seen.ComponentKind), seen.ComponentName
 		p.Replicas, p.Updated, p.Ready, p.Available = seen.Replicas, seen.UpdatedReplicas, seen.ReadyReplicas, seen.AvailableReplicas
+		p.Startup = seen.Startup
 	}
 	available := meta.FindStatusCondition(dcd.Status.Conditions, v1alpha1.ConditionAvailable)
 	switch {
@@ -199,6 +214,7 @@ func (b Builder) Members(g *graph.Graph, s snapshot.Snapshot) []workload.Member 
 			continue // pruned, or of no generation
 		}
 		m := workload.Member{Service: service, Generation: dcd.Labels[v1alpha1.LabelGeneration], Object: dcd, Replicas: 1, Foreign: true}
+		m.Name = graph.Membership{Generation: m.Generation, ObjectName: dcd.Name}
 		if dcd.Spec.Replicas != nil {
 			m.Replicas = *dcd.Spec.Replicas
 		}
@@ -209,4 +225,34 @@ func (b Builder) Members(g *graph.Graph, s snapshot.Snapshot) []workload.Member 
 		all = append(all, m)
 	}
 	return all
+}
+
+// Named implements workload.Generational.
+func (Builder) Named(g *graph.Graph, service, generation string, first bool) graph.Membership {
+	m := graph.Membership{Generation: generation, ObjectName: graph.GenerationName(g.Name, service, generation)}
+	if first {
+		m.ObjectName = graph.ComponentName(g.Name, service)
+	}
+	return m
+}
+
+// Unfit implements workload.Generational.
+func (Builder) Unfit(*graph.Graph) string { return "" }
+
+// Whole implements workload.Generational: each component is made by itself.
+func (Builder) Whole() bool { return false }
+
+// Carry implements workload.Generational: components that stay as they are stored are
+// none of what is desired.
+func (b Builder) Carry(g *graph.Graph, desired []graph.Desired, carried workload.Carried, _ snapshot.Snapshot) []graph.Desired {
+	var left []string
+	for _, c := range g.Components {
+		if slices.Contains(carried.Left, c.Name) {
+			left = append(left, c.ObjectName)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(desired), func(o graph.Desired) bool {
+		ref, ok := b.Made(o.Object)
+		return ok && slices.Contains(left, ref.Name)
+	})
 }

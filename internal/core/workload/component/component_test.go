@@ -110,3 +110,32 @@ func TestTheMarkOfARestartIsReadOffTheComponent(t *testing.T) {
 		}
 	}
 }
+
+func TestTheMarkOfARestartIsReadBackUnderEveryContract(t *testing.T) {
+	for _, contract := range []graph.Contract{"", graph.ContractV1} {
+		t.Run(string(contract), func(t *testing.T) {
+			dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "g"}}
+			dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{"a": {ComponentType: "frontend"}, "b": {ComponentType: "worker"}}
+			b := Builder{Graph: dgd, Defaults: graph.Defaults{Discovery: graph.DiscoveryKubernetes, Contract: graph.ContractRules{Forced: contract}}}
+			g, err := graph.FromGraphDeployment(dgd, b.Defaults)
+			if err != nil {
+				t.Fatal(err)
+			}
+			made, err := b.Build(g.WithMarks(map[string]string{"a": "1"}), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{}
+			for _, c := range g.Components {
+				id, there := b.Mark(g, c, snapshot.Snapshot{Owned: made})
+				if !there {
+					t.Errorf("%s was not made", c.Name)
+				}
+				got[c.Name] = id
+			}
+			if diff := cmp.Diff(map[string]string{"a": "1", "b": ""}, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

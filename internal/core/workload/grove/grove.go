@@ -1,6 +1,7 @@
 // Package grove runs a whole graph as one Grove PodCliqueSet: a clique for each
 // component that fits on one node, and a scaling group of a leader and a worker
-// clique for each that spans several.
+// clique for each that spans several. Workers of a later generation than the first
+// have a set of their own.
 package grove
 
 import (
@@ -34,6 +35,11 @@ type Builder struct {
 	Queue string
 	// Deadline is how long the pods of a component may make no progress.
 	Deadline time.Duration
+	// Graph and Defaults are what workers are read back by, where they come in
+	// Generations.
+	Graph       *v1alpha1.DynamoGraphDeployment
+	Defaults    graph.Defaults
+	Generations bool
 }
 
 var (
@@ -42,6 +48,7 @@ var (
 	_ workload.Rescaler     = Builder{}
 	_ workload.Updater      = Builder{}
 	_ workload.Queuer       = Builder{}
+	_ workload.Generational = Builder{}
 )
 
 // Made implements workload.GraphBuilder.
@@ -77,8 +84,23 @@ func SetOf(object metav1.Object) string {
 // SchedulingQueue implements workload.Queuer.
 func (b Builder) SchedulingQueue() string { return b.Queue }
 
-// Build returns the graph's PodCliqueSet.
+// Build returns the graph's PodCliqueSet, and that of its workers where they are of a
+// later generation.
 func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, error) {
+	var objects []graph.Object
+	for _, name := range sets(g) {
+		object, err := b.set(g, name, pods)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
+// set is one PodCliqueSet of a graph.
+func (b Builder) set(whole *graph.Graph, name string, pods workload.Pods) (graph.Object, error) {
+	g := part(whole, name)
 	template := grovev1alpha1.PodCliqueSetTemplateSpec{
 		StartupType:           new(grovev1alpha1.CliqueStartupTypeAnyOrder),
 		HeadlessServiceConfig: &grovev1alpha1.HeadlessServiceConfig{PublishNotReadyAddresses: true},
@@ -115,7 +137,7 @@ func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, erro
 		template.PodCliqueScalingGroupConfigs = append(template.PodCliqueScalingGroupConfigs, group)
 	}
 	set := &grovev1alpha1.PodCliqueSet{
-		ObjectMeta: metav1.ObjectMeta{Name: g.CliqueSet, Namespace: g.Namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: g.Namespace},
 		Spec:       grovev1alpha1.PodCliqueSetSpec{Replicas: 1, Template: template},
 	}
 	if rules.Objects.SetMetadata {
@@ -123,8 +145,10 @@ func (b Builder) Build(g *graph.Graph, pods workload.Pods) ([]graph.Object, erro
 		maps.Copy(set.Annotations, g.Annotations)
 		more.strategy = g.UpdateStrategy
 	}
-	extended, err := more.extend(set)
-	return []graph.Object{extended}, err
+	if err := b.generate(set, whole, g); err != nil {
+		return nil, err
+	}
+	return more.extend(set)
 }
 
 // setLabels are the graph's own, and its name.
@@ -222,7 +246,7 @@ func place(c graph.Component, position engine.Position) engine.Group {
 // LiveName is the name that Grove gives to the clique or scaling group of a
 // component in the only replica of the set.
 func LiveName(c graph.Component) string {
-	return fmt.Sprintf("%s-0-%s", c.CliqueSet, c.Clique)
+	return liveName(c.CliqueSet, c.Clique)
 }
 
 // Progress reads the clique or scaling group of each component.
@@ -235,9 +259,9 @@ func (b Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progre
 		}
 		p.Seen = s.Evidence.Of(c.Name)
 		p.Seen.Refused = append(p.Seen.Refused, Refused(c.Name, s.Beneath)...)
-		set, found := snapshot.Find[*grovev1alpha1.PodCliqueSet](s, g.CliqueSet)
+		set, found := snapshot.Find[*grovev1alpha1.PodCliqueSet](s, c.CliqueSet)
 		switch {
-		case s.Outdated("PodCliqueSet", g.CliqueSet):
+		case s.Outdated("PodCliqueSet", c.CliqueSet):
 			p.Done, p.Why = false, "PodCliqueSet is being updated"
 		case p.Done && found && updating(set) && !rolledOut(c, set, s):
 			p.Done, p.Why = false, fmt.Sprintf("PodCliqueSet %s has not updated its pods yet", set.Name)
@@ -261,7 +285,7 @@ func moved(c graph.Component, set *grovev1alpha1.PodCliqueSet, s snapshot.Snapsh
 	}
 	last := workload.Moved(set, nil)
 	for _, service := range append(before(c, set), c.Name) { // it starts when those before it are ready
-		for _, clique := range cliquesOf(graph.Component{Name: service}, s) {
+		for _, clique := range cliquesOf(graph.Component{Name: service, CliqueSet: set.Name}, s) {
 			last = workload.Latest(last, workload.Moved(clique, clique.Status.Conditions))
 		}
 	}

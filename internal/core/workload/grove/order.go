@@ -110,7 +110,7 @@ func waitsFor(c graph.Component, set *grovev1alpha1.PodCliqueSet, s snapshot.Sna
 		return nil
 	}
 	return slices.DeleteFunc(before(c, set), func(service string) bool {
-		live := cliquesOf(graph.Component{Name: service}, s)
+		live := cliquesOf(graph.Component{Name: service, CliqueSet: set.Name}, s)
 		return !slices.ContainsFunc(set.Spec.Template.Cliques, func(clique *grovev1alpha1.PodCliqueTemplateSpec) bool {
 			return serviceOf(clique) == service && !slices.ContainsFunc(live, func(l *grovev1alpha1.PodClique) bool {
 				return l.Spec.RoleName == clique.Spec.RoleName && enough(l)

@@ -25,8 +25,10 @@ import (
 // Updating reports whether Grove still carries out the last change of a graph's
 // PodCliqueSet. A template that changes again meanwhile can leave cliques behind.
 func (Builder) Updating(g *graph.Graph, s snapshot.Snapshot) bool {
-	set, found := snapshot.Find[*grovev1alpha1.PodCliqueSet](s, g.CliqueSet)
-	return found && (s.Outdated("PodCliqueSet", g.CliqueSet) || updating(set))
+	return slices.ContainsFunc(sets(g), func(name string) bool {
+		set, found := snapshot.Find[*grovev1alpha1.PodCliqueSet](s, name)
+		return found && (s.Outdated("PodCliqueSet", name) || updating(set))
+	})
 }
 
 func updating(set *grovev1alpha1.PodCliqueSet) bool {
@@ -71,8 +73,8 @@ func runs(clique *grovev1alpha1.PodClique, template *grovev1alpha1.PodCliqueTemp
 }
 
 // Mark implements workload.GraphBuilder.
-func (Builder) Mark(g *graph.Graph, c graph.Component, s snapshot.Snapshot) (id string, made bool) {
-	set, found := snapshot.Find[*grovev1alpha1.PodCliqueSet](s, g.CliqueSet)
+func (Builder) Mark(_ *graph.Graph, c graph.Component, s snapshot.Snapshot) (id string, made bool) {
+	set, found := snapshot.Find[*grovev1alpha1.PodCliqueSet](s, c.CliqueSet)
 	if !found {
 		return "", false
 	}
@@ -84,13 +86,13 @@ func (Builder) Mark(g *graph.Graph, c graph.Component, s snapshot.Snapshot) (id 
 	return "", false
 }
 
-// cliquesOf are the live cliques of a component, those of a scaling group among
-// them, by name.
+// cliquesOf are the live cliques of a component in its set, those of a scaling group
+// among them, by name.
 func cliquesOf(c graph.Component, s snapshot.Snapshot) []*grovev1alpha1.PodClique {
 	var all []*grovev1alpha1.PodClique
 	for _, object := range s.Beneath {
 		clique, ok := object.(*grovev1alpha1.PodClique)
-		if ok && clique.Labels[v1alpha1.LabelComponent] == c.Name && clique.DeletionTimestamp == nil {
+		if ok && clique.Labels[v1alpha1.LabelComponent] == c.Name && clique.DeletionTimestamp == nil && cmp.Or(SetOf(clique), c.CliqueSet) == c.CliqueSet {
 			all = append(all, clique)
 		}
 	}

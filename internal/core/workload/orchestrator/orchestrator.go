@@ -33,13 +33,18 @@ type Settings struct {
 	Queue string
 	// Deadline is how long pods may make no progress.
 	Deadline time.Duration
+	// Generations has workers come in those.
+	Generations bool
 }
 
 // ForGraph is what runs a graph under a provider.
 func ForGraph(p workload.Provider, s Settings) workload.GraphBuilder {
 	switch p {
 	case workload.ProviderGrove:
-		return grove.Builder{TerminationDelay: s.TerminationDelay, Queue: s.Queue, Deadline: s.Deadline}
+		return grove.Builder{
+			TerminationDelay: s.TerminationDelay, Queue: s.Queue, Deadline: s.Deadline,
+			Graph: s.Graph, Defaults: s.Defaults, Generations: s.Generations,
+		}
 	default:
 		return component.Builder{Graph: s.Graph, Defaults: s.Defaults}
 	}

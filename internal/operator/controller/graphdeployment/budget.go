@@ -13,6 +13,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/dormancy"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/budget"
 )
@@ -109,6 +110,9 @@ func (l *Ledger) graphs(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment
 			var err error
 			if meant, err = graph.FromGraphDeployment(one, l.Defaults); err != nil {
 				continue
+			}
+			if dormancy.Told(one.Status.Conditions) == dormancy.Dormant {
+				meant = meant.Asleep()
 			}
 		}
 		pods, err := l.Facts.PodsByService(ctx, one.Namespace, one.Name)

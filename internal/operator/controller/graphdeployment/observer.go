@@ -11,13 +11,16 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/deviceclaim"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/dormancy"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
@@ -38,7 +41,9 @@ import (
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=mpi-run-ssh-secret,verbs=create;patch
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles;rolebindings,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=dynamo-operator-planner;dynamo-operator-epp,verbs=bind
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;list;watch;create;patch;delete,roleName=dynamo-operator-activation
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=inference.networking.k8s.io,resources=inferencepools,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=resource.k8s.io,resources=resourceclaimtemplates,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=grove.io,resources=podcliquesets,verbs=get;list;watch;create;patch;delete
@@ -63,6 +68,7 @@ func Children() []observe.Child {
 		{Object: &corev1.Service{}, List: &corev1.ServiceList{}},
 		{Object: &networkingv1.Ingress{}, List: &networkingv1.IngressList{}},
 		{Object: &networkingv1.NetworkPolicy{}, List: &networkingv1.NetworkPolicyList{}},
+		{Object: &policyv1.PodDisruptionBudget{}, List: &policyv1.PodDisruptionBudgetList{}},
 		{Object: &rbacv1.Role{}, List: &rbacv1.RoleList{}},
 		{Object: &rbacv1.RoleBinding{}, List: &rbacv1.RoleBindingList{}},
 		{Object: &render.VirtualService{}, List: &render.VirtualServiceList{}, API: snapshot.APIIstio},
@@ -106,6 +112,10 @@ type Observer struct {
 	Workers Workers
 	// Budgets grants replicas; nil grants all.
 	Budgets *Ledger
+	// Leases holds those by which graphs are woken; nil knows none.
+	Leases client.Reader
+	// Crashes are those of candidates.
+	Crashes *Crashes
 	// Expected are steps of rollouts that are on their way back to us.
 	Expected *Expectations
 }
@@ -137,6 +147,7 @@ type observation struct {
 
 	generations
 	budgeted
+	signal
 }
 
 // urgency weighs a status: how far a restart or a rollout is must be written down before the
@@ -147,6 +158,8 @@ func (w observation) urgency(dgd *v1alpha1.DynamoGraphDeployment, now v1alpha1.D
 	switch {
 	case err != nil || !equality.Semantic.DeepEqual(now.Restart, dgd.Status.Restart) || !equality.Semantic.DeepEqual(now.Rollout, dgd.Status.Rollout):
 		return controller.Urgent
+	case dormancy.Told(now.Conditions) != dormancy.Told(dgd.Status.Conditions):
+		return controller.Urgent // others count on what a sleeping graph does not hold
 	case dgd.Status.ObservedGeneration == dgd.Generation && controller.BecameFalse(dgd.Status.Conditions, now.Conditions, v1alpha1.ConditionReady):
 		return controller.Urgent
 	case len(w.Written) > 0 || slices.ContainsFunc(w.Owned, func(o graph.Object) bool {
@@ -187,9 +200,11 @@ func (w Observer) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployme
 		if !ok {
 			continue
 		}
-		if seen.Beneath, err = w.beneath(ctx, set, p.Capabilities); err != nil {
+		below, err := w.beneath(ctx, set, p.Capabilities)
+		if err != nil {
 			return seen, err
 		}
+		seen.Beneath = append(seen.Beneath, below...)
 	}
 	seen.Taken = now
 	seen.provider = workload.Choose(dgd.Annotations, p.Capabilities, orchestrator.Running(seen.Snapshot))
@@ -209,6 +224,9 @@ func (w Observer) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployme
 		seen.refused = routes.OfGraph(ctx, dgd)
 	}
 	w.needs(ctx, &seen)
+	if err := w.dormancy(ctx, dgd, &seen, now); err != nil {
+		return seen, err
+	}
 	if err := w.budgets(ctx, dgd, &seen, now); err != nil {
 		return seen, err
 	}
@@ -218,7 +236,7 @@ func (w Observer) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployme
 
 // budgets has replicas granted, where the graph counts against a budget.
 func (w Observer) budgets(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, seen *observation, now time.Time) error {
-	granted, limits, err := w.Budgets.grant(ctx, dgd, seen.graph.Scaled(seen.Scale(seen.graph)), now)
+	granted, limits, err := w.Budgets.grant(ctx, dgd, seen.wanted(seen.Scale(seen.graph)), now)
 	seen.budgeted, seen.Limited = granted, limited(limits)
 	return err
 }
@@ -313,7 +331,7 @@ func (w observation) unmet(g *graph.Graph) error {
 // warnings tell what of a graph will not be as it is written, here.
 func (w observation) warnings(dgd *v1alpha1.DynamoGraphDeployment, r validation.IngressRules, s Rollouts) []string {
 	return validation.GraphDeploymentWarnings(dgd, r, validation.Orchestration{
-		Provider: w.provider, WithoutKAI: !w.platform.Capabilities.All(snapshot.APIKAI), InPlace: !s.Generations,
+		Provider: w.provider, WithoutKAI: !w.platform.Capabilities.All(snapshot.APIKAI), InPlace: !s.Generations, Unfit: w.unfit,
 	})
 }
 

@@ -78,9 +78,9 @@ func (r *Reconciler) decide(dgd *v1alpha1.DynamoGraphDeployment, seen observatio
 		return decision{problem: seen.invalid}
 	}
 	scale := seen.Scale(seen.graph)
-	workers := seen.managed(dgd, seen.graph.Scaled(scale).Limited(seen.granted), r.Observer.Rollouts.Settings)
+	workers := seen.managed(dgd, seen.wanted(scale).Limited(seen.granted), r.Observer.Rollouts.Settings)
 	g := workers.Graph
-	d := decision{graph: g, workers: workers, restart: status.NextRestart(dgd, g, seen.builder, seen.Snapshot, workers.State.Active())}
+	d := decision{graph: g, workers: workers, restart: seen.restart}
 	if d.problem = errors.Join(seen.unread, seen.queueAbsent(), seen.unlaunchable()); d.problem != nil {
 		return d
 	}
@@ -96,15 +96,15 @@ func (r *Reconciler) decide(dgd *v1alpha1.DynamoGraphDeployment, seen observatio
 		Annotations: record(dgd, g, seen), NoAnnotations: workers.Retract,
 		Released:   seen.claims,
 		OwnerPatch: mirror(dgd, scale),
-		Children:   slices.Concat(records, workers.Rendered(seen.builder.InOrder(g, desired, seen.Snapshot), seen.builder.Made), seen.sshKey),
+		Children:   slices.Concat(records, seen.builder.InOrder(g, seen.carried(workers, seen.unsignalled(desired)), seen.Snapshot), seen.sshKey),
 		Patches:    changed,
 		// A graph that moves to another provider is taken down there before it is made
 		// here: both would need the same names and the same GPUs.
 		PruneOnly: moving != nil,
-		Scale:     rescale(dgd, g, seen),
+		Scale:     slices.Concat(workers.Scale, rescale(dgd, shown, workers.Carried(), seen)),
 	}
 	if unrendered == nil {
-		d.plan.Owned = workers.Pruned(seen.Owned) // what cannot be rendered any more goes on running
+		d.plan.Owned = slices.Concat(workers.Pruned(seen.Owned), seen.unsignal()) // what cannot be rendered any more goes on running
 	}
 	d.problem, d.unmet = errors.Join(unrendered, moving), errors.Join(seen.unmet(g), seen.devices)
 	return d
@@ -125,7 +125,7 @@ func (r *Reconciler) apply(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploym
 	tracing.Decided(ctx, "provider", d.plan.Annotations[v1alpha1.AnnotationWorkloadProvider],
 		"wanted", len(d.plan.Children), "owned", len(d.plan.Owned), "restart", d.restart.Marks)
 	changes, err := r.Applier.Apply(ctx, dgd, *d.plan)
-	r.Observer.Expected.expect(dgd.UID, d.workers.Expect, changes.Written(), r.Clock.Now())
+	r.Observer.Expected.expect(dgd.UID, d.workers.Expect, changes.Written(), err != nil, r.Clock.Now())
 	event.Applied(r.Events, dgd, changes)
 	return changes, err
 }
@@ -158,6 +158,9 @@ const pollPeriod = time.Second
 // may have to be divided anew.
 func (r *Reconciler) again(result reconcile.Result, seen observation, d decision) reconcile.Result {
 	soon := seen.again
+	if at := seen.dormancyAgain(); at > 0 && (soon == 0 || at < soon) {
+		soon = at
+	}
 	if d.workers.State.Active() {
 		soon = pollPeriod
 	}
@@ -169,15 +172,20 @@ func (r *Reconciler) again(result reconcile.Result, seen observation, d decision
 
 // rescale lists what others have made from the graph's children and is to have
 // another number of replicas, for services whose number somebody gave; any other
-// may be an autoscaler's.
-func rescale(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen observation) []workload.Rescaling {
+// may be an autoscaler's, unless it is rolled out. What stays as it is stored is left
+// to that.
+func rescale(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, carried workload.Carried, seen observation) []workload.Rescaling {
 	rescaler, ok := seen.builder.(workload.Rescaler)
 	if !ok {
 		return nil
 	}
 	var given []graph.Component
 	for _, c := range g.Components {
-		if service := dgd.Spec.Services[c.Name]; c.Adapted || (service != nil && service.Replicas != nil) {
+		service := dgd.Spec.Services[c.Name]
+		if slices.Contains(carried.Left, c.Name) {
+			continue
+		}
+		if c.Adapted || (service != nil && service.Replicas != nil) || slices.Contains(carried.Rolling, c.Name) {
 			given = append(given, c)
 		}
 	}

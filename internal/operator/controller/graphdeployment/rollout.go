@@ -2,6 +2,7 @@ package graphdeployment
 
 import (
 	"context"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -15,11 +16,14 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/analysis"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/revision"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/world"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
@@ -53,6 +57,12 @@ type generations struct {
 	requests map[string]analysis.Series
 	// behind says that the last step is not to be seen yet.
 	behind bool
+	// whole says that a generation is made in one piece.
+	whole bool
+	// unfit is why the workers of the graph cannot come in generations.
+	unfit string
+	// restart is the step of one, which workers in generations take as their cells do.
+	restart rollout.Step
 }
 
 // generations reads them. Pods and frontends are only asked for while one generation
@@ -66,15 +76,24 @@ func (w Observer) generations(ctx context.Context, dgd *v1alpha1.DynamoGraphDepl
 		}
 	}
 	if !able || !w.Rollouts.Generations {
+		seen.restart, _ = seen.nextRestart(dgd)
 		return nil
 	}
 	seen.policy, _ = policy.Parse(dgd.Annotations) // validation tells of what cannot be read
+	if seen.unfit = by.Unfit(seen.graph); seen.unfit != "" {
+		seen.restart, _ = seen.nextRestart(dgd)
+		return nil
+	}
 	members := by.Members(seen.graph, seen.Snapshot)
+	seen.whole = by.Whole()
 	seen.cells = world.Cells(seen.graph, members, world.Rules{
 		Isolated: seen.policy.Isolation != policy.IsolationNone, Recorded: generation.ID(seen.graph.Generation),
+		Named: func(service, id string, first bool) graph.Membership { return by.Named(seen.graph, service, id, first) },
 	})
+	seen.restart, seen.cells = seen.nextRestart(dgd)
 	seen.behind = w.Expected.unmet(dgd.UID, members, now)
 	if !slices.ContainsFunc(seen.cells, world.Cell.Rolling) {
+		w.Crashes.forget(dgd.UID)
 		return nil
 	}
 	evidence, err := w.Pods.Inspect(ctx, dgd.Namespace, dgd.Name, "")
@@ -82,8 +101,9 @@ func (w Observer) generations(ctx context.Context, dgd *v1alpha1.DynamoGraphDepl
 		return err
 	}
 	seen.sight.Pods = evidence.Pods
+	seen.sight.Crashes = w.Crashes.seen(dgd.UID, evidence.Pods, now)
 	if w.Frontends != nil {
-		seen.sight.Admission = w.Frontends.Ask(client.ObjectKeyFromObject(dgd), addresses(seen.graph, evidence.Pods), models(seen.graph), now)
+		seen.sight.Admission = w.Frontends.Ask(client.ObjectKeyFromObject(dgd), addresses(seen.graph, evidence.Pods, now), models(seen.graph), now)
 	}
 	if w.Workers != nil {
 		seen.requests = w.Workers.Ask(client.ObjectKeyFromObject(dgd), managed.Comparisons(seen.input(dgd, seen.graph)), now)
@@ -91,18 +111,27 @@ func (w Observer) generations(ctx context.Context, dgd *v1alpha1.DynamoGraphDepl
 	return nil
 }
 
-// addresses are those of the frontends that are ready.
-func addresses(g *graph.Graph, pods []corev1.Pod) []netip.Addr {
+// nextRestart is the step of a restart, and the cells of workers as it asks for them.
+func (w observation) nextRestart(dgd *v1alpha1.DynamoGraphDeployment) (rollout.Step, []world.Cell) {
+	workers := status.Workers{Cells: w.cells, Aborted: map[generation.ID]string{}}
+	for _, id := range revision.AbortedGenerations(w.revisions) {
+		if id != w.policy.Retry {
+			workers.Aborted[generation.ID(id)] = revision.RecordOf(revision.OfGeneration(w.revisions, id)).Message
+		}
+	}
+	return status.NextRestart(dgd, w.wanted(w.Scale(w.graph)).Limited(w.granted), w.builder, w.Snapshot, workers)
+}
+
+// addresses are those of the frontends that have been ready for long enough to have found
+// the workers.
+func addresses(g *graph.Graph, pods []corev1.Pod, now time.Time) []netip.Addr {
 	var all []netip.Addr
 	for _, c := range g.Components {
 		if c.Role != graph.RoleFrontend {
 			continue
 		}
 		for _, p := range pods {
-			ready := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-			})
-			if p.Labels[v1alpha1.LabelComponent] != c.Name || p.DeletionTimestamp != nil || !ready {
+			if p.Labels[v1alpha1.LabelComponent] != c.Name || !world.ReadyFor(p, world.Settled, now) {
 				continue
 			}
 			if address, err := netip.ParseAddr(p.Status.PodIP); err == nil {
@@ -128,7 +157,7 @@ func models(g *graph.Graph) []string {
 // input is what is known of the generations of a graph.
 func (w observation) input(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph) managed.Input {
 	return managed.Input{
-		Owner: dgd, Graph: g, Cells: w.cells, Sight: w.sight, Policy: w.policy, Revisions: w.revisions, Requests: w.requests, Behind: w.behind,
+		Owner: dgd, Graph: g, Cells: w.cells, Sight: w.sight, Policy: w.policy, Revisions: w.revisions, Requests: w.requests, Behind: w.behind, Whole: w.whole,
 		Ready: func(g *graph.Graph) bool {
 			return !slices.ContainsFunc(w.builder.Progress(g, w.Snapshot), func(p workload.Progress) bool { return !p.Done })
 		},
@@ -140,6 +169,15 @@ func (w observation) managed(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph
 	in := w.input(dgd, g)
 	in.Settings = s
 	return managed.Next(in)
+}
+
+// carried leaves to the builder what becomes of workers that are not rendered.
+func (w observation) carried(d managed.Decision, desired []graph.Desired) []graph.Desired {
+	by, able := w.builder.(workload.Generational)
+	if !able {
+		return desired
+	}
+	return by.Carry(d.Graph, desired, d.Carried(), w.Snapshot)
 }
 
 // patches are the changes of single fields that a decision asks for, and records what is
@@ -183,32 +221,34 @@ type Expectations struct {
 }
 
 type expectation struct {
-	replicas map[string]int32
-	until    time.Time
+	told  []managed.Expectation
+	until time.Time
 }
 
 // expectFor bounds how long an informer can be behind: what is not seen by then somebody
 // else has changed since.
 const expectFor = 5 * time.Second
 
-// expect notes the replicas that objects of a graph were told, by name, as far as they
-// were written.
-func (e *Expectations) expect(graph types.UID, told map[string]int32, written []graph.Ref, now time.Time) {
+// expect notes what workers of a graph were told, as far as that was written: children
+// tell by name, and what others have made if all went well.
+func (e *Expectations) expect(of types.UID, told []managed.Expectation, written []graph.Ref, failed bool, now time.Time) {
+	told = slices.DeleteFunc(slices.Clone(told), func(t managed.Expectation) bool {
+		if t.Object == "" {
+			return failed
+		}
+		return !slices.ContainsFunc(written, func(ref graph.Ref) bool {
+			return ref.Name == t.Object && slices.Contains([]string{v1alpha1.KindDynamoComponentDeployment, "PodCliqueSet"}, ref.Kind)
+		})
+	})
 	if e == nil || len(told) == 0 {
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, ref := range written {
-		n, expected := told[ref.Name]
-		if !expected || ref.Kind != v1alpha1.KindDynamoComponentDeployment {
-			continue
-		}
-		if e.by == nil {
-			e.by = map[types.UID]expectation{}
-		}
-		e.by[graph] = expectation{map[string]int32{ref.Name: n}, now.Add(expectFor)}
+	if e.by == nil {
+		e.by = map[types.UID]expectation{}
 	}
+	e.by[of] = expectation{told, now.Add(expectFor)}
 }
 
 // unmet reports whether a step of a graph is not to be seen yet.
@@ -222,15 +262,51 @@ func (e *Expectations) unmet(graph types.UID, members []workload.Member, now tim
 	if !there {
 		return false
 	}
-	met := 0
-	for _, m := range members {
-		if n, expected := waits.replicas[m.Object.GetName()]; expected && n == m.Replicas {
-			met++
-		}
-	}
-	if met < len(waits.replicas) && now.Before(waits.until) {
+	missing := slices.ContainsFunc(waits.told, func(t managed.Expectation) bool {
+		return !slices.ContainsFunc(members, func(m workload.Member) bool {
+			return m.Service == t.Service && m.Generation == t.Generation && m.Replicas == t.Replicas
+		})
+	})
+	if missing && now.Before(waits.until) {
 		return true
 	}
 	delete(e.by, graph)
 	return false
+}
+
+// Crashes remembers those of the pods of graphs while their workers are rolled out. An
+// operator that starts anew begins again.
+type Crashes struct {
+	mu sync.Mutex
+	by map[types.UID]lastCrashes
+}
+
+type lastCrashes struct {
+	world.CrashLog
+	at time.Time
+}
+
+// seen adds what the pods of a graph show, and returns what counts.
+func (c *Crashes) seen(graph types.UID, pods []corev1.Pod, now time.Time) []world.Crash {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.by, func(_ types.UID, l lastCrashes) bool { return now.Sub(l.at) > world.CrashWindow })
+	if c.by == nil {
+		c.by = map[types.UID]lastCrashes{}
+	}
+	c.by[graph] = lastCrashes{c.by[graph].Seen(pods, now), now}
+	return c.by[graph].Crashes()
+}
+
+// forget drops a graph whose workers are not rolled out any more.
+func (c *Crashes) forget(graph types.UID) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.by, graph)
 }

@@ -35,6 +35,10 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 	if err != nil {
 		return err
 	}
+	leases, err := d.ActivationLeases()
+	if err != nil {
+		return err
+	}
 	recorder := d.GetEventRecorder("dynamographdeployment")
 	cleanup, err := d.NewCleanup(ctx, recorder)
 	if err != nil {
@@ -54,6 +58,8 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 			},
 			Frontends: frontend.NewPoller(ctx, proxy),
 			Workers:   scrape.New(ctx, proxy),
+			Leases:    leases,
+			Crashes:   &Crashes{},
 			Expected:  &Expectations{},
 			Budgets:   &Ledger{Budgets: d.Config.Scaling.Budgets(), Defaults: d.Config.Platform().Defaults, Facts: d.Facts},
 		},
@@ -73,5 +79,5 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 		{Object: observe.Queue(), API: snapshot.APIKAI},
 		{Object: &resourcev1.ResourceClaimTemplate{}, API: snapshot.APIDevices},
 	}
-	return errors.Join(d.WatchClaims(w), d.WatchPods(w, controller.GraphOfPod))
+	return errors.Join(d.WatchClaims(w), d.WatchPods(w, controller.GraphOfPod), d.WatchLeases(w, leases))
 }

@@ -68,12 +68,5 @@ func keptByRequests(d *controller.Deps) (cache.Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hold the ConfigMaps of requests: %w", err)
 	}
-	return kept, d.Add(everywhere{kept})
+	return kept, d.Add(controller.Everywhere{Cache: kept})
 }
-
-// everywhere runs on replicas that do not lead, too: their controllers wait for
-// it to be ready when their turn comes.
-type everywhere struct{ cache.Cache }
-
-// NeedLeaderElection is false.
-func (everywhere) NeedLeaderElection() bool { return false }

@@ -32,7 +32,7 @@ const planner = "dynamo-planner"
 var plannerCommand = regexp.MustCompile(`(^|[\s;&|"'(])-m\s+(planner_sla|dynamo\.planner(\.[\w.]+)?|dynamo\.global_planner)([\s;&|"')]|$)`)
 
 // ours are the images whose binary exists here; the binary has the image's name.
-var ours = []string{"dynamo-operator", "kubectl-dynamo", profiler}
+var ours = []string{"dynamo-operator", "kubectl-dynamo", "dynamo-activator", profiler}
 
 // runtimeImages are the parts of an image's name that betray a Dynamo runtime.
 // A placeholder such as ${IMAGE} stands for one in example manifests.

@@ -44,6 +44,10 @@ func TestFor(t *testing.T) {
 			image: "my-registry/vllm-runtime:my-tag", command: []string{"python", "-m", "benchmarks.profiler.profile_sla"}, args: []string{"--profile-config", "{}"},
 			want: Program{"dynamo-profiler", []string{"profile-sla", "--profile-config", "{}"}},
 		},
+		"an activator is itself": {
+			image: "registry.example/team/dynamo-activator:v2", args: []string{"--lease=chat-activation"},
+			want: Program{"dynamo-activator", []string{"--lease=chat-activation"}},
+		},
 		"the planner of a runtime is played by ours": {
 			image: "my-registry/vllm-runtime:my-tag", command: []string{"python3", "-m", "planner_sla"}, args: []string{"--backend=vllm"},
 			want: Program{"dynamo-planner", []string{"python3", "-m", "planner_sla", "--backend=vllm"}},

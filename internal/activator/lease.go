@@ -1,0 +1,117 @@
+package activator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+)
+
+// fieldManager owns what an activator writes.
+const fieldManager = "dynamo-activator"
+
+// mostModels and mostBytes are how many names of models are written at most, and how many
+// bytes they take: a Lease is no database, and 256 KiB is all that the annotations of an
+// object may have.
+const (
+	mostModels = 500
+	mostBytes  = 64 << 10
+)
+
+// KubernetesLease is a Lease in the cluster.
+type KubernetesLease struct {
+	leases    coordinationv1.LeaseInterface
+	name, pod string
+}
+
+// Connect finds the cluster by a kubeconfig file, or as a pod when it is empty.
+func Connect(kubeconfig, namespace, name, pod string) (*KubernetesLease, error) {
+	rules := clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&rules, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the cluster: %w", err)
+	}
+	config.UserAgent = fieldManager
+	client, err := coordinationv1.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &KubernetesLease{leases: client.Leases(namespace), name: name, pod: pod}, nil
+}
+
+// Read implements Lease. What cannot be read in it is not known.
+func (l *KubernetesLease) Read(ctx context.Context) (told Told, err error) {
+	lease, err := l.leases.Get(ctx, l.name, metav1.GetOptions{})
+	if err != nil {
+		return told, fmt.Errorf("read Lease %s: %w", l.name, err)
+	}
+	if at := lease.Spec.RenewTime; at != nil {
+		told.LastRequest = at.Time
+	}
+	if json.Unmarshal([]byte(lease.Annotations[v1alpha1.AnnotationActivationModels]), &told.Models) != nil {
+		told.Models = nil
+	}
+	if seconds, err := strconv.ParseFloat(lease.Annotations[v1alpha1.AnnotationActivationSeconds], 64); err == nil && seconds > 0 && seconds < 86400 {
+		told.Start = time.Duration(seconds * float64(time.Second))
+	}
+	return told, nil
+}
+
+// Renew implements Lease. Where the Lease takes no annotation any more, such as one that
+// somebody has filled, the time is told alone: without it nobody would be woken.
+func (l *KubernetesLease) Renew(ctx context.Context, told Told) error {
+	err := l.patch(ctx, told.LastRequest, told.annotations())
+	if apierrors.IsInvalid(err) {
+		err = l.patch(ctx, told.LastRequest, map[string]string{})
+	}
+	if err != nil {
+		return fmt.Errorf("renew Lease %s: %w", l.name, err)
+	}
+	return nil
+}
+
+func (l *KubernetesLease) patch(ctx context.Context, at time.Time, annotations map[string]string) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": annotations},
+		"spec":     map[string]any{"holderIdentity": l.pod, "renewTime": metav1.NewMicroTime(at)},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = l.leases.Patch(ctx, l.name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	return err
+}
+
+// annotations are what is remembered beside the time.
+func (t Told) annotations() map[string]string {
+	annotations := map[string]string{}
+	if models := fitting(t.Models); len(models) > 0 {
+		if text, err := json.Marshal(models); err == nil {
+			annotations[v1alpha1.AnnotationActivationModels] = string(text)
+		}
+	}
+	if t.Start > 0 {
+		annotations[v1alpha1.AnnotationActivationSeconds] = strconv.FormatFloat(t.Start.Seconds(), 'f', 1, 64)
+	}
+	return annotations
+}
+
+// fitting are the first models that there is room for.
+func fitting(models []string) []string {
+	bytes := 0
+	for n, model := range models {
+		if bytes += len(model) + len(`"",`); n == mostModels || bytes > mostBytes {
+			return models[:n]
+		}
+	}
+	return models
+}

@@ -1,0 +1,177 @@
+package activator
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// maxWaitHeader is by which a client says how long it waits at most, as in 90s.
+const maxWaitHeader = "X-Dynamo-Max-Wait"
+
+// peek is how much of a body is read to see which model it asks. A longer one is passed on
+// as it comes and cannot be sent a second time, unless it is held.
+const peek = 1 << 20
+
+// asksModel reports whether a path is one of the API that workers answer.
+func asksModel(path string) bool { return strings.HasPrefix(path, "/v1/") }
+
+// request is what was read of one.
+type request struct {
+	model  string
+	stream bool
+	// read is the body so far, whole says that it is all of it. length is what was
+	// announced; below 0 nothing was.
+	read   []byte
+	whole  bool
+	length int64
+}
+
+// complete reads the rest of a body that is held.
+func (q *request) complete(body io.Reader) error {
+	if q.whole {
+		return nil
+	}
+	rest, err := io.ReadAll(io.LimitReader(body, q.length-int64(len(q.read))))
+	if err != nil {
+		return err
+	}
+	q.read, q.whole = append(q.read, rest...), true
+	if q.model == "" {
+		q.model, q.stream = names(q.read)
+	}
+	return nil
+}
+
+func read(body io.Reader, length int64) (*request, error) {
+	asked := &request{length: length}
+	buffer := &bytes.Buffer{}
+	n, err := io.Copy(buffer, io.LimitReader(body, peek))
+	if err != nil {
+		return nil, err
+	}
+	asked.read, asked.whole = buffer.Bytes(), n < peek
+	asked.model, asked.stream = names(asked.read)
+	return asked, nil
+}
+
+// names reads which model is asked, and whether for a stream, from the beginning of a
+// body. Values of other fields may be cut off.
+func names(body []byte) (model string, stream bool) {
+	d := json.NewDecoder(bytes.NewReader(body))
+	if opening, err := d.Token(); err != nil || opening != json.Delim('{') {
+		return "", false
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			break
+		}
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			break
+		}
+		switch key {
+		case "model":
+			if json.Unmarshal(value, &model) != nil {
+				model = ""
+			}
+		case "stream":
+			stream = string(value) == "true"
+		}
+	}
+	return model, stream
+}
+
+// body is what is sent on: what was read, and what is still to come.
+func (q *request) body(r *http.Request) (io.ReadCloser, int64) {
+	if q.whole {
+		return io.NopCloser(bytes.NewReader(q.read)), int64(len(q.read))
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(q.read), r.Body), r.Body}, r.ContentLength
+}
+
+// maxWait is the time that a client gives, if that is shorter.
+func maxWait(header string, limit time.Duration) time.Duration {
+	if d, err := time.ParseDuration(header); err == nil && d >= 0 && d < limit {
+		return d
+	}
+	return limit
+}
+
+// answer is a response that may have begun while its request was held.
+type answer struct {
+	http.ResponseWriter
+	begun, failed bool
+}
+
+// comment keeps a stream alive: nobody between here and the client thinks that it hangs.
+func (a *answer) comment() {
+	if !a.begun {
+		a.begun = true
+		a.Header().Set("Content-Type", "text/event-stream")
+		a.Header().Set("Cache-Control", "no-cache")
+		a.ResponseWriter.WriteHeader(http.StatusOK)
+	}
+	_, _ = io.WriteString(a.ResponseWriter, ": the model is being started\n\n")
+	a.Flush()
+}
+
+// WriteHeader says a failure in the stream if that has begun.
+func (a *answer) WriteHeader(status int) {
+	switch {
+	case !a.begun:
+		a.ResponseWriter.WriteHeader(status)
+	case status >= http.StatusBadRequest:
+		a.failed = true
+	}
+}
+
+func (a *answer) Write(p []byte) (int, error) {
+	if !a.failed {
+		return a.ResponseWriter.Write(p)
+	}
+	line := strings.Join(strings.Fields(string(p)), " ")
+	_, err := io.WriteString(a.ResponseWriter, "event: error\ndata: "+line+"\n\n")
+	return len(p), err
+}
+
+// Flush sends what was written.
+func (a *answer) Flush() {
+	if f, ok := a.ResponseWriter.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+// refuse answers with an error in the form of the API.
+func refuse(w http.ResponseWriter, status int, message string) {
+	kind := "service_unavailable"
+	switch status {
+	case http.StatusNotFound, http.StatusBadRequest:
+		kind = "invalid_request_error"
+	}
+	body, err := json.Marshal(map[string]any{"error": map[string]any{"message": message, "type": kind, "code": status}})
+	if err != nil {
+		panic(err) // strings and a number
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
+
+// Errors that requests are refused by.
+var (
+	errFull         = errors.New("the graph is being started, and no more requests are held until then")
+	errTooLarge     = errors.New("the graph is being started, and a request of this size is not held until then")
+	errTimeout      = errors.New("the graph is being started, and takes longer than requests are held")
+	errClosing      = errors.New("this frontend ends; ask again")
+	errUnknownModel = errors.New("the graph serves no such model")
+	errStill        = errors.New("still waiting")
+)

@@ -1,0 +1,245 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	breaking "github.com/dynamo-operator/dynamo-operator/internal/core/rollout/change"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/world"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+)
+
+// Rollout is how one generation of a cell replaces another.
+type Rollout struct {
+	Cell string `json:"cell"`
+	// Generation is the id of the new one; the one that runs has none in a manifest that
+	// was never applied.
+	Generation string        `json:"generation"`
+	Steps      []RolloutStep `json:"steps"`
+	// Writes are those of components: one a step, and one for each that is deleted.
+	Writes int `json:"writes"`
+	// Floor is the least that has to serve, and Lowest what serves at least, by service.
+	Floor  map[string]int `json:"floor"`
+	Lowest map[string]int `json:"lowest"`
+	// Blocked is why it does not come to its end.
+	Blocked string `json:"blocked,omitempty"`
+
+	// idle says that nothing served before.
+	idle bool
+	// waves are the services of which something starts at the same time.
+	waves [][]string
+}
+
+// RolloutStep is one write.
+type RolloutStep struct {
+	// New says that it is of the new generation.
+	New     bool   `json:"new"`
+	Service string `json:"service,omitempty"`
+	// Replicas is what the service is told to have, unless the generation is deleted.
+	Replicas int  `json:"replicas"`
+	Delete   bool `json:"delete,omitempty"`
+	// Told are the replicas of each service after it, of the old generation and of the
+	// new one, and Effective how many serve until what it starts has come up.
+	Told      map[string][2]int `json:"told"`
+	Effective map[string]int    `json:"effective"`
+}
+
+// exchanged are the cells of a graph that a change replaces by a generation.
+func (c *comparison) exchanged(before, after map[string]service, running, g *graph.Graph) []generation.Cell {
+	said, _ := policy.Parse(c.desired.Annotations) // what cannot be read was refused
+	by, able := c.renderer.Platform.GraphBuilder(c.desired, c.renderer.Provider(c.desired)).(workload.Generational)
+	if c.renderer.Rules.InPlace || !able || by.Unfit(running) != "" || by.Unfit(g) != "" || said.Isolation == policy.IsolationNone || running.Contract != graph.ContractV1 || g.Contract != graph.ContractV1 ||
+		c.renderer.Provider(c.seen.graph) != c.renderer.Provider(c.desired) {
+		return nil
+	}
+	was := generation.Cells(running)
+	var all []generation.Cell
+	for _, cell := range generation.Cells(g) {
+		same := slices.ContainsFunc(was, func(o generation.Cell) bool { return slices.Equal(o.Services, cell.Services) })
+		if same && slices.ContainsFunc(cell.Services, func(name string) bool {
+			return len(breaking.Breaking(before[name].component, after[name].component)) > 0
+		}) {
+			all = append(all, cell)
+		}
+	}
+	return all
+}
+
+// exchange foresees a rollout of a cell. It returns the GPUs held at the peak, without
+// and with those of pods that shut down.
+func (p *Plan) exchange(cell generation.Cell, id string, before, after map[string]service) (r Rollout, peak [2]int) {
+	const old = "the one that runs" // no id has a space
+	r = Rollout{Cell: cell.String(), Generation: id, Floor: map[string]int{}, Lowest: map[string]int{}}
+	w := generation.World{Spec: generation.ID(id), Stable: old}
+	running := generation.Generation{ID: old}
+	for _, name := range cell.Services {
+		was, is := before[name], after[name]
+		surge, unavailable := world.Tolerance(is.component)
+		w.Roles = append(w.Roles, generation.Role{
+			Name: name, Entry: slices.Contains(cell.Entries, name), Desired: is.replicas(), Surge: surge, Unavailable: unavailable, GPUs: is.gpus(),
+		})
+		running.Roles = append(running.Roles, generation.Replicas{Want: was.replicas(), Exist: was.replicas(), Routable: was.replicas()})
+		r.Lowest[name] = was.replicas()
+		r.idle = r.idle || was.replicas() == 0
+	}
+	for i, floor := range generation.Floor(w.Roles) {
+		r.Floor[w.Roles[i].Name] = floor
+	}
+	w.Generations = []generation.Generation{running}
+	var starting []string
+	last := generation.Foresee(w, func(now generation.World, step generation.Step) {
+		told := map[string][2]int{}
+		var held [2]int
+		for _, g := range now.Generations {
+			for i, role := range now.Roles {
+				of, at := before[role.Name], 0
+				if g.ID == w.Spec {
+					of, at = after[role.Name], 1
+				}
+				n := told[role.Name]
+				n[at] += g.Roles[i].Want
+				told[role.Name] = n
+				held[0] += g.Roles[i].Want * of.gpus()
+				held[1] += g.Roles[i].Held() * of.gpus()
+			}
+		}
+		peak[0], peak[1] = max(peak[0], held[0]), max(peak[1], held[1])
+		_, effective := generation.Capacity(now)
+		for i, role := range now.Roles {
+			r.Lowest[role.Name] = min(r.Lowest[role.Name], effective[i])
+		}
+		if step.Action == generation.Wait {
+			if len(starting) > 0 {
+				r.waves, starting = append(r.waves, starting), nil
+			}
+			return
+		}
+		s := RolloutStep{New: step.Generation == w.Spec, Service: step.Role, Replicas: step.Replicas, Delete: step.Action == generation.Delete, Told: told}
+		r.Writes++
+		if s.Delete {
+			r.Writes += len(now.Roles) - 1
+		} else {
+			at := 0
+			if s.New {
+				at = 1
+			}
+			n := told[step.Role]
+			if step.Replicas > n[at] && !slices.Contains(starting, step.Role) {
+				starting = append(starting, step.Role)
+			}
+			n[at] = step.Replicas
+			told[step.Role] = n
+		}
+		next := now.After(step)
+		_, effective = generation.Capacity(next)
+		s.Effective = map[string]int{}
+		for i, role := range now.Roles {
+			s.Effective[role.Name] = effective[i]
+		}
+		r.Steps = append(r.Steps, s)
+	})
+	if last.Phase == generation.PhaseBlocked {
+		r.Blocked = string(cmp.Or(last.Reason, generation.ReasonNoPath))
+	}
+	return r, peak
+}
+
+// starts is how many times something of a service has to start before it can go on.
+func (r Rollout) starts(service string) int {
+	n := 0
+	for _, wave := range r.waves {
+		if slices.Contains(wave, service) {
+			n++
+		}
+	}
+	return n
+}
+
+// seconds is how long it takes, if the start of each of its services was measured.
+func (r Rollout) seconds(services []Service) (total int, known bool) {
+	for _, wave := range r.waves {
+		longest := 0
+		for _, s := range services {
+			if !slices.Contains(wave, s.Name) {
+				continue
+			}
+			if s.StartSeconds == nil {
+				return 0, false
+			}
+			longest = max(longest, *s.StartSeconds)
+		}
+		total += longest
+	}
+	return total, true
+}
+
+// under reports whether less serves for a while than has to, or the end is not reached.
+func (r Rollout) under() bool {
+	if r.Blocked != "" || r.idle {
+		return r.Blocked != ""
+	}
+	for name, floor := range r.Floor {
+		if r.Lowest[name] < max(1, floor) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r Rollout) table(out io.Writer) error {
+	var services []string
+	for name := range r.Floor {
+		services = append(services, name)
+	}
+	slices.Sort(services)
+	fmt.Fprintf(out, "\n%s: generation %s, %s of components\n", r.Cell, r.Generation, count(r.Writes, "write"))
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprint(w, "STEP")
+	for _, name := range services {
+		fmt.Fprintf(w, "\t%s OLD/NEW", strings.ToUpper(name))
+	}
+	var floors []string
+	for _, name := range services {
+		floors = append(floors, fmt.Sprint(r.Floor[name]))
+	}
+	fmt.Fprintf(w, "\tEFFECTIVE (FLOOR %s)\n", strings.Join(floors, "/"))
+	for i, s := range r.Steps {
+		fmt.Fprintf(w, "%d %s", i+1, s.does())
+		var effective []string
+		for _, name := range services {
+			fmt.Fprintf(w, "\t%d/%d", s.Told[name][0], s.Told[name][1])
+			effective = append(effective, fmt.Sprint(s.Effective[name]))
+		}
+		fmt.Fprintf(w, "\t%s\n", strings.Join(effective, "/"))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	var lowest []string
+	for _, name := range services {
+		lowest = append(lowest, fmt.Sprintf("%s %d", name, r.Lowest[name]))
+	}
+	_, err := fmt.Fprintf(out, "lowest effective replicas of %s: %s\n", r.Cell, strings.Join(lowest, ", "))
+	if r.Blocked != "" {
+		fmt.Fprintf(out, "it stops there: %s\n", r.Blocked)
+	}
+	return err
+}
+
+func (s RolloutStep) does() string {
+	which := "old"
+	if s.New {
+		which = "new"
+	}
+	if s.Delete {
+		return "delete the " + which
+	}
+	return fmt.Sprintf("%s %s to %d", which, s.Service, s.Replicas)
+}

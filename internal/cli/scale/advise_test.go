@@ -1,0 +1,92 @@
+package scale
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const disaggregated = `
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata: {name: chat, annotations: {nvidia.com/gpu-budget: "12"}}
+spec:
+  services:
+    Frontend: {componentType: frontend}
+    Prefill: {componentType: worker, subComponentType: prefill, resources: {limits: {gpu: "1"}}}
+    Decode: {componentType: worker, subComponentType: decode, resources: {limits: {gpu: "2"}}}
+    PLANNER
+status:
+  services:
+    Decode: {componentKind: Deployment, componentName: d, replicas: 1, updatedReplicas: 1, startup: {p50Seconds: 30, p95Seconds: 40, samples: 3}}
+`
+
+func consult(t *testing.T, manifest string, arguments ...string) (string, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "graph.yaml")
+	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := Command()
+	var out bytes.Buffer
+	command.SetOut(&out)
+	command.SetErr(&out)
+	command.SilenceUsage, command.SilenceErrors = true, true
+	command.SetArgs(append([]string{"advise", "-f", file}, arguments...))
+	err := command.Execute()
+	return out.String(), err
+}
+
+func TestAdviceIsInWordsThatCanBeWritten(t *testing.T) {
+	planner := `Planner: {componentType: planner, extraPodSpec: {mainContainer: {image: x, command: [python3, -m, planner_sla], args: [--ttft=300, --itl=12, --max-gpu-budget=10, --prefill-min-endpoint=2]}}}`
+	for _, x := range []struct {
+		rule, manifest string
+		arguments      []string
+		want           []string
+	}{
+		{"a rate that stays", strings.Replace(disaggregated, "PLANNER", planner, 1), []string{"--trace", "poisson", "--high", "10", "--length", "5m"}, []string{
+			"chat: TTFT 300 ms, ITL 12 ms for 97 % of requests, 10 GPUs (1 and 2 a replica), starts of 40s (as seen in 19 of 20 cases), timed by the published profile",
+			"Take fixed ", "The rate is never half as much again", "Write: replicas ", " of Prefill and ", " of Decode.", "Take Planner away", "who knows the future",
+		}},
+		{"a slow wave, without a planner", strings.Replace(disaggregated, "PLANNER", "", 1),
+			[]string{"--trace", "sine", "--low", "2", "--high", "20", "--period", "24m", "--length", "24m", "--startup", "20s", "--gpus", "24"}, []string{
+				"TTFT 200 ms, ITL 10 ms", "24 GPUs", "starts of 20s (as given)", "Take native, floors ", "there is time to follow them", "Write: a service of componentType planner", "--max-gpu-budget=24",
+			}},
+		{"what cannot be reached", strings.Replace(disaggregated, "PLANNER", "", 1), []string{"--trace", "poisson", "--high", "60", "--length", "2m", "--gpus", "3"}, []string{"Nothing reaches 97 % here"}},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			out, err := consult(t, x.manifest, x.arguments...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, part := range x.want {
+				if !strings.Contains(out, part) {
+					t.Errorf("%q is not in\n%s", part, out)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatNoAdviceIsGivenAbout(t *testing.T) {
+	whole := strings.Replace(disaggregated, "PLANNER", "", 1)
+	for rule, x := range map[string]struct {
+		manifest  string
+		arguments []string
+	}{
+		"a graph without prefill":       {strings.ReplaceAll(whole, "subComponentType: prefill", "subComponentType: decode"), []string{"--trace", "sine"}},
+		"a file without a graph":        {"apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n", []string{"--trace", "sine"}},
+		"a share of more than all":      {whole, []string{"--trace", "sine", "--share", "2"}},
+		"a graph in two places":         {whole, []string{"chat", "--trace", "sine"}},
+		"floors above the budget":       {whole, []string{"--trace", "sine", "--gpus", "2"}},
+		"a planner that does not start": {strings.Replace(disaggregated, "PLANNER", "Planner: {componentType: planner, extraPodSpec: {mainContainer: {image: x, args: [--nonsense]}}}", 1), []string{"--trace", "sine"}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			if out, err := consult(t, x.manifest, x.arguments...); err == nil {
+				t.Errorf("there was advice:\n%s", out)
+			}
+		})
+	}
+}

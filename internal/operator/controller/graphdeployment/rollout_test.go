@@ -1,0 +1,117 @@
+package graphdeployment
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/world"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+)
+
+// TestFrontendsAreAskedOnceTheyKnowTheWorkers: one that has just become ready would say of
+// workers that serve that there are none.
+func TestFrontendsAreAskedOnceTheyKnowTheWorkers(t *testing.T) {
+	now := time.Unix(10000, 0)
+	pod := func(address, service string, since time.Duration, ready corev1.ConditionStatus) corev1.Pod {
+		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelComponent: service}}}
+		p.Status.PodIP = address
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, LastTransitionTime: metav1.NewTime(now.Add(-since))}}
+		return p
+	}
+	leaving := pod("10.0.0.5", "front", time.Hour, corev1.ConditionTrue)
+	leaving.DeletionTimestamp = new(metav1.NewTime(now))
+	g := &graph.Graph{Components: []graph.Component{{Name: "front", Role: graph.RoleFrontend}, {Name: "decode", Role: graph.RoleDecode}}}
+	var got []string
+	for _, a := range addresses(g, []corev1.Pod{
+		pod("10.0.0.1", "front", world.Settled, corev1.ConditionTrue),
+		pod("10.0.0.2", "front", world.Settled-time.Second, corev1.ConditionTrue),
+		pod("10.0.0.3", "front", time.Hour, corev1.ConditionFalse),
+		pod("10.0.0.4", "decode", time.Hour, corev1.ConditionTrue),
+		leaving,
+	}, now) {
+		got = append(got, a.String())
+	}
+	if diff := cmp.Diff([]string{"10.0.0.1"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestCrashesAreForgottenWithTheirRollout, and are of one graph alone.
+func TestCrashesAreForgottenWithTheirRollout(t *testing.T) {
+	now := time.Unix(10000, 0)
+	pod := func(ended ...string) []corev1.Pod {
+		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		for _, id := range ended {
+			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{
+				Name: id, LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: id}},
+			})
+		}
+		return []corev1.Pod{p}
+	}
+	var c Crashes
+	c.seen("one", pod(), now)
+	c.seen("other", pod("1", "2"), now)
+	if n := len(c.seen("one", pod("1", "2"), now)); n != 2 {
+		t.Errorf("%d crashes", n)
+	}
+	if n := len(c.seen("other", pod("1", "2"), now)); n != 0 {
+		t.Errorf("%d crashes of another graph", n)
+	}
+	c.forget("one")
+	if n := len(c.seen("one", pod("1", "2"), now)); n != 0 {
+		t.Errorf("%d crashes of the rollout before", n)
+	}
+	c.seen("one", nil, now.Add(2*world.CrashWindow))
+	if len(c.by) != 1 {
+		t.Errorf("%d graphs are remembered", len(c.by))
+	}
+}
+
+// TestAStepIsTakenOnceTheLastIsSeen, or after so long that somebody else must have
+// changed it since.
+func TestAStepIsTakenOnceTheLastIsSeen(t *testing.T) {
+	now := time.Unix(10000, 0)
+	told := func(object string) []managed.Expectation {
+		return []managed.Expectation{
+			{Service: "prefill", Generation: "b", Replicas: 1, Object: object}, {Service: "decode", Generation: "b", Replicas: 2, Object: object},
+		}
+	}
+	members := func(replicas ...int32) (all []workload.Member) {
+		for i, service := range []string{"prefill", "decode"}[:len(replicas)] {
+			all = append(all, workload.Member{Service: service, Generation: "b", Replicas: replicas[i]}, workload.Member{Service: service, Generation: "a", Replicas: 2})
+		}
+		return all
+	}
+	written := []graph.Ref{{Kind: "PodCliqueSet", Name: "chat-b"}, {Kind: "Service", Name: "chat"}}
+	for name, c := range map[string]struct {
+		object string
+		failed bool
+		seen   []workload.Member
+		after  time.Duration
+		want   bool
+	}{
+		"a set that is not seen yet":               {object: "chat-b", seen: members(), want: true},
+		"a set of which one number is older":       {object: "chat-b", seen: members(1, 1), want: true},
+		"a set that is seen":                       {object: "chat-b", seen: members(1, 2)},
+		"a set that was not written":               {object: "chat-c", seen: members()},
+		"what Grove has made and is not seen":      {seen: members(1, 1), want: true},
+		"what Grove has made and could not change": {failed: true, seen: members(1, 1)},
+		"what somebody else has changed":           {object: "chat-b", seen: members(1, 3), after: expectFor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var e Expectations
+			e.expect("u", told(c.object), written, c.failed, now)
+			if got := e.unmet("u", c.seen, now.Add(c.after)); got != c.want {
+				t.Errorf("unmet %v, want %v", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,193 @@
+// Package role finds the services of a graph that a planner scales, the GPUs of their
+// replicas and how long those take. It reads a profile's folder and decides nothing.
+package role
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/original"
+	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
+)
+
+// Components are the services that matter.
+type Components struct {
+	Frontends []graph.Component
+	// Scaled are nil where a role is none of this planner's.
+	Scaled [decision.Roles]*graph.Component
+	// Aggregated says that the decode role is that of workers which do both.
+	Aggregated bool
+}
+
+// All are the frontends and the scaled ones.
+func (c Components) All() []graph.Component {
+	all := c.Frontends
+	for _, s := range c.Scaled {
+		if s != nil {
+			all = append(slices.Clip(all), *s)
+		}
+	}
+	return all
+}
+
+// Find is the components of a graph that a mode is about, or what is missing. Of a role
+// there has to be one: it is not known how two would share the load.
+func Find(all []graph.Component, mode config.Mode) (parts Components, missing string) {
+	var found [decision.Roles][]graph.Component
+	var both []graph.Component
+	for _, c := range all {
+		sub := graph.RoleOf(c.SubType)
+		switch {
+		case c.Role == graph.RoleFrontend || c.Type == "main":
+			c.Role = graph.RoleFrontend
+			parts.Frontends = append(parts.Frontends, c)
+		case c.Role == graph.RolePrefill || c.Role.RunsEngine() && sub == graph.RolePrefill:
+			found[decision.Prefill] = append(found[decision.Prefill], c)
+		case c.Role == graph.RoleDecode || c.Role.RunsEngine() && sub == graph.RoleDecode:
+			found[decision.Decode] = append(found[decision.Decode], c)
+		case c.Role.RunsEngine():
+			both = append(both, c)
+		}
+	}
+	var wanted []decision.Role
+	switch mode {
+	case config.Aggregated:
+		parts.Aggregated = true
+		if len(both) > 0 {
+			found[decision.Decode] = both
+		}
+		wanted = []decision.Role{decision.Decode}
+	case config.PrefillOnly:
+		wanted = []decision.Role{decision.Prefill}
+	case config.DecodeOnly:
+		wanted = []decision.Role{decision.Decode}
+	default:
+		wanted = []decision.Role{decision.Prefill, decision.Decode}
+	}
+	for _, role := range wanted {
+		if n := len(found[role]); n != 1 {
+			return parts, fmt.Sprintf("the graph has %d services of %s, and one is scaled", n, role)
+		}
+	}
+	for _, role := range wanted {
+		parts.Scaled[role] = &found[role][0]
+	}
+	return parts, ""
+}
+
+// GPUs are those of one replica of each role; a role that is not scaled has none.
+// What is given counts more than what the graph says.
+func (c Components) GPUs(given decision.Vector) decision.Vector {
+	var each decision.Vector
+	for role, one := range c.Scaled {
+		switch {
+		case one == nil:
+		case given[role] > 0:
+			each[role] = given[role]
+		default:
+			each[role] = max(1, one.Resources.GPUs*int(max(1, one.Nodes))) // engines without GPUs are counted too
+		}
+	}
+	return each
+}
+
+// Timing is how long replicas take, and who says so.
+type Timing struct {
+	Model capacity.Model
+	// Profile is there for the original's policy alone.
+	Profile *original.Profile
+	GPUs    decision.Vector
+	By      string
+}
+
+// NewTiming takes the profile that a planner is pointed at; without one the performance
+// model of what workers are started with; and where that knows neither, the published
+// profile of a model of 8 billion parameters, which what requests get then corrects.
+func NewTiming(c config.Config, parts Components) (*Timing, error) {
+	t := &Timing{GPUs: parts.GPUs(c.GPUs)}
+	profile, err := capacity.ReadProfile(os.DirFS(c.Profile))
+	switch {
+	case err == nil:
+		if t.Model, err = profile.Model(); err != nil {
+			return nil, fmt.Errorf("profile %s: %w", c.Profile, err)
+		}
+		t.By = "the profile that it was given"
+		if c.Policy == config.Original {
+			if t.Profile, err = original.NewProfile(profile); err != nil {
+				return nil, fmt.Errorf("profile %s: %w", c.Profile, err)
+			}
+		}
+		return t, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("profile %s: %w", c.Profile, err)
+	case c.Policy == config.Original:
+		return nil, fmt.Errorf("profile %s: the original decides by one: %w", c.Profile, err)
+	}
+	t.Model, t.By = Estimate(c, parts)
+	return t, nil
+}
+
+// Estimate times replicas without a profile, and says by what.
+func Estimate(c config.Config, parts Components) (model capacity.Model, by string) {
+	model, by, err := estimated(c, parts, parts.GPUs(c.GPUs))
+	if err != nil {
+		return capacity.H200(), fmt.Sprintf("the published profile of 8 billion parameters on one H200 (%v)", err)
+	}
+	return model, by
+}
+
+// estimated is the performance model of the engines.
+func estimated(c config.Config, parts Components, gpus decision.Vector) (capacity.Model, string, error) {
+	catalog := perfmodel.Default()
+	gpu, err := catalog.GPU(c.GPU)
+	if err != nil {
+		return nil, "", err
+	}
+	var engines [decision.Roles]*perfmodel.Estimator
+	name := c.Model
+	for role, component := range parts.Scaled {
+		if component == nil {
+			continue
+		}
+		setup := perfmodel.Setup{GPU: gpu, Engine: perfmodel.VLLM, Parallel: perfmodel.Parallel{TP: max(1, gpus[role])}}
+		if component.Engine != graph.EngineNone {
+			setup.Engine = perfmodel.Engine(component.Engine)
+		}
+		if name == "" {
+			name = served(*component)
+		}
+		if setup.Model, err = catalog.Model(name); err != nil {
+			return nil, "", err
+		}
+		if engines[role], err = catalog.Estimator(setup); err != nil {
+			return nil, "", err
+		}
+	}
+	for role, other := range map[decision.Role]decision.Role{decision.Prefill: decision.Decode, decision.Decode: decision.Prefill} {
+		if engines[role] == nil {
+			engines[role] = engines[other]
+		}
+	}
+	if engines[decision.Prefill] == nil {
+		return nil, "", errors.New("no service is scaled")
+	}
+	model, err := capacity.FromEstimators(engines[decision.Prefill], engines[decision.Decode])
+	return model, fmt.Sprintf("the performance model of %s on %s", name, c.GPU), err
+}
+
+// served is the model that a worker is started with.
+func served(c graph.Component) string {
+	main := c.MainContainer()
+	words := strings.Fields(strings.Join(append(append([]string{}, main.Command...), main.Args...), " "))
+	name, _ := commandline.NewLooseArgs(words).Value("--model", "--model-path", "--model-name")
+	return strings.Trim(name, `"'`)
+}
