@@ -2,10 +2,12 @@ package console
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,9 +21,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/scale"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/auditlog"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/process"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
@@ -155,15 +159,19 @@ func (s *session) saysTheGraphs(t *testing.T) {
 				return nil, err
 			}
 			state, cause, held := "ready", "none", int64(0)
-			if condition.Status != metav1.ConditionTrue {
+			sleeps := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionDormant)
+			switch {
+			case condition.Status != metav1.ConditionTrue:
 				state, cause = string(dgd.Status.State), condition.Message
+			case sleeps != nil && sleeps.Status == metav1.ConditionTrue:
+				state, cause = "asleep", sleeps.Message
 			}
 			for _, pod := range pods {
 				held += gpus(pod)
 			}
 			var services []string
 			for service, spec := range dgd.Spec.Services {
-				services = append(services, fmt.Sprintf("%s %d/%d", service, *dgd.Status.Services[service].ReadyReplicas, *spec.Replicas))
+				services = append(services, fmt.Sprintf("%s %d/%d", service, ptr.Deref(dgd.Status.Services[service].ReadyReplicas, 0), *spec.Replicas))
 			}
 			slices.Sort(services)
 			want[name] = []string{state, cause, strings.Join(services, " "), strconv.FormatInt(held, 10)}
@@ -183,6 +191,17 @@ func names(ctx context.Context) ([]string, error) {
 	return all, err
 }
 
+// explained is what kubectl dynamo scale explain tells of a graph.
+func explained(ctx context.Context, name string) (scale.Explanation, error) {
+	var e scale.Explanation
+	out, err := exec.CommandContext(ctx, filepath.Join(binDir, "kubectl-dynamo"), "scale", "explain", name, "--kubeconfig", cluster.Kubeconfig, "-n", namespace, "-o", "json").Output()
+	if err != nil {
+		return e, err
+	}
+	err = json.Unmarshal(out, &e)
+	return e, err
+}
+
 func (s *session) saysTheScale(t *testing.T) {
 	graphs, err := names(t.Context())
 	if err != nil {
@@ -191,17 +210,21 @@ func (s *session) saysTheScale(t *testing.T) {
 	for _, name := range graphs {
 		s.same(t, graph(name)+"/scaling", func(page string) any {
 			said := map[string][]string{}
-			for name, row := range table(page, "Service", "Wanted", "Granted", "Ready") {
+			for name, row := range table(page, "Service", "Wanted", "Granted", "Ready", "GPUs", "Asked for by") {
 				service, _, _ := strings.Cut(name, " ") // its role stands below
 				said[service] = row
 			}
 			return said
 		}, func(ctx context.Context) (any, error) {
 			dgd, err := read(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			e, err := explained(ctx, name)
 			want := map[string][]string{}
-			for service, spec := range dgd.Spec.Services {
-				status := dgd.Status.Services[service]
-				want[service] = []string{fmt.Sprint(*spec.Replicas), fmt.Sprint(status.Replicas), fmt.Sprint(*status.ReadyReplicas)}
+			for _, x := range e.Services {
+				spec, status := dgd.Spec.Services[x.Name], dgd.Status.Services[x.Name]
+				want[x.Name] = []string{fmt.Sprint(*spec.Replicas), fmt.Sprint(x.Granted), fmt.Sprint(ptr.Deref(status.ReadyReplicas, 0)), fmt.Sprint(x.GPUs), x.By}
 			}
 			return want, err
 		})
@@ -220,7 +243,11 @@ func (s *session) saysThePods(t *testing.T) {
 			pods, err := podsOf(ctx, name)
 			want := map[string][]string{}
 			for _, pod := range pods {
-				want[pod.Name] = []string{stateOf(pod), pod.Spec.NodeName, strconv.FormatInt(gpus(pod), 10), "main"}
+				var containers []string
+				for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+					containers = append(containers, c.Name)
+				}
+				want[pod.Name] = []string{stateOf(pod), pod.Spec.NodeName, strconv.FormatInt(gpus(pod), 10), strings.Join(containers, " ")}
 			}
 			return want, err
 		})
@@ -410,7 +437,7 @@ func is(states map[string][]string, pod, state string) error {
 }
 
 // watched are the kinds that exist in this cluster of those that a console watches.
-var watched = []string{"deployments", "dynamographdeploymentrequests", "dynamographdeployments", "dynamographdeploymentscalingadapters", "dynamomodels", "events", "nodes", "pods"}
+var watched = []string{"deployments", "dynamocomponentdeployments", "dynamographdeploymentrequests", "dynamographdeployments", "dynamographdeploymentscalingadapters", "dynamomodels", "events", "horizontalpodautoscalers", "nodes", "pods"}
 
 // watchedOnce: however many pages are open, each account has one watch of each kind.
 // Watches from before a place in the audit log do not count.

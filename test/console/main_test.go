@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/installation"
@@ -114,13 +115,24 @@ func install(ctx context.Context) error {
 	}
 	for _, object := range objects {
 		if object.GetKind() == "ConfigMap" {
-			if err := installation.Configure(object, map[string]any{"rollout": map[string]any{"generations": true}}); err != nil {
+			if err := installation.Configure(object, map[string]any{
+				"rollout": map[string]any{"generations": true}, "activator": map[string]any{"enabled": true},
+				"scaling": map[string]any{"gpus": 64, "namespaces": map[string]any{namespace: 32}},
+			}); err != nil {
 				return err
 			}
 		}
 	}
 	installer := installation.Installer{Client: cluster.Client, Owner: "localenv"}
 	if err := installer.Operator(ctx, objects); err != nil {
+		return err
+	}
+	may := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "activation"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "dynamo-operator-activation"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: localenv.OperatorKey.Namespace, Name: localenv.OperatorKey.Name}},
+	}
+	if err := cluster.Client.Create(ctx, may); err != nil {
 		return err
 	}
 	return installer.Ready(ctx)

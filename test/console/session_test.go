@@ -38,7 +38,8 @@ type session struct {
 
 // documented are the rights that docs/guide/console.md says are enough.
 var documented = []rbacv1.PolicyRule{
-	{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"dynamographdeployments", "dynamographdeploymentrequests", "dynamographdeploymentscalingadapters", "dynamomodels"}, Verbs: []string{"list", "watch"}},
+	{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"dynamographdeployments", "dynamographdeploymentrequests", "dynamographdeploymentscalingadapters", "dynamocomponentdeployments", "dynamomodels"}, Verbs: []string{"list", "watch"}},
+	{APIGroups: []string{"autoscaling"}, Resources: []string{"horizontalpodautoscalers"}, Verbs: []string{"list", "watch"}},
 	{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"dynamographdeployments"}, Verbs: []string{"get"}},
 	{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}, Verbs: []string{"list"}},
 	{APIGroups: []string{""}, Resources: []string{"pods", "events", "nodes"}, Verbs: []string{"list", "watch"}},

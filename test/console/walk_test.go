@@ -2,11 +2,13 @@ package console
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,14 +18,17 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/console"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/revision"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/browser"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
@@ -32,12 +37,21 @@ import (
 // pictures is what make console asks for.
 var pictures = flag.String("pictures", "", "folder for what a browser sees of a running cluster; without it none walks (make console)")
 
-// rollingGraph is one whose workers are replaced a generation at a time.
-const rollingGraph = "rolling"
+// More graphs by name.
+const (
+	// rollingGraph is one whose workers are replaced a generation at a time.
+	rollingGraph = "rolling"
+	// dormantGraph has gone to sleep.
+	dormantGraph = "nightly"
+	// limitedGraph has a planner that only advises, and a budget that is less than what it
+	// is to have.
+	limitedGraph = "planned"
+)
 
 // TestABrowserWalksARunningCluster reads every page in Chromium, and holds what stands
-// there against the API, with a graph that is well, one that is rolled out and one that
-// is broken. It asks, kills a pod, and promotes by a button.
+// there against the API, with a graph that is well, one that is rolled out, one that is
+// broken, one that sleeps and one that lacks GPUs. It asks, kills a pod, and promotes and
+// wakes by a button.
 func TestABrowserWalksARunningCluster(t *testing.T) {
 	if *pictures == "" {
 		t.Skip("make console walks the pages of a running cluster in a browser")
@@ -45,7 +59,10 @@ func TestABrowserWalksARunningCluster(t *testing.T) {
 	ctx := browser.Open(t, true)
 	settled(t)
 	request(t)
+	bed(t)
+	limit(t)
 	roll(t)
+	slept(t)
 	stop := busy(t, healthy, rollingGraph)
 	defer stop()
 
@@ -59,12 +76,16 @@ func TestABrowserWalksARunningCluster(t *testing.T) {
 	t.Run("a broken graph has the operator's cause", s.saysTheCause)
 	t.Run("nodes are what the API says", s.saysTheNodes)
 	t.Run("a rollout is what the API says", b.saysTheRollout)
+	t.Run("a graph that sleeps is what the API says", b.saysTheSleep)
+	t.Run("budgets are what the API says", b.saysTheBudgets)
+	t.Run("decisions are what the planner says", b.saysTheDecisions)
 	t.Run("requests are what the API says", b.saysTheRequest)
 	t.Run("models are what the API says", b.saysTheModel)
 	t.Run("a question is answered", b.asks)
 	t.Run("a killed pod is shown", b.losesAPod)
 	t.Run("pages look as they should", b.takesPictures)
 	t.Run("a button promotes", b.promotes)
+	t.Run("a button wakes", b.wakes)
 }
 
 // walker is a session that a browser has.
@@ -160,13 +181,7 @@ spec: {modelName: Qwen/Qwen3-0.6B, baseModelName: Qwen/Qwen3-0.6B, modelType: ba
 // request asks for a graph, and names a model.
 func request(t *testing.T) {
 	t.Helper()
-	objects, err := cluster.Decode(strings.NewReader(aRequest), namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cluster.Apply(t.Context(), objects); err != nil {
-		t.Fatal(err)
-	}
+	deploy(t, aRequest)
 	eventually(t, "the request to be answered", func(ctx context.Context) error {
 		var r v1alpha1.DynamoGraphDeploymentRequest
 		if err := cluster.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "fast-chat"}, &r); err != nil {
@@ -215,13 +230,7 @@ func roll(t *testing.T) {
 		t.Fatal(err)
 	}
 	manifest := strings.NewReplacer(":0.8.0", ":1.4.0", "replicas: 1", "replicas: 2", "name: quickstart", "name: "+rollingGraph+"\n  annotations: {"+v1alpha1.AnnotationRolloutSteps+`: "1 hold, 50% hold"}`).Replace(string(text))
-	objects, err := cluster.Decode(strings.NewReader(manifest), namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cluster.Apply(t.Context(), objects); err != nil {
-		t.Fatal(err)
-	}
+	deploy(t, manifest)
 	eventually(t, "a revision to go back to", func(ctx context.Context) error {
 		var all appsv1.ControllerRevisionList
 		if err := cluster.Client.List(ctx, &all, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelGraphName: rollingGraph}); err != nil {
@@ -257,6 +266,225 @@ func rolled(t *testing.T, phase string) {
 		}
 		return nil
 	})
+}
+
+// bed deploys a graph that goes to sleep.
+func bed(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile("../../examples/quickstart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deploy(t, strings.Replace(string(text), "name: quickstart", "name: "+dormantGraph+"\n  annotations: {"+v1alpha1.AnnotationScaleToZeroAfter+": 15s}", 1))
+}
+
+func deploy(t *testing.T, manifest string) {
+	t.Helper()
+	objects, err := cluster.Decode(strings.NewReader(manifest), namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.Apply(t.Context(), objects); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// slept waits until nobody has asked for long enough, and the workers are gone.
+func slept(t *testing.T) {
+	t.Helper()
+	eventually(t, "a graph to sleep", func(ctx context.Context) error {
+		dgd, err := read(ctx, dormantGraph)
+		if err != nil {
+			return err
+		}
+		pods, err := podsOf(ctx, dormantGraph)
+		if err == nil && (!meta.IsStatusConditionTrue(dgd.Status.Conditions, v1alpha1.ConditionDormant) || len(pods) != 1) {
+			err = fmt.Errorf("%d pods, %+v", len(pods), dgd.Status.Conditions)
+		}
+		return err
+	})
+}
+
+// saysTheSleep: why a graph has no worker is what its condition says, on each of its pages.
+func (b *walker) saysTheSleep(t *testing.T) {
+	for _, path := range []string{graph(dormantGraph), graph(dormantGraph) + "/scaling"} {
+		b.same(t, path, func(page string) any {
+			text := words(page)
+			_, after, _ := strings.Cut(text, "It is asleep ○ asleep Since ")
+			_, why, _ := strings.Cut(after, "Why ")
+			message, _, _ := strings.Cut(why, ". They end after 15s without one")
+			return []any{message, strings.Contains(text, "kubectl dynamo scale wake "+dormantGraph+" --namespace "+namespace), strings.Contains(text, "are held for up to 10m")}
+		}, func(ctx context.Context) (any, error) {
+			dgd, err := read(ctx, dormantGraph)
+			if err != nil {
+				return nil, err
+			}
+			c := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionDormant)
+			if c == nil || c.Status != metav1.ConditionTrue {
+				return nil, fmt.Errorf("it does not sleep: %+v", c)
+			}
+			return []any{c.Message, true, true}, nil
+		})
+	}
+}
+
+// limit deploys a graph whose planner decides and whose budget is less than its replicas.
+func limit(t *testing.T) {
+	t.Helper()
+	deploy(t, planned)
+	eventually(t, "a budget to hold", func(ctx context.Context) error {
+		dgd, err := read(ctx, limitedGraph)
+		if err == nil && !meta.IsStatusConditionTrue(dgd.Status.Conditions, v1alpha1.ConditionScalingLimited) {
+			err = fmt.Errorf("%+v", dgd.Status.Conditions)
+		}
+		return err
+	})
+}
+
+// planned is a graph with a planner that writes nothing, and a profile of its engines.
+const planned = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: planner-profile-data}
+data:
+  prefill_raw_data.json: |
+    {"prefill_isl": [1, 500, 1000, 2000, 4000], "prefill_ttft": [300, 300, 300, 300, 600],
+     "prefill_thpt_per_gpu": [3, 1666, 3333, 6666, 6666]}
+  decode_raw_data.json: |
+    {"x_kv_usage": [0.01, 0.5, 1, 0.01, 0.5, 1], "y_context_length": [100, 100, 100, 4000, 4000, 4000],
+     "z_itl": [5, 10, 20, 5, 10, 20], "z_thpt_per_gpu": [2000, 50000, 50000, 50, 1250, 1250], "max_kv_tokens": 100000}
+---
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata: {name: planned, annotations: {nvidia.com/gpu-budget: "2"}}
+spec:
+  backendFramework: vllm
+  services:
+    Frontend:
+      componentType: frontend
+      replicas: 1
+      extraPodSpec: {mainContainer: {image: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.8.0"}}
+    Planner:
+      componentType: planner
+      replicas: 1
+      extraPodSpec:
+        mainContainer:
+          image: nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.8.0
+          workingDir: /workspace/components/src/dynamo/planner
+          command: [python3, -m, planner_sla]
+          args: [--environment=kubernetes, --backend=vllm, --adjustment-interval=60, --ttft=900, --itl=50, --max-gpu-budget=6, --no-operation, --profile-results-dir=/workspace/profiling_results]
+          volumeMounts: [{name: planner-profile-data, mountPath: /workspace/profiling_results, readOnly: true}]
+        volumes: [{name: planner-profile-data, configMap: {name: planner-profile-data}}]
+    decode:
+      componentType: worker
+      subComponentType: decode
+      replicas: 3
+      resources: {limits: {gpu: "1"}}
+      extraPodSpec: {mainContainer: {image: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.8.0", command: [python3, -m, dynamo.vllm], args: [--model, Qwen/Qwen3-0.6B]}}
+    prefill:
+      componentType: worker
+      subComponentType: prefill
+      replicas: 1
+      resources: {limits: {gpu: "1"}}
+      extraPodSpec: {mainContainer: {image: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.8.0", command: [python3, -m, dynamo.vllm], args: [--model, Qwen/Qwen3-0.6B, --is-prefill-worker]}}
+`
+
+// saysTheBudgets: who has GPUs of which budget, and what the operator says about it.
+func (b *walker) saysTheBudgets(t *testing.T) {
+	b.same(t, graph(limitedGraph)+"/scaling", func(page string) any {
+		said := map[string]any{}
+		for name, row := range table(page, "Budget of", "Used", "GPUs") {
+			_, of, _ := strings.Cut(row[0], "% ")
+			said[name] = []string{of, row[1]}
+		}
+		notes := strings.Split(words(page), "Limited: ")
+		said["limited"], _, _ = strings.Cut(notes[len(notes)-1], " Service State Wanted")
+		return said
+	}, func(ctx context.Context) (any, error) {
+		dgd, err := read(ctx, limitedGraph)
+		if err != nil {
+			return nil, err
+		}
+		var pods corev1.PodList
+		if err := cluster.Client.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
+			return nil, err
+		}
+		own, all := int64(0), int64(0)
+		for _, p := range pods.Items {
+			if all += gpus(p); p.Labels[v1alpha1.LabelGraphName] == limitedGraph {
+				own += gpus(p)
+			}
+		}
+		c := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionScalingLimited)
+		if c == nil {
+			return nil, errors.New("nothing is limited")
+		}
+		return map[string]any{
+			"graph " + limitedGraph: []string{fmt.Sprintf("%d of 2", own), "2"}, "namespace " + namespace: []string{fmt.Sprintf("%d of 32", all), "32"},
+			"all graphs": []string{fmt.Sprintf("%d of 64", all), "64"}, "limited": c.Message,
+		}, nil
+	})
+}
+
+var article = regexp.MustCompile(`(?s)<article>(.*?)</article>`)
+
+// saysTheDecisions: each that the planner tells is there with all of its words.
+func (b *walker) saysTheDecisions(t *testing.T) {
+	eventually(t, "the planner's decisions to be shown", func(ctx context.Context) error {
+		pods, err := podsOf(ctx, limitedGraph)
+		if err != nil {
+			return err
+		}
+		raw, err := cluster.Kubectl(ctx, nil, "get", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:9085/proxy/decisions", namespace, named(pods, "Planner")))
+		if err != nil {
+			return err
+		}
+		var told []journal.Record
+		if err := json.Unmarshal([]byte(raw), &told); err != nil {
+			return err
+		}
+		if len(told) == 0 {
+			return errors.New("it has decided nothing yet")
+		}
+		var want []string
+		for _, r := range slices.Backward(told) {
+			want = append(want, strings.Join(strings.Fields(r.At.UTC().Format(time.RFC3339)+" "+strings.Join(r.Words, " ")), " "))
+		}
+		var shown string
+		if err := chromedp.Run(b.browser, chromedp.Navigate(b.base+graph(limitedGraph)+"/scaling"), chromedp.WaitVisible(".decisions article"), chromedp.OuterHTML(".decisions", &shown)); err != nil {
+			return err
+		}
+		var got []string
+		for _, a := range article.FindAllStringSubmatch(shown, -1) {
+			got = append(got, strings.TrimSuffix(words(a[1]), " not written: it only advises"))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			return errors.New(diff)
+		}
+		return nil
+	})
+}
+
+// wakes presses the button on the page of a graph that sleeps, and sees it arrive.
+func (b *walker) wakes(t *testing.T) {
+	slept(t)
+	const button = `//button[text()="Wake"]`
+	var said string
+	err := chromedp.Run(b.browser, chromedp.Navigate(b.base+graph(dormantGraph)), chromedp.WaitVisible(button, chromedp.BySearch),
+		chromedp.Click(button, chromedp.BySearch), chromedp.WaitVisible("#said p"), chromedp.Text("#said", &said))
+	if err != nil || !strings.Contains(said, "is told to wake") {
+		t.Fatalf("%s: %v", said, err)
+	}
+	begin := time.Now()
+	for _, shows := range []string{
+		`document.querySelector("#h-sleep")?.innerText.includes("Its workers start")`,
+		`document.querySelector(".title .state").innerText.includes("ready")`,
+	} {
+		if err := chromedp.Run(b.browser, chromedp.Poll(shows, nil, chromedp.WithPollingTimeout(patience))); err != nil {
+			t.Fatalf("%s: %v", shows, err)
+		}
+	}
+	summary.Line(t, "console: in the browser a graph that slept is ready %s after its button was pressed", time.Since(begin).Round(10*time.Millisecond))
 }
 
 // busy asks graphs again and again, so that there is traffic to be seen.
@@ -352,7 +580,9 @@ func (b *walker) takesPictures(t *testing.T) {
 		{"broken", graph(ailing), loaded},
 		{"rolling", graph(rollingGraph), asked},
 		{"rollout", graph(rollingGraph) + "/rollout", history},
-		{"scaling", graph(healthy) + "/scaling", plotted},
+		{"asleep", graph(dormantGraph), loaded},
+		{"asleep-scaling", graph(dormantGraph) + "/scaling", plotted},
+		{"scaling", graph(limitedGraph) + "/scaling", append(slices.Clone(plotted), chromedp.WaitVisible(".decisions article"), chromedp.Poll(`document.querySelector("#h-budgets + div").innerText.includes("all graphs")`, nil))},
 		{"log", graph(healthy) + "/pods/" + named(pods, "Frontend"), logged},
 		{"requests", "/requests", loaded},
 		{"request", "/requests/" + namespace + "/fast-chat", loaded},

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -133,6 +134,24 @@ var attacks = []attack{
 		}, http.StatusForbidden, http.StatusOK, true,
 	},
 	{
+		"somebody wakes a graph though changes are not allowed", GuardChanges,
+		func(c console, cookie *http.Cookie) *http.Request {
+			r := post(c, "/graphs/lab/nightly/changes/wake", nil)
+			r.Header.Set("Origin", c.base)
+			r.AddCookie(cookie)
+			return r
+		}, http.StatusForbidden, http.StatusOK, true,
+	},
+	{
+		"a form of another site wakes a graph, which takes GPUs", GuardOrigin,
+		func(c console, cookie *http.Cookie) *http.Request {
+			r := post(c, "/graphs/lab/nightly/changes/wake", nil)
+			r.Header.Set("Origin", "https://evil.example")
+			r.AddCookie(cookie)
+			return r
+		}, http.StatusForbidden, http.StatusOK, true,
+	},
+	{
 		"a form of another site aborts a rollout where changes are allowed", GuardOrigin,
 		func(c console, cookie *http.Cookie) *http.Request {
 			r := post(c, "/graphs/lab/assist/rollout/orders/abort?revision=8&step=2%2F2", nil)
@@ -143,14 +162,27 @@ var attacks = []attack{
 	},
 }
 
-// changed is what of two graphs only changes can have brought about.
+// changed is what of three graphs only changes can have brought about.
 func changed(t *testing.T, c console) string {
 	t.Helper()
 	var rolling v1alpha1.DynamoGraphDeployment
 	if err := c.objects.Get(t.Context(), types.NamespacedName{Namespace: "lab", Name: "assist"}, &rolling); err != nil {
 		t.Fatal(err)
 	}
-	return restartID(t, c) + rolling.Annotations[v1alpha1.AnnotationRolloutAbort]
+	return restartID(t, c) + rolling.Annotations[v1alpha1.AnnotationRolloutAbort] + woken(t, c)
+}
+
+// woken is when the graph that sleeps was last asked for.
+func woken(t *testing.T, c console) string {
+	t.Helper()
+	var lease coordinationv1.Lease
+	if err := c.objects.Get(t.Context(), types.NamespacedName{Namespace: "lab", Name: "nightly-activation"}, &lease); err != nil {
+		t.Fatal(err)
+	}
+	if lease.Spec.RenewTime == nil {
+		return ""
+	}
+	return lease.Spec.RenewTime.String()
 }
 
 // open is how the console of an attack is started: changes are allowed unless the
@@ -251,6 +283,29 @@ func TestWhoMayChangeChanges(t *testing.T) {
 	}
 }
 
+func TestWhoMayChangeWakesAGraph(t *testing.T) {
+	for rule, c := range map[string]struct {
+		graph, says string
+		wakes       bool
+	}{
+		"one that sleeps":         {"nightly", "graph nightly is told to wake", true},
+		"not one that never does": {"chat", "graph chat does not scale to zero", false},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			s := newConsole(t, Options{Namespace: "lab", AllowChanges: true}, nil, sample()...)
+			r := post(s, "/graphs/lab/"+c.graph+"/changes/wake", nil)
+			r.Header.Set("Origin", s.base)
+			r.AddCookie(s.enter())
+			if status, body := do(t, r); status != http.StatusOK || !strings.Contains(words(body), c.says) {
+				t.Errorf("%d %s", status, body)
+			}
+			if got := woken(t, s) != ""; got != c.wakes {
+				t.Errorf("woken: %v", got)
+			}
+		})
+	}
+}
+
 func TestWhoMayChangeTellsARollout(t *testing.T) {
 	for rule, c := range map[string]struct{ order, says, annotation, value string }{
 		"what was shown is aborted":                 {"abort?revision=8&step=2%2F2", "generation 3fa91c02 is to be aborted", v1alpha1.AnnotationRolloutAbort, "3fa91c02"},
@@ -280,17 +335,28 @@ func TestWhoMayChangeTellsARollout(t *testing.T) {
 // TestButtonsAreForWhoMayChange: a page without --allow-changes offers none, and with it
 // those that make sense.
 func TestButtonsAreForWhoMayChange(t *testing.T) {
-	for allowed, want := range map[bool][]string{false: nil, true: {"Promote step 2/2", "Promote all", "Pause", "Abort", "Undo"}} {
-		c := newConsole(t, Options{Namespace: "lab", AllowChanges: allowed}, nil, sample()...)
-		r := get(c, "/graphs/lab/assist/rollout")
-		r.AddCookie(c.enter())
-		_, page := do(t, r)
-		var found []string
-		for _, b := range regexp.MustCompile(`<button[^>]*>([^<]*)</button>`).FindAllStringSubmatch(page, -1) {
-			found = append(found, b[1])
-		}
-		if diff := cmp.Diff(want, found); diff != "" {
-			t.Error(diff)
+	for path, want := range map[string][]string{
+		"/graphs/lab/assist/rollout":  {"Promote step 2/2", "Promote all", "Pause", "Abort", "Undo"},
+		"/graphs/lab/nightly":         {"Restart", "Wake"},
+		"/graphs/lab/nightly/scaling": {"Wake"},
+		"/graphs/lab/chat/scaling":    nil,
+	} {
+		for _, allowed := range []bool{false, true} {
+			c := newConsole(t, Options{Namespace: "lab", AllowChanges: allowed}, nil, sample()...)
+			r := get(c, path)
+			r.AddCookie(c.enter())
+			_, page := do(t, r)
+			var found []string
+			for _, b := range regexp.MustCompile(`<button[^>]*>([^<]*)</button>`).FindAllStringSubmatch(page, -1) {
+				found = append(found, b[1])
+			}
+			expected := want
+			if !allowed {
+				expected = nil
+			}
+			if diff := cmp.Diff(expected, found); diff != "" {
+				t.Errorf("%s, allowed %v: %s", path, allowed, diff)
+			}
 		}
 	}
 }

@@ -65,7 +65,7 @@ func (a *asker) frontend(ctx context.Context, key types.NamespacedName) (openai.
 	}
 	for name, service := range dgd.Spec.SortedServices() {
 		if view.RoleOf(service) == graph.RoleFrontend {
-			return openai.Client{HTTP: a.http, URL: fmt.Sprintf("%s/api/v1/namespaces/%s/services/%s:%d/proxy", a.base, key.Namespace, graph.ComponentName(key.Name, name), pod.PortHTTP)}, nil
+			return openai.Client{HTTP: a.http, URL: fmt.Sprintf("%s/api/v1/namespaces/%s/services/%s:%d/proxy", a.base, key.Namespace, graph.ServiceName(key.Name, name), pod.PortHTTP)}, nil
 		}
 	}
 	return openai.Client{}, fmt.Errorf("graph %s has no frontend to ask", key.Name)

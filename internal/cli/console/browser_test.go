@@ -31,7 +31,7 @@ func TestABrowserWalksThePages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, path := range map[string]string{
-		"graphs": "/", "graph": "/graphs/lab/chat", "broken": "/graphs/lab/summaries", "rollout": "/graphs/lab/assist/rollout", "scaling": "/graphs/lab/chat/scaling", "log": "/graphs/lab/chat/pods/chat-decode-7c9d5b6c9f-00000",
+		"graphs": "/", "graph": "/graphs/lab/chat", "broken": "/graphs/lab/summaries", "asleep": "/graphs/lab/nightly", "rollout": "/graphs/lab/assist/rollout", "scaling": "/graphs/lab/chat/scaling", "log": "/graphs/lab/chat/pods/chat-decode-7c9d5b6c9f-00000",
 		"requests": "/requests", "request": "/requests/lab/fast-chat", "models": "/models", "cluster": "/cluster",
 	} {
 		for _, look := range browser.Looks() {

@@ -14,12 +14,14 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/rollout"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/scale/wake"
 )
 
 // changes are what the console can change, by the last part of their path. Each needs
 // --allow-changes.
 var changes = map[string]func(ctx context.Context, cluster *connect.Cluster, key types.NamespacedName, now time.Time) (said string, err error){
 	"restart": restart,
+	"wake":    awaken,
 }
 
 // restart asks for one controlled restart, as spec.restart says it.
@@ -35,6 +37,11 @@ func restart(ctx context.Context, cluster *connect.Cluster, key types.Namespaced
 		return "", fmt.Errorf("restart graph %s: %w", key, err)
 	}
 	return "Restart " + id + " is asked for. Services restart one after the other.", nil
+}
+
+// awaken starts the workers of a graph that sleeps, as kubectl dynamo scale wake does.
+func awaken(ctx context.Context, cluster *connect.Cluster, key types.NamespacedName, now time.Time) (string, error) {
+	return wake.Tell(ctx, cluster, key, now)
 }
 
 // mayChange reports whether changes are allowed, and refuses one that is not.

@@ -304,7 +304,10 @@ func (s *Server) askable(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		data["Problem"] = unasked(err, key.Namespace)
 	case len(models) == 0:
-		data["Problem"] = "The frontend serves no model yet."
+		var dgd v1alpha1.DynamoGraphDeployment
+		if err := s.source.Get(r.Context(), key, &dgd); err == nil {
+			data["Problem"] = view.NoModel(&dgd)
+		}
 	}
 	s.render(w, "ask", data)
 }

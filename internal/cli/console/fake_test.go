@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -153,7 +155,19 @@ func status(name string, ready, of int32, message string) v1alpha1.ServiceReplic
 	return v1alpha1.ServiceReplicaStatus{ComponentKind: v1alpha1.ComponentKindDeployment, ComponentName: name, Replicas: of, UpdatedReplicas: of, ReadyReplicas: &ready, Message: message}
 }
 
-// sample is a cluster with a graph that is well, one that is broken and one on its way.
+// anOperator is one that is installed.
+func anOperator() *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "dynamo-system", Name: "dynamo-operator-controller-manager", Labels: map[string]string{"control-plane": "controller-manager", "app.kubernetes.io/name": "dynamo-operator"},
+	}}
+	d.Spec.Template.Spec.Volumes = []corev1.Volume{
+		{Name: "tmp"}, {Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "dynamo-operator-config"}}}},
+	}
+	return d
+}
+
+// sample is a cluster with a graph that is well, one that is broken, one on its way, one
+// that is rolled out and one that sleeps.
 func sample() []client.Object {
 	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(time.Now().Add(-d)) }
 	ready := func(status metav1.ConditionStatus, reason, message string) []metav1.Condition {
@@ -172,6 +186,14 @@ func sample() []client.Object {
 			"Frontend": status("chat-frontend", 2, 2, ""), "prefill": status("chat-prefill", 2, 2, ""), "decode": status("chat-decode", 4, 4, ""), "Planner": status("chat-planner", 1, 1, ""),
 		}},
 	}
+	decode := well.Status.Services["decode"]
+	decode.Startup = &v1alpha1.StartupTimes{P50Seconds: 80, P95Seconds: 95, Samples: 4}
+	well.Status.Services["decode"] = decode
+	well.Annotations = map[string]string{v1alpha1.AnnotationGPUBudget: "6"}
+	well.Status.Conditions = append(well.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionScalingLimited, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonBudgetExhausted, LastTransitionTime: ago(7 * time.Minute),
+		Message: "decode has 4 of 6 replicas: the budget of graph chat is 6 GPUs",
+	})
 	well.Spec.Services["Frontend"].Envs = []corev1.EnvVar{{Name: "DYN_ROUTER_MODE", Value: "kv"}}
 	well.Spec.Services["decode"].ScalingAdapter = &v1alpha1.ScalingAdapter{Enabled: true}
 	well.Spec.Services["decode"].ModelRef = &v1alpha1.ModelReference{Name: "Qwen/Qwen3-0.6B"}
@@ -210,6 +232,19 @@ func sample() []client.Object {
 			Analysis: &v1alpha1.RolloutAnalysis{Verdict: "pass", Errors: []string{"0.4%", "0.5%"}, TTFTP95: []string{"850ms", "840ms"}, Samples: 812},
 		}},
 	}
+	asleep := &v1alpha1.DynamoGraphDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "nightly", CreationTimestamp: ago(48 * time.Hour), Generation: 1, Annotations: map[string]string{v1alpha1.AnnotationScaleToZeroAfter: "15m"}},
+		Spec: v1alpha1.DynamoGraphDeploymentSpec{BackendFramework: v1alpha1.BackendFrameworkVLLM, Services: map[string]*v1alpha1.SharedSpec{
+			"Frontend": service(v1alpha1.ComponentTypeFrontend, "", 1), "decode": service(v1alpha1.ComponentTypeWorker, "", 2),
+		}},
+		Status: v1alpha1.DynamoGraphDeploymentStatus{ObservedGeneration: 1, State: v1alpha1.GraphStateSuccessful, Conditions: ready(metav1.ConditionTrue, v1alpha1.ReasonAllServicesReady, "2 of 2 services ready"), Services: map[string]v1alpha1.ServiceReplicaStatus{
+			"Frontend": status("nightly-frontend", 1, 1, ""), "decode": status("nightly-decode", 0, 0, ""),
+		}},
+	}
+	asleep.Status.Conditions = append(asleep.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionDormant, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonIdle, LastTransitionTime: ago(3 * time.Hour),
+		Message: "no request since 2026-11-16T20:00:00Z; workers start with the next one",
+	})
 	adapter := &v1alpha1.DynamoGraphDeploymentScalingAdapter{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "chat-decode"},
 		Spec:       v1alpha1.DynamoGraphDeploymentScalingAdapterSpec{Replicas: 6, DGDRef: v1alpha1.GraphServiceRef{Name: "chat", ServiceName: "decode"}},
@@ -217,7 +252,12 @@ func sample() []client.Object {
 			{Type: v1alpha1.ConditionActive, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonScalingActive, Message: "service decode is to have 6 replicas"},
 		}},
 	}
-	objects := []client.Object{well, broken, coming, rolling, adapter, aPod("assist", "Frontend", "frontend", 0, 0, true)}
+	objects := []client.Object{
+		well, broken, coming, rolling, asleep, adapter, aPod("nightly", "Frontend", "frontend", 1, 0, true),
+		anOperator(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "dynamo-system", Name: "dynamo-operator-config"}, Data: map[string]string{"config.yaml": "scaling: {gpus: 16, namespaces: {lab: 13}}"}},
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "nightly-activation"}},
+		aPod("assist", "Frontend", "frontend", 0, 0, true),
+	}
 	for n := range 3 {
 		objects = append(objects, aPod("assist", "decode", "worker", n, 1, true))
 	}

@@ -2,10 +2,7 @@ package console
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +13,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/console/view"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/rollout"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/render/pod"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/scale"
 )
 
 // rolloutPage is the rollout of a graph.
@@ -74,44 +70,55 @@ func (s *Server) scaling(r *http.Request) (string, any) {
 		page.Gone, page.Missing = apierrors.IsNotFound(err), s.source.missing(graphKind)
 		return title, page
 	}
-	var adapters v1alpha1.DynamoGraphDeploymentScalingAdapterList
+	explained, err := scale.Look(r.Context(), s.source, key)
+	if err != nil {
+		page.Missing = []string{"What was asked for cannot be read: " + err.Error()}
+		return title, page
+	}
 	var pods corev1.PodList
 	var nodes corev1.NodeList
-	failed := s.read(r.Context(), &adapters, &pods)
+	failed := s.read(r.Context(), &pods)
 	s.source.remember(r.Context(), &dgd)
-	now := time.Now()
+	configured, unknown := s.budgets(key.Namespace)
+	everywhere := s.options.Namespace == ""
 	page.Scaling = view.OneScaling(view.ScalingInput{
-		Graph: &dgd, Adapters: adapters.Items, Pods: view.IndexPods(pods.Items).Of(&dgd), Moments: s.source.past.of(key), Now: now,
+		Graph: &dgd, Explained: explained, Pods: pods.Items, Moments: s.source.past.of(key), Configured: configured, Everywhere: everywhere, Now: time.Now(),
 	})
+	page.BudgetsMissing = unknown
+	page.CanChange = s.options.AllowChanges
 	// Of one namespace, what others hold would count as free.
-	if seen, _ := s.source.seen(nodeKind); seen && s.options.Namespace == "" {
+	if seen, _ := s.source.seen(nodeKind); seen && everywhere {
 		if err := s.source.List(r.Context(), &nodes); err == nil {
 			page.Free, page.FreeKnown = view.OneCluster(nodes.Items, pods.Items).Free(), true
 		}
 	}
-	page.Missing = append(s.source.missing(podKind, adapterKind), failed...)
+	page.Missing = append(s.source.missing(podKind, adapterKind, componentKind, autoscalerKind), failed...)
 	return title, page
 }
 
-// decisions shows what a graph's planner tells of its decisions, if it tells any.
+// decisions shows what a graph's planner tells of its decisions, if it tells any. Its last
+// one outlives it in the graph.
 func (s *Server) decisions(w http.ResponseWriter, r *http.Request) {
-	data := map[string]any{"All": []view.Decision(nil), "Problem": "", "Pod": ""}
-	answer, from, err := s.askPlanner(r.Context(), keyOf(r))
-	switch {
-	case apierrors.IsForbidden(err):
-		data["Problem"] = "You may not get pods/proxy in namespace " + r.PathValue("namespace") + ", through which planners are asked."
-	case err != nil:
-		data["Problem"] = err.Error()
-	default:
-		data["All"], data["Pod"] = view.Decisions(answer), from
+	key := keyOf(r)
+	data := map[string]any{"All": []view.Decision(nil), "Problem": "", "Teller": ""}
+	answer, from, err := s.askPlanner(r.Context(), key)
+	if err == nil {
+		data["All"], data["Teller"] = view.Decisions(answer), from
+		s.render(w, "decisions", data)
+		return
+	}
+	data["Problem"] = err.Error()
+	if apierrors.IsForbidden(err) {
+		data["Problem"] = "You may not get pods/proxy in namespace " + key.Namespace + ", through which planners are asked."
+	}
+	var dgd v1alpha1.DynamoGraphDeployment
+	if err := s.source.Get(r.Context(), key, &dgd); err == nil && dgd.Annotations[v1alpha1.AnnotationScalePlan] != "" {
+		data["All"], data["Teller"] = view.Decisions([]byte("["+dgd.Annotations[v1alpha1.AnnotationScalePlan]+"]")), "the graph's annotation "+v1alpha1.AnnotationScalePlan
 	}
 	s.render(w, "decisions", data)
 }
 
-// plannerPorts are where planners answer, the ones tried first first.
-var plannerPorts = []int{pod.PortPlanner, pod.PortSystem}
-
-// askPlanner asks the planner's pods one by one until one answers.
+// askPlanner asks the graph's planner.
 func (s *Server) askPlanner(ctx context.Context, key types.NamespacedName) (answer []byte, from string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
 	defer cancel()
@@ -119,21 +126,5 @@ func (s *Server) askPlanner(ctx context.Context, key types.NamespacedName) (answ
 	if err := s.source.List(ctx, &pods, client.InNamespace(key.Namespace), client.MatchingLabels{v1alpha1.LabelGraphName: key.Name}); err != nil {
 		return nil, "", err
 	}
-	err = errors.New("no pod of a planner is ready")
-	for i := range pods.Items {
-		p := &pods.Items[i]
-		if graph.RoleOf(p.Labels[v1alpha1.LabelComponentType]) != graph.RolePlanner || view.PodState(*p).Tone != view.Good {
-			continue
-		}
-		for _, port := range plannerPorts {
-			if answer, err = s.scraper.pods.Get().Namespace(p.Namespace).Resource("pods").Name(p.Name + ":" + strconv.Itoa(port)).SubResource("proxy").Suffix("decisions").DoRaw(ctx); err == nil {
-				return answer, p.Name, nil
-			}
-			if apierrors.IsForbidden(err) {
-				return nil, "", err
-			}
-		}
-		err = fmt.Errorf("%s tells no decisions: %w", p.Name, err)
-	}
-	return nil, "", err
+	return scale.AskPlanner(ctx, s.scraper.pods, pods.Items)
 }

@@ -2,6 +2,9 @@ package console
 
 import (
 	"bufio"
+	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -9,8 +12,13 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 )
@@ -27,21 +35,30 @@ func TestPagesSayWhatIsThere(t *testing.T) {
 	for path, want := range map[string][]string{
 		"/": {
 			"chat", "ready", "summaries", "decode: container main exited with code 1: CUDA out of memory", "vision", "pending",
-			"1 ✕ need attention", "1 ◐ on their way", "2 ✓ ready", "13 GPUs held", "namespace lab", "read only",
+			"1 ✕ need attention", "1 ◐ on their way", "2 ✓ ready", "1 ○ asleep", "nightly ○ asleep no request since 2026-11-16T20:00:00Z; workers start with the next one ✓ Frontend 1/1 ○ decode 0/2 0", "13 GPUs held", "namespace lab", "read only",
 		},
 		"/graphs/lab/chat": {
 			"Frontend and router", "Prefill", "Decode", "4 of 4 ready", "Beside the way of requests", "Planner", "Qwen/Qwen3-0.6B",
 			"routes to the worker with the most of the prompt in its KV cache", "chat-decode-7c9d5b6c9f-00003", "node-1", "AllServicesReady 4 of 4 services ready",
 		},
 		"/graphs/lab/assist": {"Rollout of revision 8, generation 3fa91c02 replaces 91c0aa17: held, step 2 of 2 waits for a promotion", "Graph Rollout Scaling"},
+		"/graphs/lab/nightly": {
+			"It is asleep", "Since 3h ago", "Why no request since 2026-11-16T20:00:00Z; workers start with the next one. They end after 15m without one",
+			"It wakes with the next request, as with a question on the graph&#39;s page, or by kubectl dynamo scale wake nightly --namespace lab",
+			"Requests are held for up to 10m while workers start", "0 of 2 ready worker · Deployment nightly-decode no pod: it is asleep", "Dormant ○ true Idle",
+		},
+		"/graphs/lab/nightly/scaling": {"It is asleep", "decode worker ○ asleep 2 0 0 0", "graph nightly 0 no limit – nobody"},
 		"/graphs/lab/assist/rollout": {
 			"held", "revision 8, generation 3fa91c02 replaces 91c0aa17", "1 for 5m0s done", "50% until it is promoted now", "all to come", "Held (StepHold): step 2 of 2 waits for a promotion",
 			"decode ✓ at or above its floor 3 2 2 2", "3fa91c02 revision 8 · to arrive at · share of the traffic: 33%", "91c0aa17 revision 7 · stable · share of the traffic: 67%",
 			"pass by 812 requests", "Time to first token, 95th percentile 850ms 840ms 2s", "Requests that failed 0.4% 0.5% none",
 		},
-		"/graphs/lab/chat/rollout":           {"Nothing was rolled out yet"},
-		"/graphs/lab/chat/scaling":           {"decode decode ◐ 2 replicas to come 6 4 4 4 scaling adapter chat-decode 7m ago", "prefill prefill ✓ as wanted 2 2 2 2 the graph&#39;s spec not told", "GPUs held 6", "Asking the planner"},
-		"/graphs/lab/assist/scaling":         {"decode worker ◐ 1 replica to go 2 3 3 3", "No service of this graph is a planner"},
+		"/graphs/lab/chat/rollout": {"Nothing was rolled out yet"},
+		"/graphs/lab/chat/scaling": {
+			"Limited: decode has 4 of 6 replicas: the budget of graph chat is 6 GPUs", "decode decode ◐ 2 replicas not granted 6 4 4 4 1m20s, p95 1m35s scaling adapter chat-decode 7m ago",
+			"prefill prefill ✓ as wanted 2 2 2 2 not told the graph&#39;s spec not told", "GPUs held 6", "graph chat 100 % 6 of 6 6 0 decode 4 prefill 2", "Asking the planner",
+		},
+		"/graphs/lab/assist/scaling":         {"decode worker ◐ 1 replica to go 2 3 3 3", "No service of this graph is a planner", "graph assist 3 no limit – decode 3"},
 		"/graphs/lab/chat/decisions":         {"As chat-planner-7c9d5b6c9f-00000 tells them, the newest first.", "2026-11-16T20:00:00Z prefill 2, decode 4 → 6 (6 → 8 GPUs, budget 16): Grow arrivals 11.2/s"},
 		"/graphs/lab/assist/decisions":       {"no pod of a planner is ready"},
 		"/graphs/lab/assist/rollout/history": {"No revision is remembered."},
@@ -72,6 +89,62 @@ func TestPagesSayWhatIsThere(t *testing.T) {
 				t.Error("the page has a style or a script that its policy forbids")
 			}
 		})
+	}
+}
+
+// TestBudgetsOfTheConfigurationAreShown once they are read, to who may.
+func TestBudgetsOfTheConfigurationAreShown(t *testing.T) {
+	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "dynamo-system", Name: "dynamo-operator-config"}, Data: map[string]string{"config.yaml": "namespaces: [elsewhere]\nscaling: {gpus: 3}"}}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "", errors.New("no right"))
+	for rule, c := range map[string]struct {
+		namespace string
+		configure func(console)
+		want      []string
+	}{
+		"of a namespace and of all": {"", func(console) {}, []string{"namespace lab 100 % 13 of 13 13 0 lab/chat 6 lab/assist 3 lab/summaries 2 lab/vision 2", "all graphs 81 % 13 of 16 16 3 lab/chat 6"}},
+		"who sees one namespace":    {"lab", func(console) {}, []string{"namespace lab 100 % 13 of 13 13 0", "all graphs not all pods are seen 16 –"}},
+		"an operator of others": {"", func(c console) {
+			if err := c.objects.Update(t.Context(), other); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"are not shown: no operator that looks after namespace lab was found"}},
+		"who may not read it": {"", func(c console) {
+			c.options.Cluster.WithWatch = interceptor.NewClient(c.objects, interceptor.Funcs{List: func(ctx context.Context, w client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
+				if _, is := list.(*appsv1.DeploymentList); is {
+					return forbidden
+				}
+				return w.List(ctx, list, o...)
+			}})
+		}, []string{"are not shown: you may not list deployments of all namespaces and get the ConfigMap of the operator"}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			s := newConsole(t, Options{Namespace: c.namespace}, engines(), sample()...)
+			c.configure(s)
+			s.configure()
+			r := get(s, "/graphs/lab/chat/scaling")
+			r.AddCookie(s.enter())
+			_, page := do(t, r)
+			for _, want := range c.want {
+				if !strings.Contains(words(page), want) {
+					t.Errorf("%q is not in: %s", want, words(page))
+				}
+			}
+		})
+	}
+}
+
+// TestTheLastDecisionOutlivesItsPlanner in the graph's annotation.
+func TestTheLastDecisionOutlivesItsPlanner(t *testing.T) {
+	objects := sample()
+	objects[0].SetAnnotations(map[string]string{v1alpha1.AnnotationScalePlan: `{"at":"2026-11-16T20:00:00Z","reason":"Grow","from":{"decode":4},"to":{"decode":6},"failed":"no right","words":["decode 4 → 6"]}`})
+	c := newConsole(t, Options{Namespace: "lab"}, nil, objects...)
+	r := get(c, "/graphs/lab/chat/decisions")
+	r.AddCookie(c.enter())
+	_, page := do(t, r)
+	for _, want := range []string{"chat-planner-7c9d5b6c9f-00000 tells no decisions", "As the graph&#39;s annotation nvidia.com/scale-plan tells them", "2026-11-16T20:00:00Z decode 4 → 6 not written: no right"} {
+		if !strings.Contains(words(page), want) {
+			t.Errorf("%q is not in: %s", want, words(page))
+		}
 	}
 }
 
@@ -234,6 +307,24 @@ func TestAGraphIsAsked(t *testing.T) {
 	}
 }
 
+// TestAGraphIsAskedAtItsService: names of graphs may have dots, those of Services not.
+func TestAGraphIsAskedAtItsService(t *testing.T) {
+	dotted := &v1alpha1.DynamoGraphDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "qwen3.5"},
+		Spec:       v1alpha1.DynamoGraphDeploymentSpec{Services: map[string]*v1alpha1.SharedSpec{"Frontend": service(v1alpha1.ComponentTypeFrontend, "", 1)}},
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/v1/namespaces/lab/services/qwen3-5-frontend:8000/proxy/v1/models", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"data":[{"id":"found"}]}`)
+	})
+	c := newConsole(t, Options{Namespace: "lab"}, mux, dotted)
+	r := get(c, "/graphs/lab/qwen3.5/models")
+	r.AddCookie(c.enter())
+	if status, page := do(t, r); status != http.StatusOK || !strings.Contains(page, `<option value="found">`) {
+		t.Errorf("%d %s", status, page)
+	}
+}
+
 func TestAskingWithoutRightsIsSaidInWords(t *testing.T) {
 	c := newConsole(t, Options{Namespace: "lab"}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, `{"kind":"Status","reason":"Forbidden","code":403}`, http.StatusForbidden)
@@ -291,7 +382,7 @@ func TestTextOfOthersIsShownAsText(t *testing.T) {
 			t.Errorf("the text of others is not shown: %s", page)
 		}
 	}
-	for _, path := range []string{"/", "/graphs/lab/chat", "/graphs/lab/summaries", "/graphs/lab/assist", "/graphs/lab/assist/rollout", "/graphs/lab/chat/scaling", "/graphs/lab/chat/decisions", "/models", "/requests", "/requests/lab/fast-chat", "/cluster"} {
+	for _, path := range []string{"/", "/graphs/lab/chat", "/graphs/lab/summaries", "/graphs/lab/assist", "/graphs/lab/nightly", "/graphs/lab/assist/rollout", "/graphs/lab/chat/scaling", "/graphs/lab/nightly/scaling", "/graphs/lab/chat/decisions", "/models", "/requests", "/requests/lab/fast-chat", "/cluster"} {
 		t.Run(path, func(t *testing.T) {
 			r := get(c, path)
 			r.AddCookie(cookie)

@@ -51,6 +51,8 @@ type Server struct {
 	scraper  *scraper
 	asker    *asker
 	checkup  checkup
+	// configured is what operators are configured with.
+	configured configurations
 
 	mu        sync.Mutex
 	questions map[string]question
@@ -157,7 +159,7 @@ var list = []page{
 	},
 	{
 		path: "/graphs/{namespace}/{name}", section: "/", body: "graph", kinds: []kind{graphKind, podKind, eventKind},
-		blocks:  []string{"graph-head", "graph-why", "graph-picture", "graph-figures", "graph-services", "graph-conditions", "graph-events"},
+		blocks:  []string{"graph-head", "graph-why", "graph-sleep", "graph-picture", "graph-figures", "graph-services", "graph-conditions", "graph-events"},
 		closely: keyOf, data: (*Server).graph,
 	},
 	{
@@ -165,8 +167,8 @@ var list = []page{
 		blocks: []string{"rollout-head", "rollout-steps", "rollout-capacity", "rollout-generations", "rollout-analysis"}, data: (*Server).rollout,
 	},
 	{
-		path: "/graphs/{namespace}/{name}/scaling", section: "/", body: "scaling", kinds: []kind{graphKind, podKind, adapterKind},
-		blocks: []string{"scaling-head", "scaling-services", "scaling-figures"}, data: (*Server).scaling,
+		path: "/graphs/{namespace}/{name}/scaling", section: "/", body: "scaling", kinds: []kind{graphKind, podKind, adapterKind, componentKind, autoscalerKind},
+		blocks: []string{"scaling-head", "scaling-sleep", "scaling-services", "scaling-budgets", "scaling-figures"}, data: (*Server).scaling,
 	},
 	{
 		path: "/graphs/{namespace}/{name}/pods/{pod}", section: "/", body: "pod", blocks: []string{"pod-head"}, kinds: []kind{graphKind, podKind}, data: (*Server).pod,

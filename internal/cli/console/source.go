@@ -14,6 +14,7 @@ import (
 
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -47,10 +48,14 @@ var (
 	requestKind = kind{"dynamographdeploymentrequests", &v1alpha1.DynamoGraphDeploymentRequest{}, &v1alpha1.DynamoGraphDeploymentRequestList{}}
 	deployKind  = kind{"deployments", &appsv1.Deployment{}, &appsv1.DeploymentList{}}
 	adapterKind = kind{"dynamographdeploymentscalingadapters", &v1alpha1.DynamoGraphDeploymentScalingAdapter{}, &v1alpha1.DynamoGraphDeploymentScalingAdapterList{}}
-	groupKind   = kind{"leaderworkersets", &lwsv1.LeaderWorkerSet{}, &lwsv1.LeaderWorkerSetList{}}
-	cliqueKind  = kind{"podcliques", &grovev1alpha1.PodClique{}, &grovev1alpha1.PodCliqueList{}}
+	// Components say how many replicas were granted, autoscalers who asked.
+	componentKind  = kind{"dynamocomponentdeployments", &v1alpha1.DynamoComponentDeployment{}, &v1alpha1.DynamoComponentDeploymentList{}}
+	autoscalerKind = kind{"horizontalpodautoscalers", &autoscalingv2.HorizontalPodAutoscaler{}, &autoscalingv2.HorizontalPodAutoscalerList{}}
 
-	kinds = []kind{graphKind, podKind, eventKind, nodeKind, modelKind, requestKind, adapterKind, deployKind, groupKind, cliqueKind}
+	groupKind  = kind{"leaderworkersets", &lwsv1.LeaderWorkerSet{}, &lwsv1.LeaderWorkerSetList{}}
+	cliqueKind = kind{"podcliques", &grovev1alpha1.PodClique{}, &grovev1alpha1.PodCliqueList{}}
+
+	kinds = []kind{graphKind, podKind, eventKind, nodeKind, modelKind, requestKind, adapterKind, componentKind, autoscalerKind, deployKind, groupKind, cliqueKind}
 )
 
 // Pauses between attempts to watch what could not be watched.
@@ -468,6 +473,15 @@ func trim(object any) (any, error) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, Generation: o.Generation, Labels: o.Labels},
 			Status:     o.Status,
 		}, nil
+	case *v1alpha1.DynamoComponentDeployment:
+		kept := &v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, Labels: o.Labels}}
+		kept.Spec.ServiceName, kept.Spec.Replicas = o.Spec.ServiceName, o.Spec.Replicas
+		return kept, nil
+	case *v1alpha1.DynamoGraphDeployment, *v1alpha1.DynamoGraphDeploymentScalingAdapter:
+		// Who wrote the spec is who asked for replicas.
+		of := o.(metav1.Object)
+		of.SetManagedFields(slices.DeleteFunc(of.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Subresource == "status" }))
+		delete(of.GetAnnotations(), lastApplied)
 	case metav1.Object:
 		o.SetManagedFields(nil)
 		delete(o.GetAnnotations(), lastApplied)

@@ -10,8 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
 )
@@ -99,6 +102,44 @@ func TestWhatIsNotWaitedFor(t *testing.T) {
 			}), &reach{changed: func() {}}}
 			if response, err := transport.RoundTrip(r); !errors.Is(err, c.failure) || asked != 1 {
 				t.Errorf("asked %d times: %v, %v", asked, response, err)
+			}
+		})
+	}
+}
+
+// TestWhoAskedIsKept though little else of objects is.
+func TestWhoAskedIsKept(t *testing.T) {
+	fields := func() []metav1.ManagedFieldsEntry {
+		return []metav1.ManagedFieldsEntry{{Manager: "kubectl"}, {Manager: "dynamo-operator", Subresource: "status"}, {Manager: "hpa", Subresource: "scale"}}
+	}
+	meta := func() metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: "chat", ManagedFields: fields(), Annotations: map[string]string{lastApplied: "{}", "kept": "so"}}
+	}
+	component := &v1alpha1.DynamoComponentDeployment{ObjectMeta: meta()}
+	component.Spec.ServiceName, component.Spec.Replicas, component.Spec.ComponentType = "decode", new(int32(3)), "worker"
+	for rule, c := range map[string]struct {
+		object   metav1.Object
+		managers []string
+	}{
+		"of a graph":           {&v1alpha1.DynamoGraphDeployment{ObjectMeta: meta()}, []string{"kubectl", "hpa"}},
+		"of a scaling adapter": {&v1alpha1.DynamoGraphDeploymentScalingAdapter{ObjectMeta: meta()}, []string{"kubectl", "hpa"}},
+		"of nothing else":      {&v1alpha1.DynamoModel{ObjectMeta: meta()}, nil},
+		"nor of a component":   {component, nil},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			kept, err := trim(c.object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var managers []string
+			for _, e := range kept.(metav1.Object).GetManagedFields() {
+				managers = append(managers, e.Manager)
+			}
+			if diff := cmp.Diff(c.managers, managers); diff != "" || kept.(metav1.Object).GetAnnotations()[lastApplied] != "" {
+				t.Errorf("%s %v", diff, kept.(metav1.Object).GetAnnotations())
+			}
+			if of, is := kept.(*v1alpha1.DynamoComponentDeployment); is && (of.Spec.ServiceName != "decode" || *of.Spec.Replicas != 3 || of.Spec.ComponentType != "") {
+				t.Errorf("%+v", of.Spec)
 			}
 		})
 	}

@@ -38,8 +38,10 @@ func TestAttacksWorkWithoutTheirGuard(t *testing.T) {
 		"a line of a log":        {"log-lines", []logLine{{Text: hostile}}},
 		"a condition's message":  {"conditions", []view.Condition{{Type: "Ready", Message: hostile}}},
 		"a rollout's message":    {"rollout-steps", view.Rollout{Facts: []view.Fact{{Name: "phase", Value: hostile}}}},
-		"a planner's decision":   {"decisions", map[string]any{"All": []view.Decision{{Text: hostile}}, "Problem": "", "Pod": ""}},
+		"a planner's decision":   {"decisions", map[string]any{"All": []view.Decision{{Text: hostile}}, "Problem": "", "Teller": ""}},
 		"what an order printed":  {"said", map[string]any{"Tone": "bad", "Text": "", "Printed": hostile}},
+		"what limits a graph":    {"scaling-services", view.Scaling{Limited: []string{hostile}}},
+		"why a graph sleeps":     {"graph-sleep", view.Graph{Sleep: &view.Sleep{Facts: []view.Fact{{Name: "Why", Value: hostile}}}}},
 		"a piece of an answer":   {"piece", hostile},
 		"an explanation's cause": {"graph-why", view.Graph{Why: why.Explanation{Cause: hostile}}},
 	} {

@@ -37,6 +37,8 @@ type Graph struct {
 	Restart        string
 	// Rollout says in words what is rolled out; empty unless one is under way.
 	Rollout string
+	// Sleep is what a graph that scales to zero does; nil of others.
+	Sleep   *Sleep
 	Missing []string
 	// Gone says that there is no such graph.
 	Gone bool
@@ -130,7 +132,7 @@ func OneGraph(in Input) Graph {
 	g := in.Graph
 	page := Graph{
 		Namespace: g.Namespace, Name: g.Name, Tabs: Tabs(g, "Graph"), State: GraphState(g), Age: Age(g.CreationTimestamp, in.Now), Word: tree.Word(g), Why: in.Why,
-		Backend: string(g.Spec.BackendFramework), Conditions: Conditions(g.Status.Conditions, in.Now), Events: Events(g, in.Events, in.Now), Restart: restart(g), Rollout: underWay(g),
+		Backend: string(g.Spec.BackendFramework), Conditions: Conditions(g.Status.Conditions, in.Now), Events: Events(g, in.Events, in.Now), Restart: restart(g), Rollout: underWay(g), Sleep: sleepOf(g, in.Now),
 	}
 	boxes := map[graph.Role][]Box{}
 	for _, name := range tree.Components(g) {
@@ -206,7 +208,7 @@ func box(in Input, name string, spec *v1alpha1.SharedSpec, role graph.Role) Box 
 		if p.Node != "" && !slices.Contains(nodes, p.Node) {
 			nodes = append(nodes, p.Node)
 		}
-		if holds(pod) {
+		if tree.Holds(pod) {
 			b.GPUs += p.GPUs
 		}
 		b.Pods = append(b.Pods, p)
@@ -226,7 +228,7 @@ func box(in Input, name string, spec *v1alpha1.SharedSpec, role graph.Role) Box 
 
 // OnePod is a pod of a graph.
 func OnePod(pod corev1.Pod, of string, now time.Time) Pod {
-	p := Pod{Namespace: pod.Namespace, Graph: of, Name: pod.Name, State: PodState(pod), Node: pod.Spec.NodeName, Age: Age(pod.CreationTimestamp, now), GPUs: GPUs(pod)}
+	p := Pod{Namespace: pod.Namespace, Graph: of, Name: pod.Name, State: PodState(pod), Node: pod.Spec.NodeName, Age: Age(pod.CreationTimestamp, now), GPUs: tree.GPUs(pod)}
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		p.Containers = append(p.Containers, c.Name)
 	}

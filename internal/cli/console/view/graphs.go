@@ -68,47 +68,54 @@ func AllGraphs(graphs []v1alpha1.DynamoGraphDeployment, pods Index, traffic func
 			row.Services = append(row.Services, serviceCount(g, name))
 		}
 		for _, pod := range pods.Of(g) {
-			if holds(pod) {
-				row.GPUs += GPUs(pod)
+			if tree.Holds(pod) {
+				row.GPUs += tree.GPUs(pod)
 			}
 		}
 		page.GPUs += row.GPUs
 		page.Rows = append(page.Rows, row)
 	}
 	slices.SortFunc(page.Rows, func(a, b GraphRow) int {
-		return cmp.Or(urgency(a.State.Tone)-urgency(b.State.Tone), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(urgency(a.State)-urgency(b.State), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	page.Namespaces = len(namespaces) > 1
 	page.Counts = counts(page.Rows)
 	return page
 }
 
-// urgency puts what needs a person before what only takes its time.
-func urgency(t Tone) int { return slices.Index([]Tone{Bad, Busy, Off, Good}, t) }
+// urgency puts what needs a person before what only takes its time. One that sleeps
+// needs nobody.
+func urgency(s State) int {
+	if s.Word == sleeping {
+		return 4
+	}
+	return slices.Index([]Tone{Bad, Busy, Off, Good}, s.Tone)
+}
 
+// counts sums rows up, which are in the order of their urgency. What is neither well nor
+// ill is told apart by its own word.
 func counts(rows []GraphRow) []Count {
-	words := map[Tone]string{Bad: "need attention", Busy: "on their way", Off: "not seen yet", Good: "ready"}
+	words := map[Tone]string{Bad: "need attention", Busy: "on their way", Good: "ready"}
 	var all []Count
-	for _, tone := range []Tone{Bad, Busy, Off, Good} {
-		n := 0
-		for _, r := range rows {
-			if r.State.Tone == tone {
-				n++
-			}
+	for _, r := range rows {
+		of := State{cmp.Or(words[r.State.Tone], r.State.Word), r.State.Tone}
+		i := slices.IndexFunc(all, func(c Count) bool { return c.State == of })
+		if i < 0 {
+			i, all = len(all), append(all, Count{State: of})
 		}
-		if n > 0 {
-			all = append(all, Count{n, State{words[tone], tone}})
-		}
+		all[i].Number++
 	}
 	return all
 }
 
-// cause is what the operator says keeps a graph from being ready.
+// cause is what the operator says keeps a graph from being ready, or from having workers.
 func cause(g *v1alpha1.DynamoGraphDeployment) string {
 	ready := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
 	case ready == nil:
 		return "the operator has not looked at it yet"
+	case ready.Status == metav1.ConditionTrue && asleep(g):
+		return meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionDormant).Message
 	case ready.Status == metav1.ConditionTrue:
 		return ""
 	default:
@@ -126,6 +133,10 @@ func serviceCount(g *v1alpha1.DynamoGraphDeployment, name string) ServiceCount {
 	switch {
 	case !seen:
 		c.State = State{"not seen yet", Off}
+	case asleep(g) && runsEngine(g, name) && c.Ready > 0:
+		c.State = State{"falling asleep", Busy}
+	case asleep(g) && runsEngine(g, name):
+		c.State = State{sleeping, Off}
 	case c.Want == 0 && c.Ready == 0:
 		c.State = State{"scaled to zero", Off}
 	case c.Ready >= c.Want && s.Message == "":

@@ -11,6 +11,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/doctor"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/models"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/tree"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 )
@@ -76,7 +77,7 @@ func AllModels(all []v1alpha1.DynamoModel, pods []corev1.Pod) Models {
 		page.Rows = append(page.Rows, row)
 	}
 	slices.SortFunc(page.Rows, func(a, b Model) int {
-		return cmp.Or(urgency(a.State.Tone)-urgency(b.State.Tone), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(urgency(a.State)-urgency(b.State), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return page
 }
@@ -106,7 +107,7 @@ func AllRequests(all []v1alpha1.DynamoGraphDeploymentRequest, now time.Time) Req
 		page.Rows = append(page.Rows, requestRow(&all[i], now))
 	}
 	slices.SortFunc(page.Rows, func(a, b RequestRow) int {
-		return cmp.Or(urgency(a.State.Tone)-urgency(b.State.Tone), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(urgency(a.State)-urgency(b.State), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return page
 }
@@ -315,12 +316,12 @@ func OneCluster(nodes []corev1.Node, pods []corev1.Pod) Cluster {
 	}
 	for _, pod := range pods {
 		i, known := at[pod.Spec.NodeName]
-		if !known || !holds(pod) {
+		if !known || !tree.Holds(pod) {
 			continue
 		}
 		node := &page.Nodes[i]
 		node.Pods++
-		count := GPUs(pod)
+		count := tree.GPUs(pod)
 		if count == 0 {
 			continue
 		}
@@ -373,6 +374,6 @@ func Findings(all []doctor.Finding) []Finding {
 		}
 		out = append(out, Finding{State: state, What: f.What, Todo: f.Todo})
 	}
-	slices.SortStableFunc(out, func(a, b Finding) int { return urgency(a.State.Tone) - urgency(b.State.Tone) })
+	slices.SortStableFunc(out, func(a, b Finding) int { return urgency(a.State) - urgency(b.State) })
 	return out
 }

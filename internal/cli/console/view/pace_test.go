@@ -6,8 +6,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/scale"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/budget"
 )
 
 const rolling = `
@@ -147,27 +151,76 @@ func TestCapacityOverTime(t *testing.T) {
 	}
 }
 
-func TestWhoDecidesHowMany(t *testing.T) {
-	adapter := func(text string) []v1alpha1.DynamoGraphDeploymentScalingAdapter {
-		return []v1alpha1.DynamoGraphDeploymentScalingAdapter{*decode[v1alpha1.DynamoGraphDeploymentScalingAdapter](t, text)}
-	}
-	const active = "metadata: {namespace: llm, name: chat-decode}\nspec: {replicas: 7, dgdRef: {name: chat, serviceName: decode}}\nstatus: {lastScaleTime: '2026-11-16T11:58:00Z', conditions: [{type: Active, status: '%', message: it is disabled}]}"
+func TestWantedGrantedReady(t *testing.T) {
+	const sleeps = "{type: Dormant, status: 'True', reason: Idle}"
+	const limited = "{type: ScalingLimited, status: 'True'}"
+	at := metav1.NewTime(now.Add(-2 * time.Minute))
 	for rule, c := range map[string]struct {
-		adapters []v1alpha1.DynamoGraphDeploymentScalingAdapter
-		want     ScalingRow
+		conditions string
+		explained  scale.ServiceExplanation
+		want       ScalingRow
 	}{
-		"the spec":                          {nil, ScalingRow{Scale: Scale{4, 5, 4}, State: State{"1 replica to go", Busy}, By: "the graph's spec"}},
-		"an adapter":                        {adapter(strings.ReplaceAll(active, "%", "True")), ScalingRow{Scale: Scale{7, 5, 4}, State: State{"3 replicas to come", Busy}, By: "scaling adapter chat-decode", Changed: "2m"}},
-		"an adapter that has nothing to do": {adapter(strings.ReplaceAll(active, "%", "False")), ScalingRow{Scale: Scale{4, 5, 4}, State: State{"1 replica to go", Busy}, By: "the graph's spec", Note: "scaling adapter chat-decode decides nothing: it is disabled", Changed: "2m"}},
-		"not that of another graph":         {adapter(strings.ReplaceAll(strings.ReplaceAll(active, "%", "True"), "name: chat,", "name: other,")), ScalingRow{Scale: Scale{4, 5, 4}, State: State{"1 replica to go", Busy}, By: "the graph's spec"}},
+		"as wanted": {"", scale.ServiceExplanation{Wanted: 4, Granted: 4, Ready: 4, GPUs: 8, By: "kubectl in the graph's spec", At: &at, Startup: &v1alpha1.StartupTimes{P50Seconds: 80, P95Seconds: 95}},
+			ScalingRow{Scale: Scale{4, 4, 4}, State: State{"as wanted", Good}, GPUs: 8, By: "kubectl in the graph's spec", Changed: "2m", Start: "1m20s, p95 1m35s"}},
+		"more than wanted":      {"", scale.ServiceExplanation{Wanted: 4, Granted: 5, Ready: 4}, ScalingRow{Scale: Scale{4, 5, 4}, State: State{"1 replica to go", Busy}}},
+		"on its way":            {"", scale.ServiceExplanation{Wanted: 7, Granted: 7, Ready: 4}, ScalingRow{Scale: Scale{7, 7, 4}, State: State{"3 replicas to come", Busy}}},
+		"granted later":         {"", scale.ServiceExplanation{Wanted: 7, Granted: 5, Ready: 4}, ScalingRow{Scale: Scale{7, 5, 4}, State: State{"3 replicas to come", Busy}}},
+		"a budget holds":        {limited, scale.ServiceExplanation{Wanted: 7, Granted: 5, Ready: 4}, ScalingRow{Scale: Scale{7, 5, 4}, State: State{"2 replicas not granted", Busy}}},
+		"a budget lets go":      {limited, scale.ServiceExplanation{Wanted: 7, Granted: 7, Ready: 4}, ScalingRow{Scale: Scale{7, 7, 4}, State: State{"3 replicas to come", Busy}}},
+		"workers of who sleeps": {sleeps, scale.ServiceExplanation{Wanted: 4}, ScalingRow{Scale: Scale{4, 0, 0}, State: State{"asleep", Off}}},
 	} {
 		t.Run(rule, func(t *testing.T) {
-			c.want.Service, c.want.Role = "decode", "worker"
-			page := OneScaling(ScalingInput{Graph: decode[v1alpha1.DynamoGraphDeployment](t, rolling), Adapters: c.adapters, Now: now})
+			dgd := decode[v1alpha1.DynamoGraphDeployment](t, "metadata: {name: chat, namespace: llm}\nspec: {services: {decode: {componentType: worker, replicas: 4}}}\nstatus: {services: {decode: {replicas: 0}}, conditions: ["+c.conditions+"]}")
+			c.want.Service, c.want.Role, c.explained.Name = "decode", "worker", "decode"
+			page := OneScaling(ScalingInput{Graph: dgd, Explained: scale.Explanation{GPUs: 8, Limited: []string{"why"}, Services: []scale.ServiceExplanation{c.explained}}, Now: now})
 			if diff := cmp.Diff([]ScalingRow{c.want}, page.Rows); diff != "" {
 				t.Error(diff)
 			}
+			if page.Held != 8 || page.Planner || len(page.Limited) != 1 {
+				t.Errorf("%d held, planner %v, limited %v", page.Held, page.Planner, page.Limited)
+			}
 		})
+	}
+}
+
+func TestBudgetsAndWhoHoldsThem(t *testing.T) {
+	pods := []corev1.Pod{
+		gpuPod("llm", "chat", "n1", 2, corev1.PodRunning), gpuPod("llm", "chat", "", 2, corev1.PodPending), gpuPod("llm", "chat", "n2", 8, corev1.PodSucceeded),
+		gpuPod("llm", "other", "n1", 5, corev1.PodRunning), gpuPod("lab", "chat", "n2", 1, corev1.PodRunning), gpuPod("llm", "", "n2", 4, corev1.PodRunning), gpuPod("llm", "chat", "n3", 0, corev1.PodRunning),
+	}
+	for i := range 2 {
+		pods[i].Labels[v1alpha1.LabelComponent] = "decode"
+	}
+	own := Budget{Of: "graph chat", GPUs: 8, Used: 4, Known: true, Holders: []Holder{{Name: "decode", GPUs: 4}}}
+	others := []Holder{{"llm/other", "/graphs/llm/other", 5}, {"llm/chat", "/graphs/llm/chat", 4}}
+	for rule, c := range map[string]struct {
+		annotation string
+		configured *budget.Budgets
+		everywhere bool
+		want       []Budget
+	}{
+		"its own":                        {"8", nil, false, []Budget{own}},
+		"none at all":                    {"", nil, true, []Budget{{Of: "graph chat", Used: 4, Known: true, Holders: own.Holders}}},
+		"one that is none has no effect": {"many", nil, true, []Budget{{Of: "graph chat", Used: 4, Known: true, Holders: own.Holders}}},
+		"those of the configuration": {"8", &budget.Budgets{Cluster: 12, Namespaces: map[string]int{"llm": 9, "lab": 1}}, true, []Budget{
+			own, {Of: "namespace llm", GPUs: 9, Used: 9, Known: true, Holders: others},
+			{Of: "all graphs", GPUs: 12, Used: 10, Known: true, Holders: append(others[:2:2], Holder{"lab/chat", "/graphs/lab/chat", 1})},
+		}},
+		"who sees one namespace does not know what all use": {"8", &budget.Budgets{Cluster: 12}, false, []Budget{
+			own, {Of: "namespace llm", Used: 9, Known: true, Holders: others},
+			{Of: "all graphs", GPUs: 12, Used: 10, Holders: append(others[:2:2], Holder{"lab/chat", "/graphs/lab/chat", 1})},
+		}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			dgd := decode[v1alpha1.DynamoGraphDeployment](t, "metadata: {name: chat, namespace: llm}")
+			page := OneScaling(ScalingInput{Graph: dgd, Explained: scale.Explanation{Budget: c.annotation}, Pods: pods, Configured: c.configured, Everywhere: c.everywhere, Now: now})
+			if diff := cmp.Diff(c.want, page.Budgets); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if own.Left() != 4 || own.Percent() != 50 || (Budget{Used: 3}).Percent() != 0 || (Budget{GPUs: 2, Used: 3}).Left() != 0 {
+		t.Errorf("%d left, %d %%", own.Left(), own.Percent())
 	}
 }
 
@@ -176,14 +229,16 @@ func TestDecisionsOfAnyPlanner(t *testing.T) {
 		answer string
 		want   []Decision
 	}{
-		"none":                     {"", nil},
-		"an empty list":            {"[]", nil},
-		"the newest first":         {`[{"at":"1","words":["a","b"],"from":{"decode":1}},{"at":"2","words":["c"],"failed":"no right"}]`, []Decision{{"2", "c\nfailed: no right"}, {"1", "a\nb"}}},
-		"fields":                   {`{"decisions":[{"time":"t","explanation":"why","replicas":3,"limited":{"by":"budget"}}]}`, []Decision{{"t", "why\nlimited: {\"by\":\"budget\"}\nreplicas: 3"}}},
-		"sentences":                {`["grow", 4]`, []Decision{{"", "4"}, {"", "grow"}}},
-		"a document of some form":  {`{"a":1}`, []Decision{{"", "{\n  \"a\": 1\n}"}}},
-		"plain text":               {"grow by one\nbecause\n", []Decision{{"", "grow by one\nbecause"}}},
-		"a time that is no string": {`[{"at":5}]`, []Decision{{"", "at: 5"}}},
+		"none":                      {"", nil},
+		"an empty list":             {"[]", nil},
+		"the newest first":          {`[{"at":"1","words":["a","b"],"from":{"decode":1}},{"at":"2","words":["c"],"failed":"no right"}]`, []Decision{{"2", "c\nfailed: no right"}, {"1", "a\nb"}}},
+		"what only advises":         {`[{"at":"2026-11-16T12:00:00Z","advisory":true,"words":["grow"],"from":{"decode":1},"to":{"decode":2}}]`, []Decision{{"2026-11-16T12:00:00Z", "grow\nnot written: it only advises"}}},
+		"what could not be written": {`[{"at":"2026-11-16T12:00:00Z","failed":"no right","words":["grow","by one"]}]`, []Decision{{"2026-11-16T12:00:00Z", "grow\nby one\nnot written: no right"}}},
+		"fields":                    {`{"decisions":[{"time":"t","explanation":"why","replicas":3,"limited":{"by":"budget"}}]}`, []Decision{{"t", "why\nlimited: {\"by\":\"budget\"}\nreplicas: 3"}}},
+		"sentences":                 {`["grow", 4]`, []Decision{{"", "4"}, {"", "grow"}}},
+		"a document of some form":   {`{"a":1}`, []Decision{{"", "{\n  \"a\": 1\n}"}}},
+		"plain text":                {"grow by one\nbecause\n", []Decision{{"", "grow by one\nbecause"}}},
+		"a time that is no string":  {`[{"at":5}]`, []Decision{{"", "at: 5"}}},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, Decisions([]byte(c.answer))); diff != "" {

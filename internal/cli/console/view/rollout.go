@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/rollout"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
@@ -292,11 +294,11 @@ func MomentOf(g *v1alpha1.DynamoGraphDeployment, adapters []v1alpha1.DynamoGraph
 		m.Roles = maps.Clone(g.Status.Rollout.Roles)
 	}
 	for name, s := range g.Status.Services {
-		row := ScalingRow{Scale: scaleOf(g, name, s)}
-		if a := adapterOf(g, name, adapters); a != nil {
-			row.decided(a, now)
+		scale := scaleOf(g, name, s)
+		if a := adapterOf(g, name, adapters); a != nil && meta.IsStatusConditionTrue(a.Status.Conditions, v1alpha1.ConditionActive) {
+			scale.Wanted = int(a.Spec.Replicas)
 		}
-		m.Services[name] = row.Scale
+		m.Services[name] = scale
 	}
 	return m
 }

@@ -62,7 +62,9 @@ func GraphState(dgd *v1alpha1.DynamoGraphDeployment) State {
 	case ready == nil:
 		s.Tone = Off
 	case ready.Status == metav1.ConditionTrue:
-		s.Tone = Good
+		if s.Tone = Good; asleep(dgd) {
+			s.Tone = Off
+		}
 	case dgd.Status.State == v1alpha1.GraphStateFailed, faulty(ready.Reason):
 		s.Tone = Bad
 	}
@@ -98,8 +100,17 @@ func PodState(pod corev1.Pod) State {
 func ConditionState(c metav1.Condition) State {
 	switch c.Status {
 	case metav1.ConditionTrue:
+		switch c.Type {
+		case v1alpha1.ConditionDormant:
+			return State{"true", Off}
+		case v1alpha1.ConditionScalingLimited:
+			return State{"true", Busy}
+		}
 		return State{"true", Good}
 	case metav1.ConditionFalse:
+		if c.Type == v1alpha1.ConditionDormant {
+			return State{"false", sleepState(c).Tone}
+		}
 		if faulty(c.Reason) || c.Type == v1alpha1.ConditionProgressing || c.Type == v1alpha1.ConditionValid || c.Type == v1alpha1.ConditionValidation {
 			return State{"false", Bad}
 		}
@@ -144,36 +155,6 @@ func age(at, now time.Time) string {
 		return ""
 	}
 	return duration.HumanDuration(max(0, now.Sub(at)))
-}
-
-// GPUs are those that a pod holds: all of its containers' limits, and of init
-// containers those that go on running.
-func GPUs(pod corev1.Pod) int {
-	count := int64(0)
-	for _, c := range pod.Spec.Containers {
-		count += gpusOf(c.Resources)
-	}
-	for _, c := range pod.Spec.InitContainers {
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			count += gpusOf(c.Resources)
-		}
-	}
-	return int(count)
-}
-
-func gpusOf(r corev1.ResourceRequirements) int64 {
-	count := int64(0)
-	for name, quantity := range r.Limits {
-		if graph.IsGPU(name) {
-			count += quantity.Value()
-		}
-	}
-	return count
-}
-
-// holds reports whether a pod has what it was given: those that ended hold nothing.
-func holds(pod corev1.Pod) bool {
-	return pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
 // RoleOf is what a service does in its graph.

@@ -35,6 +35,9 @@ func TestGraphState(t *testing.T) {
 	}{
 		"nobody has looked at it":       {"status: {}", State{"not seen yet", Off}},
 		"it is ready":                   {"status: {state: successful, conditions: [{type: Ready, status: 'True', reason: AllServicesReady}]}", State{"ready", Good}},
+		"it sleeps":                     {"status: {state: successful, conditions: [{type: Ready, status: 'True'}, {type: Dormant, status: 'True', reason: Idle}]}", State{"asleep", Off}},
+		"it woke":                       {"status: {state: successful, conditions: [{type: Ready, status: 'True'}, {type: Dormant, status: 'False', reason: Active}]}", State{"ready", Good}},
+		"who sleeps can be broken":      {"status: {state: failed, conditions: [{type: Ready, status: 'False', reason: ImageNotFound}, {type: Dormant, status: 'True', reason: Idle}]}", State{"failed", Bad}},
 		"it takes its time":             {"status: {state: pending, conditions: [{type: Ready, status: 'False', reason: Starting}]}", State{"pending", Busy}},
 		"a person has to do something":  {"status: {state: pending, conditions: [{type: Ready, status: 'False', reason: ImageNotFound}]}", State{"pending", Bad}},
 		"it failed":                     {"status: {state: failed, conditions: [{type: Ready, status: 'False', reason: Whatever}]}", State{"failed", Bad}},
@@ -83,6 +86,8 @@ func TestGraphsThatNeedSomebodyComeFirst(t *testing.T) {
 		*decode[v1alpha1.DynamoGraphDeployment](t, "metadata: {namespace: b, name: well}\nstatus: {conditions: [{type: Ready, status: 'True'}]}"),
 		*decode[v1alpha1.DynamoGraphDeployment](t, "metadata: {namespace: a, name: coming}\nstatus: {state: pending, conditions: [{type: Ready, status: 'False', reason: Starting, message: it starts}]}"),
 		*decode[v1alpha1.DynamoGraphDeployment](t, "metadata: {namespace: a, name: new}"),
+		*decode[v1alpha1.DynamoGraphDeployment](t, "metadata: {namespace: a, name: idle}\nstatus: {conditions: [{type: Ready, status: 'True'}, {type: Dormant, status: 'True', reason: Idle, message: no request since noon}]}"),
+		*decode[v1alpha1.DynamoGraphDeployment](t, "metadata: {namespace: a, name: going, deletionTimestamp: '2026-11-16T12:00:00Z'}\nstatus: {conditions: [{type: Ready, status: 'True'}]}"),
 		*decode[v1alpha1.DynamoGraphDeployment](t, "metadata: {namespace: a, name: ill}\nstatus: {state: failed, conditions: [{type: Ready, status: 'False', reason: ImageNotFound, message: no such image}]}"),
 	}
 	pods := IndexPods([]corev1.Pod{gpuPod("a", "ill", "n1", 2, corev1.PodRunning), gpuPod("a", "ill", "", 2, corev1.PodPending), gpuPod("a", "ill", "n1", 2, corev1.PodFailed)})
@@ -91,15 +96,66 @@ func TestGraphsThatNeedSomebodyComeFirst(t *testing.T) {
 	for _, r := range page.Rows {
 		got = append(got, []string{r.Path(), r.Cause})
 	}
-	if diff := cmp.Diff([][]string{{"/graphs/a/ill", "no such image"}, {"/graphs/a/coming", "it starts"}, {"/graphs/a/new", "the operator has not looked at it yet"}, {"/graphs/b/well", ""}}, got); diff != "" {
+	if diff := cmp.Diff([][]string{{"/graphs/a/ill", "no such image"}, {"/graphs/a/coming", "it starts"}, {"/graphs/a/going", ""}, {"/graphs/a/new", "the operator has not looked at it yet"}, {"/graphs/b/well", ""}, {"/graphs/a/idle", "no request since noon"}}, got); diff != "" {
 		t.Error(diff)
 	}
 	if page.GPUs != 2 || !page.Namespaces {
 		t.Errorf("%d GPUs are held by pods that have a node and run; several namespaces: %v", page.GPUs, page.Namespaces)
 	}
-	want := []Count{{1, State{"need attention", Bad}}, {1, State{"on their way", Busy}}, {1, State{"not seen yet", Off}}, {1, State{"ready", Good}}}
+	want := []Count{{1, State{"need attention", Bad}}, {1, State{"on their way", Busy}}, {1, State{"being deleted", Off}}, {1, State{"not seen yet", Off}}, {1, State{"ready", Good}}, {1, State{"asleep", Off}}}
 	if diff := cmp.Diff(want, page.Counts); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestASleepingGraphIsToldInWords(t *testing.T) {
+	const graph = "metadata: {namespace: llm, name: chat, annotations: {nvidia.com/scale-to-zero-after: 15m, nvidia.com/activation-timeout: 90s}}\nstatus: {conditions: [{type: Dormant, lastTransitionTime: '2026-11-16T11:20:00Z', "
+	for rule, c := range map[string]struct {
+		graph string
+		want  *Sleep
+	}{
+		"one that never does": {"metadata: {name: chat}", nil},
+		"since when, why, and how it wakes": {graph + "status: 'True', reason: Idle, message: no request since 11:05}]}", &Sleep{State{"asleep", Off}, "It is asleep", []Fact{
+			{"Since", "40m ago"}, {"Why", "no request since 11:05. They end after 15m without one"},
+			{"It wakes", "with the next request, as with a question on the graph's page, or by kubectl dynamo scale wake chat --namespace llm"}, {"Requests", "are held for up to 90s while workers start"},
+		}, "/graphs/llm/chat/changes/wake"}},
+		"on its way": {graph + "status: 'False', reason: Waking, message: workers start}]}", &Sleep{State{"waking", Busy}, "Its workers start", []Fact{
+			{"Since", "40m ago"}, {"Requests", "are held for up to 90s while workers start"},
+		}, ""}},
+		"one that serves": {graph + "status: 'False', reason: Active, message: workers end after 15m0s without a request}]}", &Sleep{State{"awake", Good}, "It is awake", []Fact{
+			{"Since", "40m ago"}, {"It sleeps", "workers end after 15m0s without a request"},
+		}, ""}},
+		"one that would and cannot": {graph + "status: 'False', reason: ScaleToZeroUnsupported, message: it has no frontend}]}", &Sleep{State{"does not sleep", Off}, "It does not sleep", []Fact{{"Why", "it has no frontend"}}, ""}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			got := sleepOf(decode[v1alpha1.DynamoGraphDeployment](t, c.graph), now)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if awake := c.want == nil || c.want.State.Tone == Good; got.Awake() != awake {
+				t.Errorf("awake is %v", got.Awake())
+			}
+		})
+	}
+}
+
+// TestWhatAConditionIsWorth: being true is a merit of most.
+func TestWhatAConditionIsWorth(t *testing.T) {
+	for condition, want := range map[string]State{
+		"type: Ready, status: 'True'":                         {"true", Good},
+		"type: Ready, status: 'False', reason: Starting":      {"false", Busy},
+		"type: Ready, status: 'False', reason: ImageNotFound": {"false", Bad},
+		"type: Ready, status: Unknown":                        {"unknown", Off},
+		"type: ScalingLimited, status: 'True'":                {"true", Busy},
+		"type: Dormant, status: 'True', reason: Idle":         {"true", Off},
+		"type: Dormant, status: 'False', reason: Waking":      {"false", Busy},
+		"type: Dormant, status: 'False', reason: Active":      {"false", Good},
+	} {
+		t.Run(condition, func(t *testing.T) {
+			if diff := cmp.Diff(want, ConditionState(*decode[metav1.Condition](t, "{"+condition+"}"))); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 
@@ -118,12 +174,15 @@ func TestServiceCount(t *testing.T) {
 		graph string
 		want  ServiceCount
 	}{
-		"not seen yet":       {"spec: {services: {d: {replicas: 2}}}", ServiceCount{"d", 0, 2, State{"not seen yet", Off}}},
-		"ready":              {"spec: {services: {d: {replicas: 2}}}\nstatus: {services: {d: {replicas: 2, readyReplicas: 2}}}", ServiceCount{"d", 2, 2, State{"ready", Good}}},
-		"on its way":         {"spec: {services: {d: {replicas: 2}}}\nstatus: {services: {d: {replicas: 2, readyReplicas: 1, message: it starts}}}", ServiceCount{"d", 1, 2, State{"starting", Busy}}},
-		"scaled to zero":     {"spec: {services: {d: {replicas: 0}}}\nstatus: {services: {d: {replicas: 0}}}", ServiceCount{"d", 0, 0, State{"scaled to zero", Off}}},
-		"the cause":          {"spec: {services: {d: {replicas: 1}}}\nstatus: {state: failed, conditions: [{type: Ready, status: 'False'}], services: {d: {replicas: 1, message: no image}}}", ServiceCount{"d", 0, 1, State{"not ready", Bad}}},
-		"an adapter decides": {"spec: {services: {d: {replicas: 1, scalingAdapter: {enabled: true}}}}\nstatus: {services: {d: {replicas: 3, availableReplicas: 3}}}", ServiceCount{"d", 3, 3, State{"ready", Good}}},
+		"not seen yet":                     {"spec: {services: {d: {replicas: 2}}}", ServiceCount{"d", 0, 2, State{"not seen yet", Off}}},
+		"ready":                            {"spec: {services: {d: {replicas: 2}}}\nstatus: {services: {d: {replicas: 2, readyReplicas: 2}}}", ServiceCount{"d", 2, 2, State{"ready", Good}}},
+		"on its way":                       {"spec: {services: {d: {replicas: 2}}}\nstatus: {services: {d: {replicas: 2, readyReplicas: 1, message: it starts}}}", ServiceCount{"d", 1, 2, State{"starting", Busy}}},
+		"scaled to zero":                   {"spec: {services: {d: {replicas: 0}}}\nstatus: {services: {d: {replicas: 0}}}", ServiceCount{"d", 0, 0, State{"scaled to zero", Off}}},
+		"its graph sleeps":                 {"spec: {services: {d: {componentType: worker, replicas: 2}}}\nstatus: {conditions: [{type: Dormant, status: 'True'}], services: {d: {replicas: 0}}}", ServiceCount{"d", 0, 2, State{"asleep", Off}}},
+		"its graph has just gone to sleep": {"spec: {services: {d: {componentType: worker, replicas: 2}}}\nstatus: {conditions: [{type: Dormant, status: 'True'}], services: {d: {replicas: 1, readyReplicas: 1}}}", ServiceCount{"d", 1, 2, State{"falling asleep", Busy}}},
+		"a frontend stays awake":           {"spec: {services: {d: {componentType: frontend, replicas: 1}}}\nstatus: {conditions: [{type: Dormant, status: 'True'}], services: {d: {replicas: 1, readyReplicas: 1}}}", ServiceCount{"d", 1, 1, State{"ready", Good}}},
+		"the cause":                        {"spec: {services: {d: {replicas: 1}}}\nstatus: {state: failed, conditions: [{type: Ready, status: 'False'}], services: {d: {replicas: 1, message: no image}}}", ServiceCount{"d", 0, 1, State{"not ready", Bad}}},
+		"an adapter decides":               {"spec: {services: {d: {replicas: 1, scalingAdapter: {enabled: true}}}}\nstatus: {services: {d: {replicas: 3, availableReplicas: 3}}}", ServiceCount{"d", 3, 3, State{"ready", Good}}},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, serviceCount(decode[v1alpha1.DynamoGraphDeployment](t, c.graph), "d")); diff != "" {
@@ -409,5 +468,16 @@ func TestFiguresSayInWordsWhatTheyShow(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestNoModel(t *testing.T) {
+	g := &v1alpha1.DynamoGraphDeployment{}
+	if got := NoModel(g); !strings.Contains(got, "no model yet") {
+		t.Errorf("a graph that starts: %s", got)
+	}
+	g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDormant, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonIdle}}
+	if got := NoModel(g); !strings.Contains(got, "Wake it") {
+		t.Errorf("a graph that sleeps: %s", got)
 	}
 }
