@@ -93,9 +93,27 @@ func completed(last *v1alpha1.RolloutStatus, s managed.State, now metav1.Time) *
 	return st
 }
 
+// capacity is what serves in a world, as far as is told: replicas of the stable
+// generation count as soon as they are ready, as they did before the rollout began. The
+// planner waits until they can be relied upon.
+func capacity(w generation.World) (replicas, effective []int) {
+	w.Generations = slices.Clone(w.Generations)
+	for i, g := range w.Generations {
+		if g.ID != w.Stable {
+			continue
+		}
+		roles := slices.Clone(g.Roles)
+		for j := range roles {
+			roles[j].Routable = max(roles[j].Routable, roles[j].Ready)
+		}
+		w.Generations[i].Roles = roles
+	}
+	return generation.Capacity(w)
+}
+
 // count adds what a cell has.
 func count(st *v1alpha1.RolloutStatus, c managed.CellState) {
-	replicas, effective := generation.Capacity(c.World)
+	replicas, effective := capacity(c.World)
 	floor := generation.Floor(c.World.Roles)
 	for i, role := range c.World.Roles {
 		n := int32(min(replicas[i], effective[i]))
@@ -237,7 +255,7 @@ func serving(g *graph.Graph, st v1alpha1.DynamoGraphDeploymentStatus, s managed.
 	}
 	for _, c := range s.Cells {
 		if c.Cell.Rolling() {
-			replicas, _ := generation.Capacity(c.World)
+			replicas, _ := capacity(c.World)
 			for i, floor := range generation.Floor(c.World.Roles) {
 				note(c.World.Roles[i].Name, replicas[i], floor)
 			}
@@ -291,7 +309,7 @@ func overGenerations(seen v1alpha1.ServiceReplicaStatus, name string, s managed.
 			continue
 		}
 		seen.ComponentNames, seen.Replicas, seen.UpdatedReplicas = nil, 0, 0
-		ready := int32(0)
+		ready, available := int32(0), int32(0)
 		for i, g := range c.World.Generations {
 			at := slices.IndexFunc(c.World.Roles, func(r generation.Role) bool { return r.Name == name })
 			m, there := c.Cell.Member(g.ID, name)
@@ -301,14 +319,15 @@ func overGenerations(seen v1alpha1.ServiceReplicaStatus, name string, s managed.
 			r := c.World.Generations[i].Roles[at]
 			seen.ComponentNames = append(seen.ComponentNames, m.Runs())
 			seen.Replicas += int32(r.Exist)
-			ready += int32(r.Routable)
+			ready += int32(r.Ready)
+			available += int32(r.Routable)
 			if g.ID == c.World.Target() {
 				seen.UpdatedReplicas = int32(r.Exist)
 			}
 		}
 		seen.ReadyReplicas = &ready
 		if seen.AvailableReplicas != nil {
-			seen.AvailableReplicas = &ready
+			seen.AvailableReplicas = &available
 		}
 		slices.Sort(seen.ComponentNames)
 	}

@@ -38,7 +38,9 @@ type Replicas struct {
 	// Exist counts those that are starting and those that are leaving too: they hold
 	// GPUs.
 	Exist int
-	// Routable ones are ready, and the frontends send them requests.
+	// Ready ones may not have been for long enough to be relied upon.
+	Ready int
+	// Routable ones are, and the frontends send them requests.
 	Routable int
 	// Unschedulable ones wait for a node, and have for so long that none is expected.
 	Unschedulable int

@@ -69,7 +69,7 @@ func (c Cell) World(g *graph.Graph, s Sight) generation.World {
 		var ready []int
 		for _, of := range parts {
 			r := c.replicas(id, of.Name, s)
-			ready = append(ready, r.Routable)
+			ready = append(ready, r.Ready)
 			seen.Roles = append(seen.Roles, r)
 		}
 		for i, of := range parts {
@@ -111,7 +111,7 @@ func Tolerance(c graph.Component) (surge, unavailable int) {
 	return surge, min(unavailable, int(c.Replicas))
 }
 
-// replicas counts those of a service in a generation. Routable are all that are ready.
+// replicas counts those of a service in a generation, but for those that are routable.
 func (c Cell) replicas(id generation.ID, service string, s Sight) generation.Replicas {
 	m, there := c.members[id][service]
 	if !there {
@@ -122,7 +122,7 @@ func (c Cell) replicas(id generation.ID, service string, s Sight) generation.Rep
 		r.Exist++
 		switch {
 		case group.whole(m.Stored.Nodes):
-			r.Routable++
+			r.Ready++
 		case slices.ContainsFunc(group, func(p corev1.Pod) bool { return unplaced(p, s.Now, s.NoSpareAfter) }):
 			r.Unschedulable++
 		}

@@ -1,0 +1,47 @@
+package status
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/world"
+)
+
+func TestWhatServesWhileARolloutGoesOn(t *testing.T) {
+	for rule, c := range map[string]struct {
+		stable, candidate generation.Replicas
+		want              []int32 // effective replicas, and the lowest of them
+		serving           bool
+	}{
+		"what became ready before the rollout began serves":      {generation.Replicas{Want: 2, Exist: 2, Ready: 2}, generation.Replicas{}, []int32{2, 2}, true},
+		"a candidate does not before it can be relied upon":      {generation.Replicas{Want: 1, Exist: 1, Ready: 1, Routable: 1}, generation.Replicas{Want: 1, Exist: 1, Ready: 1}, []int32{1, 1}, false},
+		"a candidate does once it can":                           {generation.Replicas{Want: 1, Exist: 1, Ready: 1, Routable: 1}, generation.Replicas{Want: 1, Exist: 1, Ready: 1, Routable: 1}, []int32{2, 2}, true},
+		"what is not ready does not, of whatever generation":     {generation.Replicas{Want: 2, Exist: 2, Ready: 1, Routable: 1}, generation.Replicas{}, []int32{1, 1}, false},
+		"what was told to go does not, though it is still there": {generation.Replicas{Want: 1, Exist: 2, Ready: 2, Routable: 2}, generation.Replicas{}, []int32{1, 1}, false},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			state := managed.State{Cells: []managed.CellState{{
+				Cell: world.Cell{Spec: "b", Live: []generation.ID{"a", "b"}},
+				World: generation.World{
+					Roles: []generation.Role{{Name: "decode", Entry: true, Desired: 2, Surge: 1}}, Spec: "b", Stable: "a",
+					Generations: []generation.Generation{{ID: "a", Roles: []generation.Replicas{c.stable}}, {ID: "b", Roles: []generation.Replicas{c.candidate}}},
+				},
+				Step: generation.Step{Phase: generation.PhaseStarting},
+			}}}
+			st := rolloutStatus(nil, state, now)
+			role := st.Roles["decode"]
+			if diff := cmp.Diff(c.want, []int32{role.Effective, role.Lowest}); diff != "" {
+				t.Errorf("replicas that serve, and the lowest (-want +got):\n%s", diff)
+			}
+			v, told := serving(&graph.Graph{}, v1alpha1.DynamoGraphDeploymentStatus{Rollout: st}, state)
+			if !told || v.ok != c.serving {
+				t.Errorf("serving is %t (%s), want %t", v.ok, v.message, c.serving)
+			}
+		})
+	}
+}
