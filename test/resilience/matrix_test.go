@@ -278,6 +278,13 @@ func (c *cell) judge(s *seen, outcomes []openloop.Outcome, took time.Duration) r
 	return r
 }
 
+// fails notes that a fault is injected now that excuses what fails.
+func (c *cell) fails() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.faulty = time.Now()
+}
+
 // excused are failures for which a fault that was injected is the reason: all that ended
 // in the minute after it, what outlived its grace, and everything where no replica of a
 // role is promised.
@@ -653,9 +660,14 @@ func (c *cell) killsOperator() {
 	c.completed()
 }
 
+// killsServer has workers register late. A rollout by generations waits until frontends know
+// them; in place, what is ready counts, and a worker that cannot register is ready.
 func (c *cell) killsServer() {
 	c.change(5)
 	c.moment(15 * time.Second)
+	if !c.exchanges() {
+		c.fails()
+	}
 	pids, err := process.Of(filepath.Dir(c.cluster.Kubeconfig), "kube-apiserver")
 	if err != nil {
 		c.Fatal(err)
@@ -679,9 +691,7 @@ func (c *cell) killsNode() {
 		c.completed()
 		return
 	}
-	c.mu.Lock()
-	c.faulty = time.Now()
-	c.mu.Unlock()
+	c.fails()
 	away := &chaos{world: c.world}
 	if err := away.mark(name, `"true"`); err != nil {
 		c.Fatal(err)
