@@ -31,7 +31,7 @@ import (
 
 var (
 	cells    = flag.String("cells", "", "run cells of the matrix whose name matches this")
-	cellRate = flag.Float64("rate", 8, "requests a second of each cell of the matrix")
+	cellRate = flag.Float64("rate", 16, "requests a second of each cell of the matrix")
 )
 
 // shape is how many replicas a graph has of each role; without prefill, decode does all.
