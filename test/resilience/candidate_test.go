@@ -18,9 +18,17 @@ import (
 // gives one to a candidate; envs are further variables of all services.
 func (w world) canary(steps, envs string) {
 	w.Helper()
-	text := strings.NewReplacer("vllm-runtime:1", "vllm-runtime:1.4.0", `value: "10"}`, `value: "10"}`+envs, "metadata: {name: resilience}",
-		fmt.Sprintf("metadata: {name: resilience, annotations: {%s: %s}}", v1alpha1.AnnotationRolloutSteps, steps)).Replace(disaggregated)
-	w.apply(strings.Replace(text, "subComponentType: decode\n      replicas: 2", "subComponentType: decode\n      replicas: 4", 1))
+	text := disaggregated
+	for was, is := range map[string]string{
+		"vllm-runtime:1": "vllm-runtime:1.4.0", `value: "10"}`: `value: "10"}` + envs, "annotations: {": fmt.Sprintf("annotations: {%s: %s, ", v1alpha1.AnnotationRolloutSteps, steps),
+		"subComponentType: decode\n      replicas: 2": "subComponentType: decode\n      replicas: 4",
+	} {
+		if !strings.Contains(text, was) {
+			w.Fatalf("the graph has no %q to be replaced", was)
+		}
+		text = strings.ReplaceAll(text, was, is)
+	}
+	w.apply(text)
 	w.answers()
 }
 
