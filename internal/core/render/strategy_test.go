@@ -13,6 +13,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/world"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
@@ -29,14 +30,21 @@ func TestWhatTunesReplacementHasAnEffectOrAWarning(t *testing.T) {
 		nodes    int32
 		provider workload.Provider
 		beside   map[string]string
+		// generations has workers come in those.
+		generations bool
 	}{
-		"Deployment":                      {nodes: 1, provider: workload.ProviderComponent},
-		"Deployment that is recreated":    {nodes: 1, provider: workload.ProviderComponent, beside: recreate},
-		"groups of nodes":                 {nodes: 2, provider: workload.ProviderComponent},
-		"groups of nodes, recreated":      {nodes: 2, provider: workload.ProviderComponent, beside: recreate},
-		"Grove":                           {nodes: 1, provider: workload.ProviderGrove},
-		"scaling group of Grove":          {nodes: 2, provider: workload.ProviderGrove},
-		"Grove with a strategy elsewhere": {nodes: 1, provider: workload.ProviderGrove, beside: recreate},
+		"Deployment":                       {nodes: 1, provider: workload.ProviderComponent},
+		"Deployment that is recreated":     {nodes: 1, provider: workload.ProviderComponent, beside: recreate},
+		"groups of nodes":                  {nodes: 2, provider: workload.ProviderComponent},
+		"groups of nodes, recreated":       {nodes: 2, provider: workload.ProviderComponent, beside: recreate},
+		"Grove":                            {nodes: 1, provider: workload.ProviderGrove},
+		"scaling group of Grove":           {nodes: 2, provider: workload.ProviderGrove},
+		"Grove with a strategy elsewhere":  {nodes: 1, provider: workload.ProviderGrove, beside: recreate},
+		"groups of nodes, in generations":  {nodes: 2, provider: workload.ProviderComponent, generations: true},
+		"generations of groups, recreated": {nodes: 2, provider: workload.ProviderComponent, generations: true, beside: recreate},
+		"Grove, in generations":            {nodes: 1, provider: workload.ProviderGrove, generations: true},
+		"generations of scaling groups":    {nodes: 2, provider: workload.ProviderGrove, generations: true},
+		"generations on Grove, recreated":  {nodes: 1, provider: workload.ProviderGrove, generations: true, beside: recreate},
 	}
 	values := map[string]string{
 		v1alpha1.AnnotationDeploymentStrategy: string(appsv1.RecreateDeploymentStrategyType),
@@ -59,7 +67,7 @@ func TestWhatTunesReplacementHasAnEffectOrAWarning(t *testing.T) {
 					} else {
 						service.ExtraPodMetadata = &v1alpha1.ExtraPodMetadata{Annotations: map[string]string{key: value}}
 					}
-					scope := validation.Scope{Orchestrate: func(map[string]string) validation.Orchestration {
+					scope := validation.Scope{InPlace: !o.generations, Contract: graph.ContractRules{Forced: graph.ContractV1}, Orchestrate: func(map[string]string) validation.Orchestration {
 						return validation.Orchestration{Provider: o.provider}
 					}}
 					warned := false
@@ -67,6 +75,9 @@ func TestWhatTunesReplacementHasAnEffectOrAWarning(t *testing.T) {
 						warned = warned || strings.Contains(w, key) && strings.Contains(w, ": has no effect")
 					}
 					effective := !reflect.DeepEqual(replaced(t, without, o.provider), replaced(t, with, o.provider))
+					if o.generations {
+						effective = exchanged(t, without) != exchanged(t, with)
+					}
 					if effective == warned {
 						t.Errorf("effective %v, warned %v", effective, warned)
 					}
@@ -86,6 +97,17 @@ func tuned(nodes int32, annotations map[string]string) *v1alpha1.DynamoGraphDepl
 	}
 	dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{"w": service}
 	return dgd
+}
+
+// exchanged is all that decides how a generation of the service is replaced by another.
+func exchanged(t *testing.T, dgd *v1alpha1.DynamoGraphDeployment) string {
+	t.Helper()
+	g, err := graph.FromGraphDeployment(dgd, platform.Defaults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	surge, unavailable := world.Tolerance(g.Components[0])
+	return fmt.Sprint(surge, unavailable, world.MinReady(g.Components[0]))
 }
 
 // replaced is all that decides how pods of a graph are replaced: the specs of what is

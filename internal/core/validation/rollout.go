@@ -1,10 +1,15 @@
 package validation
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/orchestrator"
 )
 
 // rollouts checks the annotations that say how workers are rolled out: one that cannot
@@ -22,6 +27,29 @@ func rollouts(annotations map[string]string, at *field.Path) field.ErrorList {
 var rolloutAnnotations = []string{
 	v1alpha1.AnnotationRolloutAbort, v1alpha1.AnnotationRolloutAnalysis, v1alpha1.AnnotationRolloutIsolation, v1alpha1.AnnotationRolloutOnFailure,
 	v1alpha1.AnnotationRolloutPaused, v1alpha1.AnnotationRolloutPromote, v1alpha1.AnnotationRolloutRetry, v1alpha1.AnnotationRolloutSLO, v1alpha1.AnnotationRolloutSteps,
+}
+
+// unfit is why the workers of a graph cannot come in generations, as far as the graph
+// tells; empty if they can.
+func unfit(dgd *v1alpha1.DynamoGraphDeployment, by Orchestration) string {
+	g, err := graph.FromGraphDeployment(dgd, graph.Defaults{Contract: by.Contract})
+	if err != nil {
+		return "" // other rules say why
+	}
+	if g.Contract != graph.ContractV1 {
+		return "generations need the 1.x contract"
+	}
+	builder, able := orchestrator.ForGraph(by.Provider, orchestrator.Settings{}).(workload.Generational)
+	if !able {
+		return fmt.Sprintf("provider %s has no generations", by.Provider)
+	}
+	return builder.Unfit(g)
+}
+
+// apart reports whether a change of workers starts a generation of them.
+func (by Orchestration) apart(annotations map[string]string) bool {
+	said, _ := policy.Parse(annotations)
+	return !by.InPlace && by.Unfit == "" && said.Isolation != policy.IsolationNone
 }
 
 // rollouts warns of what is said about rollouts and not done.

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
@@ -222,6 +223,42 @@ func TestWarnings(t *testing.T) {
 			}
 		}
 	})
+	t.Run("what tunes the replacement of workers counts where they come in generations", func(t *testing.T) {
+		tune := func(kind, nodes string) string {
+			return `{services: {a: {componentType: ` + kind + nodes + `, annotations: {nvidia.com/deployment-rolling-update-max-surge: "0", nvidia.com/deployment-rolling-update-max-unavailable: "1"}, extraPodSpec: {mainContainer: {image: "example.com/engine:1.4.0", args: [python3 -m dynamo.sglang]}}}}}`
+		}
+		const surge, unavailable = "spec.services[a].annotations[nvidia.com/deployment-rolling-update-max-surge]: has no effect; ", "spec.services[a].annotations[nvidia.com/deployment-rolling-update-max-unavailable]: has no effect; "
+		on := func(why string) []string { return []string{surge + why, unavailable + why} }
+		const groups = ", multinode: {nodeCount: 2}, resources: {limits: {gpu: \"1\"}}"
+		for name, c := range map[string]struct {
+			kind, nodes string
+			said        map[string]string
+			by          Orchestration
+			want        []string
+		}{
+			"of workers on Grove":                  {kind: "decode", by: Orchestration{Provider: workload.ProviderGrove}},
+			"of groups of nodes on Grove":          {kind: "worker", nodes: groups, by: Orchestration{Provider: workload.ProviderGrove}},
+			"of groups of nodes on components":     {kind: "worker", nodes: groups, by: Orchestration{Provider: workload.ProviderComponent}},
+			"of groups of nodes, wherever":         {kind: "worker", nodes: groups},
+			"not of a frontend on Grove":           {kind: "frontend", by: Orchestration{Provider: workload.ProviderGrove}, want: on("provider grove")},
+			"not with generations off":             {kind: "decode", by: Orchestration{Provider: workload.ProviderGrove, InPlace: true}, want: on("provider grove")},
+			"not with generations off, of groups":  {kind: "worker", nodes: groups, by: Orchestration{Provider: workload.ProviderComponent, InPlace: true}, want: on("groups of nodes")},
+			"not under the contract before 1.x":    {kind: "decode", by: Orchestration{Provider: workload.ProviderGrove, Contract: graph.ContractRules{Forced: graph.ContractSeed}}, want: on("provider grove")},
+			"not under it, of groups":              {kind: "worker", nodes: groups, by: Orchestration{Provider: workload.ProviderComponent, Contract: graph.ContractRules{Forced: graph.ContractSeed}}, want: on("groups of nodes")},
+			"not of a graph that Grove replaces":   {kind: "decode", said: map[string]string{v1alpha1.AnnotationGroveUpdateStrategy: "OnDelete"}, by: Orchestration{Provider: workload.ProviderGrove}, want: on("provider grove")},
+			"not of one that is found to be unfit": {kind: "decode", by: Orchestration{Provider: workload.ProviderGrove, Unfit: "packed"}, want: on("provider grove")},
+			"not where workers are not kept apart": {kind: "decode", said: map[string]string{v1alpha1.AnnotationRolloutIsolation: "none"}, by: Orchestration{Provider: workload.ProviderGrove}, want: on("provider grove")},
+			"but a recorded contract counts":       {kind: "decode", said: map[string]string{v1alpha1.AnnotationRuntimeContract: "1.x"}, by: Orchestration{Provider: workload.ProviderGrove, Contract: graph.ContractRules{Forced: graph.ContractSeed}}},
+		} {
+			t.Run(name, func(t *testing.T) {
+				dgd := decode(t, tune(c.kind, c.nodes), &v1alpha1.DynamoGraphDeployment{})
+				dgd.Name, dgd.Annotations = "chat", c.said
+				if got := GraphDeploymentWarnings(dgd, IngressRules{}, c.by); !slices.EqualFunc(got, c.want, strings.HasPrefix) {
+					t.Errorf("warnings %q, want %q", got, c.want)
+				}
+			})
+		}
+	})
 	t.Run("what is said about rollouts and not done", func(t *testing.T) {
 		said := map[string]string{v1alpha1.AnnotationRolloutSteps: "1 5m", v1alpha1.AnnotationRolloutSLO: "errors<1%", v1alpha1.AnnotationRolloutIsolation: "paired"}
 		const isolation, slo, steps = "metadata.annotations[nvidia.com/rollout-isolation]: ", "metadata.annotations[nvidia.com/rollout-slo]: ", "metadata.annotations[nvidia.com/rollout-steps]: "
@@ -231,8 +268,10 @@ func TestWarnings(t *testing.T) {
 		}{
 			{Orchestration{Provider: workload.ProviderComponent, InPlace: true}, []string{isolation + "has no effect; pods are replaced in place", slo + "has no effect; pods", steps + "has no effect; pods"}},
 			{Orchestration{Provider: workload.ProviderGrove, Unfit: "packed"}, []string{isolation + "has no effect; pods are replaced in place: packed", slo + "has no effect; pods", steps + "has no effect; pods"}},
-			{Orchestration{Provider: workload.ProviderGrove}, []string{isolation + "is carried out as shared"}},
-			{Orchestration{Provider: workload.ProviderComponent}, []string{isolation + "is carried out as shared"}},
+			{Orchestration{Provider: workload.ProviderGrove, Contract: graph.ContractRules{Forced: graph.ContractSeed}}, []string{isolation + "has no effect; pods are replaced in place: generations need", slo + "has no effect; pods", steps + "has no effect; pods"}},
+			{Orchestration{Provider: workload.ProviderComponent}, []string{isolation + "has no effect; pods are replaced in place: generations need", slo + "has no effect; pods", steps + "has no effect; pods"}},
+			{Orchestration{Provider: workload.ProviderGrove, Contract: graph.ContractRules{Forced: graph.ContractV1}}, []string{isolation + "is carried out as shared"}},
+			{Orchestration{Provider: workload.ProviderComponent, Contract: graph.ContractRules{Forced: graph.ContractV1}}, []string{isolation + "is carried out as shared"}},
 		} {
 			dgd := decode(t, `{services: {a: {}}}`, &v1alpha1.DynamoGraphDeployment{})
 			dgd.Annotations = said

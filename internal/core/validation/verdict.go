@@ -21,6 +21,8 @@ type Scope struct {
 	Ingress IngressRules
 	// InPlace says that the operator does not roll workers out by generations.
 	InPlace bool
+	// Contract is what the contract of a graph is chosen by. Only warnings depend on it.
+	Contract graph.ContractRules
 	// Orchestrate tells what will run a graph with some annotations; nil where that
 	// depends on a cluster that nobody knows. Only warnings depend on it.
 	Orchestrate func(annotations map[string]string) Orchestration
@@ -32,7 +34,7 @@ func (s Scope) orchestration(annotations map[string]string) Orchestration {
 	if s.Orchestrate != nil {
 		by = s.Orchestrate(annotations)
 	}
-	by.InPlace = s.InPlace
+	by.InPlace, by.Contract = s.InPlace, s.Contract
 	return by
 }
 

@@ -40,8 +40,10 @@ type Orchestration struct {
 	WithoutKAI bool
 	// InPlace says that the operator does not roll workers out by generations.
 	InPlace bool
-	// Unfit is why the workers of this graph cannot come in generations; empty if they
-	// can, or if that is not known.
+	// Contract is what a graph's contract is chosen by, where none is recorded.
+	Contract graph.ContractRules
+	// Unfit is why the workers of this graph cannot come in generations, as seen in the
+	// cluster; what the graph itself says against it is found here.
 	Unfit string
 }
 
@@ -52,6 +54,7 @@ func GraphDeploymentWarnings(dgd *v1alpha1.DynamoGraphDeployment, r IngressRules
 
 func graphWarnings(dgd *v1alpha1.DynamoGraphDeployment, r IngressRules, by Orchestration) []string {
 	var w warnings
+	by.Unfit = cmp.Or(by.Unfit, unfit(dgd, by))
 	w.name(dgd.Name)
 	if dgd.Annotations[v1alpha1.AnnotationStartAfter] != "" {
 		w.add(field.NewPath("metadata", "annotations").Key(v1alpha1.AnnotationStartAfter), "has no effect; it belongs in the annotations of the service that waits")
@@ -60,7 +63,7 @@ func graphWarnings(dgd *v1alpha1.DynamoGraphDeployment, r IngressRules, by Orche
 		effective := graph.DynamoNamespace(cmp.Or(dgd.Namespace, unknownNamespace), dgd.Name, s.GlobalDynamoNamespace)
 		at := field.NewPath("spec", "services").Key(name)
 		w.service(s, dgd.Spec.BackendFramework, effective, r.Defaults, at)
-		w.strategy(s, by.Provider, at)
+		w.strategy(s, by, by.apart(dgd.Annotations), at)
 	}
 	w.misplaced(dgd.Annotations, "the annotations of a service")
 	w.newer(dgd, by.Provider)
@@ -113,8 +116,10 @@ var replacing = []string{
 }
 
 // strategy warns of tuning that what runs the pods does not know. Groups of nodes
-// know Recreate alone: there is no room for a group more.
-func (w *warnings) strategy(s *v1alpha1.SharedSpec, by workload.Provider, at *field.Path) {
+// know Recreate alone: there is no room for a group more. Workers that come in
+// generations are replaced by the operator, whatever runs them.
+func (w *warnings) strategy(s *v1alpha1.SharedSpec, by Orchestration, generations bool, at *field.Path) {
+	generations = generations && graph.RoleOf(string(s.ComponentType)).RunsEngine()
 	places := []struct {
 		annotations map[string]string
 		at          *field.Path
@@ -131,7 +136,7 @@ func (w *warnings) strategy(s *v1alpha1.SharedSpec, by workload.Provider, at *fi
 	}
 	for _, place := range places {
 		for _, key := range replacing {
-			if why := ineffective(key, s, by, recreated); why != "" && place.annotations[key] != "" {
+			if why := ineffective(key, s, by.Provider, generations, recreated); why != "" && place.annotations[key] != "" {
 				w.add(place.at.Key(key), why)
 			}
 		}
@@ -140,14 +145,14 @@ func (w *warnings) strategy(s *v1alpha1.SharedSpec, by workload.Provider, at *fi
 
 // ineffective says why an annotation that tunes how pods are replaced has no effect;
 // empty if it has one.
-func ineffective(key string, s *v1alpha1.SharedSpec, by workload.Provider, recreated bool) string {
+func ineffective(key string, s *v1alpha1.SharedSpec, by workload.Provider, generations, recreated bool) string {
 	_, ownWay := orchestrator.ForGraph(by, orchestrator.Settings{}).(workload.Updater)
 	switch {
-	case ownWay:
+	case ownWay && !generations:
 		return fmt.Sprintf("has no effect; provider %s replaces pods in a way of its own", by)
 	case key == v1alpha1.AnnotationDeploymentStrategy:
 		return ""
-	case s.Multinode != nil && s.Multinode.NodeCount > 1:
+	case s.Multinode != nil && s.Multinode.NodeCount > 1 && !generations:
 		return "has no effect; groups of nodes are replaced one after the other, or all at once with " + v1alpha1.AnnotationDeploymentStrategy + ": Recreate"
 	case recreated && key != v1alpha1.AnnotationMinReadySeconds:
 		return "has no effect; with " + v1alpha1.AnnotationDeploymentStrategy + ": Recreate no pod is made before the old ones are gone"
@@ -179,7 +184,7 @@ func componentWarnings(dcd *v1alpha1.DynamoComponentDeployment, r IngressRules) 
 	w.name(dcd.Name)
 	w.misplaced(dcd.Annotations, "spec.annotations")
 	w.payload(dcd)
-	w.strategy(&dcd.Spec.SharedSpec, workload.ProviderComponent, field.NewPath("spec"))
+	w.strategy(&dcd.Spec.SharedSpec, Orchestration{Provider: workload.ProviderComponent}, false, field.NewPath("spec"))
 	effective := graph.DynamoNamespace(cmp.Or(dcd.Namespace, unknownNamespace), dcd.Name, dcd.Spec.GlobalDynamoNamespace)
 	w.service(&dcd.Spec.SharedSpec, dcd.Spec.BackendFramework, effective, r.Defaults, field.NewPath("spec"))
 	if dcd.Spec.Annotations[v1alpha1.AnnotationStartAfter] != "" {

@@ -332,6 +332,7 @@ func (w observation) unmet(g *graph.Graph) error {
 func (w observation) warnings(dgd *v1alpha1.DynamoGraphDeployment, r validation.IngressRules, s Rollouts) []string {
 	return validation.GraphDeploymentWarnings(dgd, r, validation.Orchestration{
 		Provider: w.provider, WithoutKAI: !w.platform.Capabilities.All(snapshot.APIKAI), InPlace: !s.Generations, Unfit: w.unfit,
+		Contract: graph.ContractRules{Forced: w.graph.Contract}, // children may have told it
 	})
 }
 
