@@ -77,8 +77,8 @@ type Generational interface {
 	Named(g *graph.Graph, service, generation string, first bool) graph.Membership
 	// Unfit is why the workers of a graph cannot come in generations; empty if they can.
 	Unfit(g *graph.Graph) string
-	// Whole says that a generation is made in one piece, with a replica at least of
-	// everything that is to have some.
+	// Whole says that a generation is made in one piece, with a replica of everything
+	// that is to have some.
 	Whole() bool
 	// Carry keeps workers as they are stored out of what is desired, or in it.
 	Carry(g *graph.Graph, desired []graph.Desired, c Carried, s snapshot.Snapshot) []graph.Desired

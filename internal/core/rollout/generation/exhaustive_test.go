@@ -25,8 +25,9 @@ type explorer struct {
 	trace []string
 }
 
-func explore(s shape, faultsLeft int, r rules) (worlds int, err error) {
+func explore(s shape, whole bool, faultsLeft int, r rules) (worlds int, err error) {
 	w := s.begin()
+	w.Whole = whole
 	x := &explorer{rules: r, worlds: map[string]bool{}, above: map[string]bool{}, slack: next(w, r).Slack}
 	if err := x.visit(w, faultsLeft, true); err != nil {
 		return len(x.worlds), fmt.Errorf("%v: %w\nafter %v", s, err, x.trace)
@@ -98,6 +99,7 @@ func (x *explorer) follow(what string, w World, faultsLeft int, sound bool) erro
 func TestEveryWayOfASmallRolloutKeepsTheInvariants(t *testing.T) {
 	type task struct {
 		shape  shape
+		whole  bool
 		faults int
 	}
 	tasks := make(chan task)
@@ -106,10 +108,10 @@ func TestEveryWayOfASmallRolloutKeepsTheInvariants(t *testing.T) {
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
 			for task := range tasks {
-				n, err := explore(task.shape, task.faults, everyRule)
+				n, err := explore(task.shape, task.whole, task.faults, everyRule)
 				worlds.Add(int64(n))
 				if err != nil {
-					t.Error(err)
+					t.Errorf("whole %v: %v", task.whole, err)
 				}
 			}
 		})
@@ -118,11 +120,13 @@ func TestEveryWayOfASmallRolloutKeepsTheInvariants(t *testing.T) {
 	if *deep {
 		larger = 2
 	}
-	for _, s := range slices.Concat(shapes(1, 2, 1), shapes(2, 2, 1)) {
-		tasks <- task{s, 2}
-	}
-	for _, s := range shapes(2, 3, 1) {
-		tasks <- task{s, larger}
+	for _, whole := range []bool{false, true} {
+		for _, s := range slices.Concat(shapes(1, 2, 1), shapes(2, 2, 1)) {
+			tasks <- task{s, whole, 2}
+		}
+		for _, s := range shapes(2, 3, 1) {
+			tasks <- task{s, whole, larger}
+		}
 	}
 	close(tasks)
 	group.Wait()
@@ -147,7 +151,7 @@ func TestEachRuleIsNeeded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, s := range c.shapes {
-				_, err := explore(s, c.faults, everyRule&^c.without)
+				_, err := explore(s, false, c.faults, everyRule&^c.without)
 				if v, ok := errors.AsType[Violation](err); ok {
 					t.Logf("%v", err)
 					if v.Invariant != c.breaks {

@@ -27,7 +27,7 @@ func Foresee(w World, each func(World, Step)) Step {
 // After is the world once a step was told, and nothing has come of it yet.
 func (w World) After(step Step) World {
 	switch step.Action {
-	case Scale:
+	case Scale, Make:
 		return w.told(step)
 	case Delete:
 		w.Generations = slices.DeleteFunc(slices.Clone(w.Generations), func(g Generation) bool { return g.ID == step.Generation })
@@ -44,7 +44,10 @@ func (w World) told(step Step) World {
 		w.Generations = append(slices.Clone(w.Generations), Generation{ID: step.Generation, Roles: make([]Replicas, len(w.Roles))})
 	}
 	w = w.changed(func(g ID, r int, n Replicas) Replicas {
-		if g == step.Generation && r == role {
+		switch {
+		case g == step.Generation && step.Action == Make:
+			n.Want = w.Unit()[r]
+		case g == step.Generation && r == role:
 			n.Want = step.Replicas
 		}
 		return n

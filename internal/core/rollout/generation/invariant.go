@@ -58,12 +58,18 @@ func After(w World, s Step) World {
 	if s.Action == Delete {
 		w.Generations = slices.DeleteFunc(w.Generations, func(g Generation) bool { return g.ID == s.Generation })
 	}
-	if s.Action != Scale {
+	if s.Action != Scale && s.Action != Make {
 		return w
 	}
-	g, r := w.index(s.Generation), w.role(s.Role)
+	g := w.index(s.Generation)
 	w.Generations[g].Roles = slices.Clone(w.Generations[g].Roles)
-	w.Generations[g].Roles[r].Want = s.Replicas
+	if s.Action == Make {
+		for r, n := range w.Unit() {
+			w.Generations[g].Roles[r].Want = n
+		}
+		return w
+	}
+	w.Generations[g].Roles[w.role(s.Role)].Want = s.Replicas
 	return w
 }
 
@@ -84,14 +90,14 @@ func FloorKept(w World, s Step) error {
 			}
 		}
 	}
-	if s.Action != Scale {
+	if s.Action != Scale && s.Action != Make {
 		return nil
 	}
 	now := capacityOf(w.Roles, w.serving())
 	after := After(w, s)
 	for at := range arrivals(after) {
 		if err := atLeast(w.Roles, now, s.Slack, capacityOf(w.Roles, at)); err != nil {
-			return violated(FloorInvariant, "%s %s to %d, as %v come up: %v", s.Generation, s.Role, s.Replicas, at, err)
+			return violated(FloorInvariant, "%s %s %s to %d, as %v come up: %v", s.Action, s.Generation, s.Role, s.Replicas, at, err)
 		}
 	}
 	return nil
@@ -169,19 +175,20 @@ const manyArrivals = 2000
 // BudgetKept is I3: a step that starts replicas leaves no more of them held than
 // desired and surge allow. Those that are leaving hold their GPUs too.
 func BudgetKept(w World, s Step) error {
-	if s.Action != Scale {
+	if s.Action != Scale && s.Action != Make {
 		return nil
 	}
-	r := w.role(s.Role)
-	held := func(w World) (n int) {
+	held := func(w World, r int) (n int) {
 		for _, g := range w.Generations {
 			n += g.Roles[r].held()
 		}
 		return n
 	}
-	before, after := held(w), held(After(w, s))
-	if role := w.Roles[r]; after > before && after > role.Desired+role.Surge {
-		return violated(BudgetInvariant, "%d of %s held, %d desired and %d surge", after, role.Name, role.Desired, role.Surge)
+	then := After(w, s)
+	for r, role := range w.Roles {
+		if before, after := held(w, r), held(then, r); after > before && after > role.Desired+role.Surge {
+			return violated(BudgetInvariant, "%d of %s held, %d desired and %d surge", after, role.Name, role.Desired, role.Surge)
+		}
 	}
 	return nil
 }
@@ -219,7 +226,7 @@ func WayBackKept(w World, s Step) error {
 // leads reports whether the goal is nearer after a step.
 func (p *planner) leads(s Step) bool {
 	p.slack = s.Slack
-	ways := lattice{roles: p.Roles, target: p.target, stable: p.stable, goal: p.goal, low: p.bounds(p.want), found: map[string]int{}}
+	ways := p.lattice()
 	want := After(p.World, s).wanted()
 	left := ways.cost(want)
 	return ways.low.keeps(p.Roles, want) && left != noWay && left < ways.cost(p.want)
@@ -255,6 +262,10 @@ func Quiet(w World, s Step) error {
 	}
 	if s.Action == Scale && (o.Generations[g].Roles[r].Want == s.Replicas || o.Paused) {
 		return violated(QuietInvariant, "%s of %s is told %d again, or while paused", s.Role, s.Generation, s.Replicas)
+	}
+	none := !slices.ContainsFunc(o.Generations[g].Roles, func(r Replicas) bool { return r.Want > 0 })
+	if o.Whole && none != (s.Action == Make) && s.Action != Delete {
+		return violated(SmallInvariant, "%s of %s, which has nothing: %v", s.Action, s.Generation, none)
 	}
 	return nil
 }

@@ -143,12 +143,20 @@ func (p *planner) findSlack() (left int, found bool) {
 	}
 	for p.slack = 0; p.slack <= most; p.slack++ {
 		p.now = p.bounds(p.serving)
-		p.ways = lattice{roles: p.Roles, target: p.target, stable: p.stable, goal: p.goal, low: p.bounds(p.want), found: map[string]int{}}
+		p.ways = p.lattice()
 		if left = p.ways.cost(p.want); left != noWay {
 			return left, true
 		}
 	}
 	return 0, false
+}
+
+func (p *planner) lattice() lattice {
+	l := lattice{roles: p.Roles, target: p.target, stable: p.stable, goal: p.goal, low: p.bounds(p.want), found: map[string]int{}}
+	if p.Whole {
+		l.unit = p.Unit()
+	}
+	return l
 }
 
 func (p *planner) bounds(at counts) bounds {
@@ -165,6 +173,12 @@ func (p *planner) bounds(at counts) bounds {
 // will need it.
 func (p *planner) grow(left int) (Step, bool) {
 	for _, g := range p.byGoal() {
+		if p.ways.unmade(p.want, g) {
+			if p.fits() && p.leadsOn(g, p.ways.unit, left) {
+				return Step{Action: Make, Generation: p.Generations[g].ID, Slack: p.slack}, true
+			}
+			continue
+		}
 		for _, r := range p.order(false) {
 			want := p.want[g][r]
 			for n := min(p.goal[g][r], want+p.room(r)); n > want; n-- {
@@ -218,7 +232,7 @@ func (p *planner) detour(left int) (Step, bool) {
 		return Step{}, false
 	}
 	_, m := p.ways.search(p.want)
-	if m == nil || m.by > 0 && p.room(m.role) < 1 {
+	if m == nil || m.unit || m.by > 0 && p.room(m.role) < 1 {
 		return Step{}, false
 	}
 	n := p.want[m.generation][m.role] + m.by
@@ -231,13 +245,21 @@ func (p *planner) detour(left int) (Step, bool) {
 // safe reports whether a step keeps what has to serve, in whatever order those come
 // up that are starting, and leads on to the goal.
 func (p *planner) safe(g, r, n, left int) bool {
+	to := slices.Clone(p.want[g])
+	to[r] = n
+	return p.leadsOn(g, to, left)
+}
+
+// leadsOn is the same of a generation whose roles are told something at once.
+func (p *planner) leadsOn(g int, to []int, left int) bool {
 	want := slices.Clone(p.want)
-	want[g] = slices.Clone(want[g])
-	want[g][r] = n
+	want[g] = to
 	serving := slices.Clone(p.serving)
 	if p.has(ruleGone) {
 		serving[g] = slices.Clone(serving[g])
-		serving[g][r] = min(serving[g][r], n)
+		for r, n := range to {
+			serving[g][r] = min(serving[g][r], n)
+		}
 	}
 	if !p.keepsAnyArrival(serving, want) {
 		return false
@@ -309,6 +331,16 @@ func (p *planner) room(r int) int {
 		}
 	}
 	return p.budget[r] - held
+}
+
+// fits reports whether there is room for a unit.
+func (p *planner) fits() bool {
+	for r, n := range p.ways.unit {
+		if p.room(r) < n {
+			return false
+		}
+	}
+	return true
 }
 
 // order lists the roles: support before entries, or after them.

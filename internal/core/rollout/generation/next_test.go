@@ -184,13 +184,20 @@ func TestPhases(t *testing.T) {
 		world World
 		want  Step
 	}{
-		"support of the target starts first":         {begin, Step{Action: Scale, Generation: "b", Role: "prefill", Replicas: 1, Phase: PhaseStarting}},
-		"a pause holds":                              {with(begin, func(w *World) { w.Paused = true }), Step{Action: Wait, Phase: PhaseHeld, Reason: ReasonPaused}},
-		"a level that is reached holds":              {level, Step{Action: Wait, Phase: PhaseHeld, Reason: ReasonLevel}},
-		"the next level goes on":                     {with(level, func(w *World) { w.Level = 0 }), Step{Action: Scale, Generation: "b", Role: "decode", Replicas: 2, Phase: PhaseShifting}},
-		"an aborted spec goes back":                  {with(level, func(w *World) { w.Aborted = []ID{"b"} }), Step{Action: Scale, Generation: "a", Role: "decode", Replicas: 4, Phase: PhaseAborting}},
-		"a spec that was aborted long ago is quiet":  {with(full(with(level, func(w *World) { w.Aborted = []ID{"b"} })), func(*World) {}), Step{Action: Wait, Phase: PhaseAborted}},
-		"a rollout that is through is quiet":         {full(begin), Step{Action: Wait, Phase: PhaseCompleted}},
+		"support of the target starts first":                {begin, Step{Action: Scale, Generation: "b", Role: "prefill", Replicas: 1, Phase: PhaseStarting}},
+		"a pause holds":                                     {with(begin, func(w *World) { w.Paused = true }), Step{Action: Wait, Phase: PhaseHeld, Reason: ReasonPaused}},
+		"a level that is reached holds":                     {level, Step{Action: Wait, Phase: PhaseHeld, Reason: ReasonLevel}},
+		"the next level goes on":                            {with(level, func(w *World) { w.Level = 0 }), Step{Action: Scale, Generation: "b", Role: "decode", Replicas: 2, Phase: PhaseShifting}},
+		"an aborted spec goes back":                         {with(level, func(w *World) { w.Aborted = []ID{"b"} }), Step{Action: Scale, Generation: "a", Role: "decode", Replicas: 4, Phase: PhaseAborting}},
+		"a spec that was aborted long ago is quiet":         {with(full(with(level, func(w *World) { w.Aborted = []ID{"b"} })), func(*World) {}), Step{Action: Wait, Phase: PhaseAborted}},
+		"a rollout that is through is quiet":                {full(begin), Step{Action: Wait, Phase: PhaseCompleted}},
+		"what is made in one piece begins with one of each": {with(begin, func(w *World) { w.Whole = true }), Step{Action: Make, Generation: "b", Phase: PhaseStarting}},
+		"without surge, room for that is made first": {with(begin, func(w *World) {
+			w.Whole = true
+			for r := range w.Roles {
+				w.Roles[r].Surge, w.Roles[r].Unavailable = 0, 1
+			}
+		}), Step{Action: Scale, Generation: "a", Role: "decode", Replicas: 3, Phase: PhaseStarting}},
 		"a target that is not listed yet is started": {with(begin, func(w *World) { w.Generations = w.Generations[:1] }), Step{Action: Scale, Generation: "b", Role: "prefill", Replicas: 1, Phase: PhaseStarting}},
 		"without a node, and nothing to take, it is blocked": {with(shape{[]int{1}, []int{1}, []int{0}}.begin(), func(w *World) {
 			w.Generations[1].Roles[0] = Replicas{Want: 1, Exist: 1, Unschedulable: 1}

@@ -1,6 +1,9 @@
 package generation
 
-import "container/heap"
+import (
+	"container/heap"
+	"slices"
+)
 
 // What a move on the lattice costs. Growing before draining keeps capacity; what is
 // drained next to nothing else is the support of a source. A detour grows what has
@@ -25,12 +28,17 @@ type lattice struct {
 	stable int
 	goal   counts
 	low    bounds
+	// unit is what a target without replicas begins with; nil if its roles start one by one.
+	unit []int
 	// found are the costs of searches that were made, by where they began.
 	found map[string]int
 }
 
-// move is one replica more or less.
-type move struct{ generation, role, by int }
+// move is one replica more or less, or a target's unit.
+type move struct {
+	generation, role, by int
+	unit                 bool
+}
 
 const noWay = -1
 
@@ -45,8 +53,35 @@ func (l *lattice) cost(from counts) int {
 	return c
 }
 
+// unmade reports whether a generation has nothing and begins with a unit: the target
+// does, and others are not begun anew.
+func (l *lattice) unmade(at counts, g int) bool {
+	if l.unit == nil || g != l.target {
+		return false
+	}
+	return !slices.ContainsFunc(at[g], func(n int) bool { return n > 0 })
+}
+
+// shift makes a move.
+func (l *lattice) shift(at counts, m move) {
+	if !m.unit {
+		at[m.generation][m.role] += m.by
+		return
+	}
+	for r, n := range l.unit {
+		at[m.generation][r] += m.by * n
+	}
+}
+
 // price is what a move costs.
 func (l *lattice) price(at counts, m move) int {
+	if m.unit {
+		sum := 0
+		for _, n := range l.unit {
+			sum += n * costGrow
+		}
+		return sum
+	}
 	have, goal := at[m.generation][m.role], l.goal[m.generation][m.role]
 	if m.by > 0 {
 		if have < goal {
@@ -78,22 +113,35 @@ func (l *lattice) price(at counts, m move) int {
 // that way. The target may have to make room again, if it was started before somebody
 // scaled the rest.
 func (l *lattice) allowed(at counts, m move) bool {
+	if m.unit {
+		for r, n := range l.unit {
+			if n > 0 && l.full(at, r) {
+				return false
+			}
+		}
+		return m.role == 0 // once
+	}
 	have, goal := at[m.generation][m.role], l.goal[m.generation][m.role]
 	if m.by < 0 {
 		return have > 1 || have == 1 && (l.roles[m.role].Entry || entriesOf(l.roles, at[m.generation]) == 0)
 	}
-	sum, alive := 0, false
-	for _, g := range at {
-		sum += g[m.role]
-	}
+	alive := false
 	for _, n := range at[m.generation] {
 		alive = alive || n > 0
 	}
-	role := l.roles[m.role]
-	if sum >= role.Desired+role.Surge {
+	if l.full(at, m.role) {
 		return false
 	}
-	return have < goal || m.generation != l.target && alive && have < role.Desired
+	return have < goal || m.generation != l.target && alive && have < l.roles[m.role].Desired
+}
+
+// full reports whether there may be no more of a role.
+func (l *lattice) full(at counts, role int) bool {
+	sum := 0
+	for _, g := range at {
+		sum += g[role]
+	}
+	return sum >= l.roles[role].Desired+l.roles[role].Surge
 }
 
 // rest is the cost of what is left if nothing were in the way. No way is cheaper, so
@@ -105,7 +153,7 @@ func (l *lattice) rest(at counts) int {
 			if n := l.goal[g][r] - at[g][r]; n > 0 {
 				sum += n * costGrow
 			} else if n < 0 {
-				sum -= n * l.price(at, move{g, r, -1})
+				sum -= n * l.price(at, move{generation: g, role: r, by: -1})
 			}
 		}
 	}
@@ -143,12 +191,12 @@ func (l *lattice) search(from counts) (int, *move) {
 		for g := range at {
 			for r := range at[g] {
 				for _, by := range [...]int{1, -1} {
-					m := move{g, r, by}
+					m := move{g, r, by, by > 0 && l.unmade(at, g)}
 					if !l.allowed(at, m) {
 						continue
 					}
 					cost := known.cost + l.price(at, m)
-					at[g][r] += by
+					l.shift(at, m)
 					key = l.encode(key[:0], at)
 					if before, found := seen[string(key)]; (!found || cost < before.cost) && l.low.keeps(l.roles, at) {
 						first := known.first
@@ -161,7 +209,7 @@ func (l *lattice) search(from counts) (int, *move) {
 						rest := l.rest(at)
 						heap.Push(open, entry{cost + rest, rest, order, next})
 					}
-					at[g][r] -= by
+					l.shift(at, move{g, r, -by, m.unit})
 				}
 			}
 		}

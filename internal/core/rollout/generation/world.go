@@ -79,6 +79,9 @@ type World struct {
 	Level int
 	// Paused stops growing and draining.
 	Paused bool
+	// Whole says that a generation cannot be started role by role: it is made with one
+	// replica of each.
+	Whole bool
 }
 
 // Target is the generation to arrive at. To revert, to undo and to abort are only
@@ -115,6 +118,15 @@ func (w World) ordered() World {
 	}
 	slices.SortFunc(w.Generations, func(a, b Generation) int { return cmp.Compare(a.ID, b.ID) })
 	return w
+}
+
+// Unit is what a generation begins with that is made in one piece, by role.
+func (w World) Unit() []int {
+	unit := make([]int, len(w.Roles))
+	for r, role := range w.Roles {
+		unit[r] = min(1, role.Desired)
+	}
+	return unit
 }
 
 func (w World) index(id ID) int {
@@ -169,6 +181,8 @@ type Action string
 const (
 	// Scale tells one role of one generation its replicas.
 	Scale Action = "Scale"
+	// Make starts a generation with its unit, where that is made in one piece.
+	Make Action = "Make"
 	// Delete removes a generation of which nothing is left.
 	Delete Action = "Delete"
 	// Wait writes nothing: what is under way goes on, or nothing is to be done.

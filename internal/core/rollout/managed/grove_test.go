@@ -3,6 +3,7 @@ package managed_test
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -38,11 +39,21 @@ type groveCluster struct {
 	groups  []*grovev1alpha1.PodCliqueScalingGroup
 	// off has the operator not know of generations.
 	off bool
+	// surge is how many replicas of a worker may exist beside those that are desired.
+	surge int
+	// tolerates are surge and unavailable of both workers; by default those of 25 %.
+	tolerates [2]string
+	// random is an adversary: it has pods come up and go in whatever order. Without one
+	// they do one after the other.
+	random *rand.Rand
 }
 
-func startOnGrove(t *testing.T, replicas, nodes int32) *groveCluster {
+func startOnGrove(t *testing.T, replicas, nodes int32, tune ...func(*groveCluster)) *groveCluster {
 	t.Helper()
-	c := &groveCluster{cluster: &cluster{T: t, now: time.Unix(10000, 0), limit: 10, floor: int(replicas) - int(replicas)/4}}
+	c := &groveCluster{cluster: &cluster{T: t, now: time.Unix(10000, 0), limit: 10, floor: int(replicas) - int(replicas)/4}, surge: int(replicas+3) / 4}
+	for _, tune := range tune {
+		tune(c)
+	}
 	c.dgd = &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "chat", UID: "u"}}
 	c.dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{}
 	for _, kind := range []v1alpha1.ComponentType{"frontend", "prefill", "decode"} {
@@ -53,6 +64,11 @@ func startOnGrove(t *testing.T, replicas, nodes int32) *groveCluster {
 		c.dgd.Spec.Services[string(kind)] = &v1alpha1.SharedSpec{
 			ComponentType: kind, Replicas: new(n),
 			ExtraPodSpec: &v1alpha1.ExtraPodSpec{MainContainer: &corev1.Container{Image: "example.com/engine:1.0.0"}},
+		}
+		if kind != "frontend" && c.tolerates[0] != "" {
+			c.dgd.Spec.Services[string(kind)].Annotations = map[string]string{
+				v1alpha1.AnnotationMaxSurge: c.tolerates[0], v1alpha1.AnnotationMaxUnavailable: c.tolerates[1],
+			}
 		}
 	}
 	if nodes > 1 {
@@ -251,7 +267,35 @@ func (c *groveCluster) life() {
 			p.DeletionTimestamp = new(metav1.NewTime(c.now))
 		}
 	}
-	c.beat()
+	if c.random == nil {
+		c.beat()
+		return
+	}
+	c.now = c.now.Add(time.Duration(c.random.IntN(12)) * time.Second)
+	for i := len(c.pods) - 1; i >= 0; i-- {
+		switch p := &c.pods[i]; {
+		case c.random.IntN(4) > 0:
+		case p.DeletionTimestamp != nil:
+			c.pods = slices.Delete(slices.Clone(c.pods), i, i+1)
+		case p.Status.Conditions == nil:
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(c.now)}}
+		}
+	}
+}
+
+// held are the replicas of a worker that hold GPUs: pods that start and leave do too.
+func (c *groveCluster) held(service string) int {
+	all := map[string]bool{}
+	for _, p := range c.pods {
+		key := p.Name
+		if group := p.Labels[common.LabelPodCliqueScalingGroup]; group != "" {
+			key = group + "/" + p.Labels[common.LabelPodCliqueScalingGroupReplicaIndex]
+		}
+		if p.Labels[v1alpha1.LabelComponent] == service {
+			all[key] = true
+		}
+	}
+	return len(all)
 }
 
 // make is what Grove makes from a set. Numbers of replicas are read once.
@@ -320,6 +364,11 @@ func (c *groveCluster) until(what string, done func(managed.Decision) bool) {
 		c.life()
 		if n := c.serving(); ran && n < c.floor {
 			c.Fatalf("waiting for %s: %d pairs serve, and %d have to: %+v", what, n, c.floor, c.dgd.Status.Rollout)
+		}
+		for service, s := range c.dgd.Spec.Services {
+			if n := c.held(service); ran && service != "frontend" && n > int(*s.Replicas)+c.surge {
+				c.Fatalf("waiting for %s: %d replicas of %s exist, desired %d and surge %d: %+v", what, n, service, *s.Replicas, c.surge, c.dgd.Status.Rollout)
+			}
 		}
 	}
 	c.Fatalf("no end of waiting for %s: %+v", what, c.dgd.Status.Rollout)
@@ -400,6 +449,60 @@ func TestOnGroveAGenerationIsAPodCliqueSet(t *testing.T) {
 			c.quiet()
 			if !slices.Equal(workers, c.uids(ids[3])) || c.sets() != "chat chat-"+ids[3] {
 				t.Errorf("sets %s, pods %v, were %v", c.sets(), c.uids(ids[3]), workers)
+			}
+		})
+	}
+}
+
+// TestOnGroveNoMoreExistThanDesiredAndSurge, and no less serves than the floor, in whatever
+// order pods come up and go. A set is made with one of everything, so where there is no
+// surge the generation before has to make room for that first.
+func TestOnGroveNoMoreExistThanDesiredAndSurge(t *testing.T) {
+	for name, of := range map[string]struct {
+		replicas, nodes    int32
+		surge, unavailable string
+		// what that comes to
+		more, floor int
+	}{
+		"no surge, 2":                   {2, 1, "0", "1", 0, 1},
+		"no surge, 4":                   {4, 1, "0", "1", 0, 3},
+		"no surge, 4, half may be gone": {4, 1, "0", "50%", 0, 2},
+		"no surge, groups of nodes":     {3, 2, "0", "1", 0, 2},
+		"surge":                         {2, 1, "1", "0", 1, 2},
+		"both":                          {4, 1, "1", "1", 1, 3},
+		// No replica less would serve and none more may exist: that leads nowhere, and
+		// means one more.
+		"neither is a surge of one":         {1, 1, "0", "0", 1, 1},
+		"neither is a surge of one, of two": {2, 1, "0", "0", 1, 2},
+		// All may be missing: no pair is promised.
+		"no surge, 1": {1, 1, "0", "1", 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(4) {
+				c := startOnGrove(t, of.replicas, of.nodes, func(c *groveCluster) {
+					c.tolerates, c.surge, c.floor = [2]string{of.surge, of.unavailable}, of.more, of.floor
+					c.random = rand.New(rand.NewPCG(seed, 1))
+				})
+				c.now = c.now.Add(world.Settled) // pods that were ready for less do not count
+				first := c.dgd.Annotations[v1alpha1.AnnotationGeneration]
+				for _, tag := range []string{"1.1.0", "1.2.0"} {
+					c.image("example.com/engine:" + tag)
+					c.until("the rollout to begin", func(d managed.Decision) bool { return len(d.Rolling) > 0 })
+					c.until("the rollout to be completed", settled)
+				}
+				// A change of mind at any time is another rollout.
+				c.image("example.com/engine:2.0.0")
+				for range c.random.IntN(30) {
+					c.until("another look", func(managed.Decision) bool { return true })
+					c.life()
+				}
+				c.image("example.com/engine:1.3.0")
+				c.until("the rollout to be completed", func(d managed.Decision) bool {
+					return len(d.Rolling) == 0 && c.serving() == int(of.replicas)
+				})
+				if now := c.dgd.Annotations[v1alpha1.AnnotationGeneration]; now == first || c.dgd.Status.Rollout.Phase != "Completed" {
+					t.Errorf("seed %d: generation %s, %+v", seed, now, c.dgd.Status.Rollout)
+				}
 			}
 		})
 	}

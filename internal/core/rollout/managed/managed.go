@@ -214,6 +214,7 @@ func settling(c graph.Component) map[string]string {
 func (in Input) roll(cell world.Cell, d *Decision) CellState {
 	state := CellState{Cell: cell, World: cell.World(in.Graph, in.Sight), Failing: map[generation.ID]map[string]int{}}
 	w := &state.World
+	w.Whole = in.Whole
 	for _, id := range cell.Live {
 		for _, service := range cell.Services {
 			if n := cell.Failing(id, service, in.Sight); n > 0 {
@@ -385,11 +386,34 @@ func (d *Decision) take(state CellState, whole bool) bool {
 		}
 		d.Stay = slices.DeleteFunc(d.Stay, func(m workload.Member) bool { return m.Generation == string(step.Generation) })
 		return true
+	case generation.Make:
+		return d.make(state)
 	case generation.Scale:
 		return d.scale(state, whole)
 	default:
 		return false
 	}
+}
+
+// make has a generation rendered with its unit. One that is there, without replicas, is
+// told of it role by role.
+func (d *Decision) make(state CellState) bool {
+	cell, step, unit := state.Cell, state.Step, state.World.Unit()
+	if len(cell.Members(step.Generation)) > 0 {
+		role := slices.Index(unit, slices.Max(unit))
+		state.Step.Role, state.Step.Replicas = state.World.Roles[role].Name, unit[role]
+		return d.scale(state, true)
+	}
+	if step.Generation != cell.Spec {
+		return false // only what the graph asks for is rendered
+	}
+	for i, role := range state.World.Roles {
+		d.Told[role.Name] = int32(unit[i])
+		d.Expect = append(d.Expect, Expectation{
+			Service: role.Name, Generation: string(step.Generation), Replicas: int32(unit[i]), Object: cell.Memberships(step.Generation)[role.Name].CliqueSet,
+		})
+	}
+	return true
 }
 
 // scale tells a worker its replicas.
@@ -401,14 +425,6 @@ func (d *Decision) scale(state CellState, whole bool) bool {
 	switch {
 	case whole && there && m.Scaled == nil:
 		return false // it has yet to be made, with what it was told first
-	case rendered && whole && !there:
-		for role, n := range unit(state.World, step) {
-			d.Told[role] = int32(n)
-			d.Expect = append(d.Expect, Expectation{
-				Service: role, Generation: told.Generation, Replicas: int32(n), Object: cell.Memberships(step.Generation)[role].CliqueSet,
-			})
-		}
-		return true
 	case rendered:
 		d.Told[step.Role] = told.Replicas
 		if !whole {
@@ -424,30 +440,6 @@ func (d *Decision) scale(state CellState, whole bool) bool {
 	}
 	d.Expect = append(d.Expect, told)
 	return true
-}
-
-// unit is what a generation begins with that is made in one piece: what its first step
-// tells, and those that may follow at once. Of what would come later there is one, since
-// nothing can be made without.
-func unit(w generation.World, step generation.Step) map[string]int {
-	first := map[string]int{}
-	made := generation.Generation{ID: step.Generation, Roles: make([]generation.Replicas, len(w.Roles))}
-	for i, role := range w.Roles {
-		first[role.Name] = min(1, role.Desired)
-		made.Roles[i] = generation.Replicas{}
-	}
-	told := map[string]bool{}
-	for step.Action == generation.Scale && step.Generation == made.ID {
-		at := slices.IndexFunc(w.Roles, func(r generation.Role) bool { return r.Name == step.Role })
-		if at < 0 || told[step.Role] {
-			break
-		}
-		told[step.Role], first[step.Role], made.Roles[at].Want = true, step.Replicas, step.Replicas
-		next := w
-		next.Generations = append(slices.Clone(w.Generations), made)
-		step = generation.Next(next)
-	}
-	return first
 }
 
 // Shown is a graph as it is rendered in this reconcile: with the replicas that its

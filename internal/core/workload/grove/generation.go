@@ -278,10 +278,13 @@ func retype(extended *unstructured.Unstructured, set *grovev1alpha1.PodCliqueSet
 }
 
 func (b Builder) carry(g *graph.Graph, set, live *grovev1alpha1.PodCliqueSet, c workload.Carried) {
-	stays := func(service string) bool { // as it is stored
+	goes := func(service string) bool { // to another set
 		return slices.ContainsFunc(g.Components, func(o graph.Component) bool {
-			return o.Name == service && o.Role.RunsEngine() && (o.CliqueSet != set.Name || slices.Contains(c.Left, service))
+			return o.Name == service && o.Role.RunsEngine() && o.CliqueSet != set.Name
 		})
+	}
+	stays := func(service string) bool { // as it is stored
+		return goes(service) || slices.Contains(c.Left, service)
 	}
 	rolls := func(t *grovev1alpha1.PodCliqueTemplateSpec) bool { return slices.Contains(c.Rolling, serviceOf(t)) }
 	was := &live.Spec.Template
@@ -326,17 +329,15 @@ func (b Builder) carry(g *graph.Graph, set, live *grovev1alpha1.PodCliqueSet, c 
 			add(&wanted, t)
 		}
 	}
-	if slices.ContainsFunc(now.Cliques, func(t *grovev1alpha1.PodCliqueTemplateSpec) bool {
-		return stays(serviceOf(t)) && !slices.Contains(c.Left, serviceOf(t))
-	}) {
+	if slices.ContainsFunc(now.Cliques, func(t *grovev1alpha1.PodCliqueTemplateSpec) bool { return goes(serviceOf(t)) }) {
 		now.TerminationDelay = &metav1.Duration{Duration: never}
 	}
 	b.retell(set, live, stays, c.Stay)
 }
 
-// never is the termination delay of a set whose workers go, or have gone: Grove ends a
-// gang in which one clique is short of pods for that long with all others, and makes it
-// anew as its set says. Frontends would go, and workers of the first generation come back.
+// never is the termination delay of a set whose workers go, have gone, or make room for
+// those that are to take their place: Grove ends a gang in which one clique is short of
+// pods for that long with all others, and makes it anew as its set says. Frontends would go, and workers of the first generation come back.
 // Grove has no word for a gang that is not to be ended.
 const never = 10 * 365 * 24 * time.Hour
 

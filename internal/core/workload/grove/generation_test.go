@@ -177,6 +177,7 @@ func TestASetKeepsTheCliquesOfWorkersThatAreNotRenderedInIt(t *testing.T) {
 		"a candidate whose turn has not come": {
 			graph: moved("b"), carried: workload.Carried{Left: workers, Rolling: workers, Stay: stay},
 			want: map[string]string{"chat": everything}, stored: map[string]string{"chat": "decode prefill"},
+			goes: true, // to make room for it
 		},
 		"a candidate beside the first": {
 			graph: moved("b"), carried: workload.Carried{Rolling: workers, Stay: stay},
