@@ -68,22 +68,22 @@ func (c *comparison) settled() error {
 func (c *comparison) plan() (Plan, error) {
 	p := Plan{Namespace: c.desired.Namespace, Name: c.desired.Name}
 	if c.seen.graph == nil {
-		after, g, err := services(c.renderer, c.desired, nil)
+		after, g, err := services(c.renderer, c.desired, nil, "")
 		if err != nil {
 			return p, err
 		}
-		p.forecast(nil, after, c.seen, generation.Cells(g), nil, "")
+		p.forecast(nil, after, c.seen, generation.Cells(g), nil)
 		return p, nil
 	}
 	if err := c.settled(); err != nil {
 		return p, err
 	}
-	before, running, err := services(c.renderer, c.seen.graph, nil)
+	before, running, err := services(c.renderer, c.seen.graph, nil, "")
 	if err != nil {
 		return p, fmt.Errorf("the graph that runs: %w", err)
 	}
 	scale := adapted(running)
-	after, g, err := services(c.renderer, c.desired, scale)
+	after, g, err := services(c.renderer, c.desired, scale, c.restart(c.desired))
 	if err != nil {
 		return p, err
 	}
@@ -91,9 +91,28 @@ func (c *comparison) plan() (Plan, error) {
 		return p, err
 	}
 	p.moved(c.renderer.Provider(c.seen.graph), c.renderer.Provider(c.desired))
-	p.forecast(before, after, c.seen, generation.Cells(g), c.exchanged(before, after, running, g), g.WorkersDigest())
+	restart := c.restart(c.desired)
+	p.inTurn = restart != "" && !parallel(c.desired)
+	p.forecast(before, after, c.seen, generation.Cells(g), c.exchanged(before, after, running, g, restart))
 	p.explain(before, after)
 	return p, nil
+}
+
+// restart is the id of one that a graph asks for and the one that runs does not; empty if
+// there is none, or it was carried out before.
+func (c *comparison) restart(dgd *v1alpha1.DynamoGraphDeployment) string {
+	asked, before, last := dgd.Spec.Restart, c.seen.graph.Spec.Restart, c.seen.graph.Status.Restart
+	if asked == nil || before != nil && before.ID == asked.ID ||
+		last != nil && last.ObservedID == asked.ID && last.Phase == v1alpha1.RestartPhaseCompleted {
+		return ""
+	}
+	return asked.ID
+}
+
+// parallel reports whether services are restarted at once, rather than in turn.
+func parallel(dgd *v1alpha1.DynamoGraphDeployment) bool {
+	s := dgd.Spec.Restart.Strategy
+	return s != nil && s.Type == v1alpha1.RestartParallel
 }
 
 // adapted are the replicas of services whose scaling adapter decides about them: the
@@ -126,7 +145,7 @@ func (c *comparison) fields(before map[string]service, scale map[string]int32) (
 	if err != nil {
 		return nil, fmt.Errorf("the graph that runs, as %s: %w", c.version, err)
 	}
-	base, g, err := services(c.renderer, unchanged, scale)
+	base, g, err := services(c.renderer, unchanged, scale, "")
 	if err != nil {
 		return nil, fmt.Errorf("the graph that runs, as %s: %w", c.version, err)
 	}
@@ -144,9 +163,9 @@ func (c *comparison) fields(before map[string]service, scale map[string]int32) (
 		if err == nil {
 			var after map[string]service
 			var changed *graph.Graph
-			if after, changed, err = services(c.renderer, dgd, scale); err == nil {
+			if after, changed, err = services(c.renderer, dgd, scale, c.restart(dgd)); err == nil {
 				f.Replaces, f.Scales = differing(base, after), scaled(base, after)
-				for _, cell := range c.exchanged(base, after, g, changed) {
+				for _, cell := range c.exchanged(base, after, g, changed, c.restart(dgd)) {
 					f.Replaces = append(f.Replaces, cell.Services...)
 				}
 				slices.Sort(f.Replaces)

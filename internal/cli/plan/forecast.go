@@ -30,6 +30,8 @@ type Plan struct {
 	Notes   []string `json:"notes,omitempty"`
 
 	elsewhere bool
+	// inTurn says that services are replaced one after the other, for a restart.
+	inTurn bool
 }
 
 // Field is one that differs.
@@ -140,21 +142,32 @@ func (p *Plan) moved(from, to workload.Provider) {
 }
 
 // forecast works out what happens to each service, and to all of them together.
-func (p *Plan) forecast(before, after map[string]service, seen sight, cells, exchanged []generation.Cell, id string) {
+func (p *Plan) forecast(before, after map[string]service, seen sight, cells []generation.Cell, exchanged []turnover) {
 	names := maps.Clone(before)
 	if names == nil {
 		names = map[string]service{}
 	}
 	maps.Copy(names, after)
-	var peaks [2]int
+	var peaks, most [2]int
+	add := func(now int, peak [2]int) {
+		for i := range peaks {
+			if p.inTurn { // of which one at a time has more than it has now
+				most[i] = max(most[i], peak[i]-now)
+				peak[i] = now
+			}
+			peaks[i] += peak[i]
+		}
+	}
 	by := map[string]Rollout{}
 	for _, cell := range exchanged {
-		r, peak := p.exchange(cell, id, before, after)
+		r, peak := p.exchange(cell, before, after)
 		p.Rollouts = append(p.Rollouts, r)
-		peaks[0], peaks[1] = peaks[0]+peak[0], peaks[1]+peak[1]
+		now := 0
 		for _, name := range cell.Services {
 			by[name] = r
+			now += before[name].replicas() * before[name].gpus()
 		}
+		add(now, peak)
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		was, ran := before[name]
@@ -184,9 +197,9 @@ func (p *Plan) forecast(before, after map[string]service, seen sight, cells, exc
 		if rolls {
 			continue // it is in the peak of its cell
 		}
-		peaks[0], peaks[1] = peaks[0]+held[0], peaks[1]+held[1]
+		add(was.replicas()*was.gpus(), held)
 	}
-	p.GPUs.Peak, p.GPUs.PeakLeaving = peaks[0], peaks[1]
+	p.GPUs.Peak, p.GPUs.PeakLeaving = peaks[0]+most[0], peaks[1]+most[1]
 	p.capacity(cells, before, after)
 	p.time(slices.ContainsFunc(slices.Collect(maps.Values(after)), func(s service) bool { return s.kind == "PodCliqueSet" }))
 }
@@ -309,7 +322,7 @@ func (p *Plan) time(oneByOne bool) {
 		case s.Starts == 0 || s.Action == ByGeneration:
 		case s.StartSeconds == nil:
 			unknown = append(unknown, s.Name)
-		case oneByOne:
+		case oneByOne || p.inTurn:
 			total += s.Starts * *s.StartSeconds
 		default:
 			total = max(total, s.Starts**s.StartSeconds)
@@ -319,6 +332,9 @@ func (p *Plan) time(oneByOne bool) {
 		seconds, known := r.seconds(p.Services)
 		if !known {
 			unknown = append(unknown, r.Cell)
+		}
+		if p.inTurn {
+			total += seconds
 		}
 		total = max(total, seconds)
 	}

@@ -125,6 +125,8 @@ func TestPlans(t *testing.T) {
 	decodeImage := strings.Replace(disaggregated, `mainContainer: {image: "runtime:0.8.0", args: [python3, -m, dynamo.vllm, --model, m]}`, `mainContainer: {image: "runtime:0.8.1", args: [python3, -m, dynamo.vllm, --model, m]}`, 1)
 	pods := pod("decode", 0, 4, 0) + pod("decode", 1, 4, 0) + pod("decode", 2, 6, 0) + pod("decode", 3, 59, 2)
 	recreate := "      annotations: {nvidia.com/deployment-strategy: Recreate}\n      componentType: worker\n      subComponentType: prefill"
+	v1 := replace(disaggregated, "runtime:0.8.0", "runtime:1.4.1")
+	restarted := replace(v1, "spec:\n", "spec:\n  restart: {id: \"7\"}\n")
 	cases := map[string]struct {
 		live, desired string
 		args          []string
@@ -157,7 +159,23 @@ func TestPlans(t *testing.T) {
 			replace(disaggregated, "runtime:0.8.0", "runtime:1.4.1", "      subComponentType: decode", "      subComponentType: decode\n      labels: {team: a}"),
 			[]string{"--config", "testdata/generations.yaml"}, 2,
 		},
-		"runtime-contract": {disaggregated, replace(disaggregated, "runtime:0.8.0", "runtime:1.4.1"), nil, 3},
+		"generation-on-grove": {
+			v1, replace(v1, "runtime:1.4.1", "runtime:1.5.0"), []string{"--config", "testdata/generations.yaml", "--orchestrator", "grove"}, 2,
+		},
+		"generation-on-grove-without-surge": {
+			v1, replace(v1, "runtime:1.4.1", "runtime:1.5.0", "      componentType: worker\n", "      componentType: worker\n      annotations: {nvidia.com/deployment-rolling-update-max-surge: \"0\", nvidia.com/deployment-rolling-update-max-unavailable: \"1\"}\n"),
+			[]string{"--config", "testdata/generations.yaml", "--orchestrator", "grove"}, 2,
+		},
+		"generation-on-grove-groups-of-nodes": {
+			replace(multinode, "runtime:0.8.0", "runtime:1.4.1"), replace(multinode, "runtime:0.8.0", "runtime:1.5.0"), []string{"--config", "testdata/generations.yaml", "--orchestrator", "grove", "-o", "json"}, 2,
+		},
+		"restart":                 {v1 + pods + pod("prefill", 0, 2, 0) + pod("Frontend", 0, 1, 0), restarted, []string{"--config", "testdata/generations.yaml"}, 2},
+		"restart-on-grove":        {v1, restarted, []string{"--config", "testdata/generations.yaml", "--orchestrator", "grove"}, 2},
+		"restart-with-a-change":   {v1, replace(restarted, "runtime:1.4.1", "runtime:1.5.0"), []string{"--config", "testdata/generations.yaml"}, 2},
+		"restart-in-place":        {v1, restarted, nil, 2},
+		"restart-carried-out":     {replace(v1, "state: successful", "restart: {observedID: \"7\", phase: Completed}"), restarted, []string{"--config", "testdata/generations.yaml"}, 2},
+		"restart-asked-for-again": {restarted, restarted, []string{"--config", "testdata/generations.yaml"}, 0},
+		"runtime-contract":        {disaggregated, replace(disaggregated, "runtime:0.8.0", "runtime:1.4.1"), nil, 3},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	breaking "github.com/dynamo-operator/dynamo-operator/internal/core/rollout/change"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
@@ -23,8 +24,10 @@ type Rollout struct {
 	// was never applied.
 	Generation string        `json:"generation"`
 	Steps      []RolloutStep `json:"steps"`
-	// Writes are those of components: one a step, and one for each that is deleted.
-	Writes int `json:"writes"`
+	// Writes are one a step, and one for each object that is deleted; Written are the
+	// kinds that they are of.
+	Writes  int      `json:"writes"`
+	Written []string `json:"written"`
 	// Floor is the least that has to serve, and Lowest what serves at least, by service.
 	Floor  map[string]int `json:"floor"`
 	Lowest map[string]int `json:"lowest"`
@@ -40,19 +43,31 @@ type Rollout struct {
 // RolloutStep is one write.
 type RolloutStep struct {
 	// New says that it is of the new generation.
-	New     bool   `json:"new"`
+	New bool `json:"new"`
+	// Make says that the generation is made, with a replica of every service.
+	Make    bool   `json:"make,omitempty"`
 	Service string `json:"service,omitempty"`
 	// Replicas is what the service is told to have, unless the generation is deleted.
-	Replicas int  `json:"replicas"`
-	Delete   bool `json:"delete,omitempty"`
+	Replicas int `json:"replicas"`
+	// Delete says that the generation is over: what ran it goes.
+	Delete bool `json:"delete,omitempty"`
 	// Told are the replicas of each service after it, of the old generation and of the
 	// new one, and Effective how many serve until what it starts has come up.
 	Told      map[string][2]int `json:"told"`
 	Effective map[string]int    `json:"effective"`
 }
 
-// exchanged are the cells of a graph that a change replaces by a generation.
-func (c *comparison) exchanged(before, after map[string]service, running, g *graph.Graph) []generation.Cell {
+// turnover is a cell that a generation replaces.
+type turnover struct {
+	generation.Cell
+	id string
+	// whole says that a generation is made in one piece.
+	whole bool
+}
+
+// exchanged are the cells of a graph that a change replaces by a generation. A restart
+// replaces all of them.
+func (c *comparison) exchanged(before, after map[string]service, running, g *graph.Graph, restart string) []turnover {
 	said, _ := policy.Parse(c.desired.Annotations) // what cannot be read was refused
 	by, able := c.renderer.Platform.GraphBuilder(c.desired, c.renderer.Provider(c.desired)).(workload.Generational)
 	if c.renderer.Rules.InPlace || !able || by.Unfit(running) != "" || by.Unfit(g) != "" || said.Isolation == policy.IsolationNone || running.Contract != graph.ContractV1 || g.Contract != graph.ContractV1 ||
@@ -60,13 +75,17 @@ func (c *comparison) exchanged(before, after map[string]service, running, g *gra
 		return nil
 	}
 	was := generation.Cells(running)
-	var all []generation.Cell
+	var all []turnover
 	for _, cell := range generation.Cells(g) {
 		same := slices.ContainsFunc(was, func(o generation.Cell) bool { return slices.Equal(o.Services, cell.Services) })
-		if same && slices.ContainsFunc(cell.Services, func(name string) bool {
+		changed := slices.ContainsFunc(cell.Services, func(name string) bool {
 			return len(breaking.Breaking(before[name].component, after[name].component)) > 0
-		}) {
-			all = append(all, cell)
+		})
+		switch {
+		case same && changed: // it is started once, for a restart too
+			all = append(all, turnover{cell, g.WorkersDigest(), by.Whole()})
+		case same && restart != "":
+			all = append(all, turnover{cell, string(world.RestartID(g, restart)), by.Whole()})
 		}
 	}
 	return all
@@ -74,10 +93,11 @@ func (c *comparison) exchanged(before, after map[string]service, running, g *gra
 
 // exchange foresees a rollout of a cell. It returns the GPUs held at the peak, without
 // and with those of pods that shut down.
-func (p *Plan) exchange(cell generation.Cell, id string, before, after map[string]service) (r Rollout, peak [2]int) {
+func (p *Plan) exchange(cell turnover, before, after map[string]service) (r Rollout, peak [2]int) {
 	const old = "the one that runs" // no id has a space
-	r = Rollout{Cell: cell.String(), Generation: id, Floor: map[string]int{}, Lowest: map[string]int{}}
-	w := generation.World{Spec: generation.ID(id), Stable: old}
+	r = Rollout{Cell: cell.String(), Generation: cell.id, Floor: map[string]int{}, Lowest: map[string]int{}}
+	r.Written = cell.written(after)
+	w := generation.World{Spec: generation.ID(cell.id), Stable: old, Whole: cell.whole}
 	running := generation.Generation{ID: old}
 	for _, name := range cell.Services {
 		was, is := before[name], after[name]
@@ -121,11 +141,22 @@ func (p *Plan) exchange(cell generation.Cell, id string, before, after map[strin
 			}
 			return
 		}
-		s := RolloutStep{New: step.Generation == w.Spec, Service: step.Role, Replicas: step.Replicas, Delete: step.Action == generation.Delete, Told: told}
+		s := RolloutStep{New: step.Generation == w.Spec, Service: step.Role, Replicas: step.Replicas, Make: step.Action == generation.Make, Delete: step.Action == generation.Delete, Told: told}
 		r.Writes++
-		if s.Delete {
+		switch {
+		case s.Delete && !cell.whole:
 			r.Writes += len(now.Roles) - 1
-		} else {
+		case s.Delete:
+		case s.Make:
+			for i, n := range now.Unit() {
+				if n > 0 {
+					starting = append(starting, now.Roles[i].Name)
+				}
+				of := told[now.Roles[i].Name]
+				of[1] = n
+				told[now.Roles[i].Name] = of
+			}
+		default:
 			at := 0
 			if s.New {
 				at = 1
@@ -149,6 +180,23 @@ func (p *Plan) exchange(cell generation.Cell, id string, before, after map[strin
 		r.Blocked = string(cmp.Or(last.Reason, generation.ReasonNoPath))
 	}
 	return r, peak
+}
+
+// written are the kinds of objects by which a generation is told its replicas.
+func (t turnover) written(after map[string]service) []string {
+	if !t.whole {
+		return []string{v1alpha1.KindDynamoComponentDeployment}
+	}
+	kinds := []string{"PodCliqueSet"}
+	for _, name := range t.Services {
+		if after[name].component.Multinode() {
+			kinds = append(kinds, "PodCliqueScalingGroup")
+		} else {
+			kinds = append(kinds, "PodClique")
+		}
+	}
+	slices.Sort(kinds[1:])
+	return slices.Compact(kinds)
 }
 
 // starts is how many times something of a service has to start before it can go on.
@@ -199,7 +247,11 @@ func (r Rollout) table(out io.Writer) error {
 		services = append(services, name)
 	}
 	slices.Sort(services)
-	fmt.Fprintf(out, "\n%s: generation %s, %s of components\n", r.Cell, r.Generation, count(r.Writes, "write"))
+	var written []string
+	for _, kind := range r.Written {
+		written = append(written, kind+"s")
+	}
+	fmt.Fprintf(out, "\n%s: generation %s, %s of %s\n", r.Cell, r.Generation, count(r.Writes, "write"), strings.Join(written, ", "))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprint(w, "STEP")
 	for _, name := range services {
@@ -238,7 +290,10 @@ func (s RolloutStep) does() string {
 	if s.New {
 		which = "new"
 	}
-	if s.Delete {
+	switch {
+	case s.Make:
+		return "make the " + which
+	case s.Delete:
 		return "delete the " + which
 	}
 	return fmt.Sprintf("%s %s to %d", which, s.Service, s.Replicas)

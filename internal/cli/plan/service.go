@@ -44,18 +44,19 @@ func (s service) namespace() string {
 func (s service) replicas() int { return int(s.component.Replicas) }
 
 // services renders a graph and finds what runs each of its services. Those with a
-// number in scale have that many replicas, whatever the graph says.
-func services(r render.Renderer, dgd *v1alpha1.DynamoGraphDeployment, scale map[string]int32) (map[string]service, *graph.Graph, error) {
+// number in scale have that many replicas, whatever the graph says, and all of them the
+// mark of a restart, if there is one.
+func services(r render.Renderer, dgd *v1alpha1.DynamoGraphDeployment, scale map[string]int32, restart string) (map[string]service, *graph.Graph, error) {
 	g, err := graph.FromGraphDeployment(dgd, r.Platform.Defaults)
 	if err != nil {
 		return nil, nil, err
 	}
 	g = g.Scaled(scale)
-	all, kinds := map[string]service{}, scheme.New()
+	all, kinds, marks := map[string]service{}, scheme.New(), map[string]string{}
 	for _, c := range g.Components {
-		all[c.Name] = service{component: c}
+		all[c.Name], marks[c.Name] = service{component: c}, restart
 	}
-	err = r.Graph(dgd, g, func(owner graph.Object, of *graph.Graph, wanted []graph.Desired) error {
+	err = r.Graph(dgd, g.WithMarks(marks), func(owner graph.Object, of *graph.Graph, wanted []graph.Desired) error {
 		for _, w := range wanted {
 			fields, err := manifest.Of(w, owner, kinds)
 			if err != nil {

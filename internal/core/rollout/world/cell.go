@@ -124,14 +124,15 @@ func (c Cell) Restarted(g *graph.Graph, restart string) Cell {
 	if !c.Restartable() {
 		return c
 	}
-	c.Spec, c.Fields = restartID(g, restart), []string{RestartField}
+	c.Spec, c.Fields = RestartID(g, restart), []string{RestartField}
 	for slices.Contains(c.Live, c.Spec) {
 		c.Spec = generation.ID(graph.ModelHash(string(c.Spec)))
 	}
 	return c
 }
 
-func restartID(g *graph.Graph, restart string) generation.ID {
+// RestartID is the generation that is made for a restart, if no live one has that name.
+func RestartID(g *graph.Graph, restart string) generation.ID {
 	return generation.ID(graph.ModelHash(g.WorkersDigest() + "/" + restart))
 }
 
@@ -139,7 +140,7 @@ func restartID(g *graph.Graph, restart string) generation.ID {
 func (c Cell) MadeFor(g *graph.Graph, restart string) (generation.ID, bool) {
 	for _, id := range c.inOrder(c.recorded) {
 		marked := !slices.ContainsFunc(c.Members(id), func(m workload.Member) bool { return mark(m) != restart })
-		if (marked || id == restartID(g, restart)) && c.Same(g, id) {
+		if (marked || id == RestartID(g, restart)) && c.Same(g, id) {
 			return id, true
 		}
 	}
