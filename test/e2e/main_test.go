@@ -112,7 +112,9 @@ func start(name, with string, nodes int) (*localenv.Cluster, error) {
 	if err := c.InstallAPI(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.InstallOperator(ctx); err != nil {
+	// Budgets of namespaces are the operator's configuration: the tests that need one have
+	// their namespaces in it from the start, and nobody else's is bounded.
+	if err := c.InstallOperatorWith(ctx, fmt.Sprintf("scaling: {namespaces: {%s: %d}}", namespaceOf(arbitrated), arbitratedGPUs)); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, c.Log(60))
 	}
 	return c, nil

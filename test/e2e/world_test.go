@@ -45,8 +45,7 @@ func newWorldOn(t *testing.T, cluster *localenv.Cluster, apart ...string) world 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
-	sum := sha1.Sum([]byte(t.Name() + strings.Join(apart, "")))
-	w := world{T: t, ctx: ctx, cluster: cluster, namespace: "t-" + hex.EncodeToString(sum[:4])}
+	w := world{T: t, ctx: ctx, cluster: cluster, namespace: namespaceOf(t.Name(), apart...)}
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -58,6 +57,12 @@ func newWorldOn(t *testing.T, cluster *localenv.Cluster, apart ...string) world 
 		}
 	})
 	return w
+}
+
+// namespaceOf is the namespace of a test.
+func namespaceOf(test string, apart ...string) string {
+	sum := sha1.Sum([]byte(test + strings.Join(apart, "")))
+	return "t-" + hex.EncodeToString(sum[:4])
 }
 
 // tell logs what is there and what has happened, before it goes.
