@@ -55,7 +55,8 @@ const (
 	ConditionActive = "Active"
 
 	// ConditionScalingLimited of a graph is true while a budget of GPUs keeps services
-	// from having the replicas that were asked for; otherwise it is absent.
+	// from having the replicas that were asked for, or its planner sees no metrics and so
+	// changes nothing; otherwise it is absent.
 	ConditionScalingLimited = "ScalingLimited"
 
 	// ConditionDormant of a graph is there while it scales to zero, and true while its
@@ -117,6 +118,9 @@ const (
 	// ReasonBudgetExhausted is that of ScalingLimited: others hold the GPUs, or the graph
 	// itself does.
 	ReasonBudgetExhausted = "BudgetExhausted"
+	// ReasonMetricsUnavailable is that of ScalingLimited where no budget is in the way: the
+	// graph's planner does not see what is asked of the graph.
+	ReasonMetricsUnavailable = "MetricsUnavailable"
 	// ReasonIdle, ReasonWaking, ReasonActive and ReasonDormancyUnsupported are those of
 	// Dormant: no request came for long enough, workers are on their way, they serve,
 	// and this graph cannot scale to zero.

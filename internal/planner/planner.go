@@ -157,7 +157,7 @@ func (p *Planner) act(ctx context.Context, g *kube.Graph, parts role.Components,
 		}
 	}
 	var err error
-	if len(change) > 0 && !p.Config.Advisory {
+	if (len(change) > 0 || journal.Tells(d, g.Plan)) && !p.Config.Advisory {
 		if err = p.Cluster.Scale(ctx, g, change, record.Plan()); err != nil {
 			record.Failed = err.Error()
 		}
@@ -214,7 +214,7 @@ func (p *Planner) snapshot(now time.Duration, g *kube.Graph, parts role.Componen
 		if homeless := starts.Unschedulable(now); homeless > 0 {
 			state.Unschedulable, state.UnschedulableFor, state.Resource = len(state.Starting), homeless, observation.Lacking(seen.Message)
 		}
-		if meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ConditionScalingLimited) {
+		if c := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionScalingLimited); c != nil && c.Reason == v1alpha1.ReasonBudgetExhausted {
 			state.Starting = nil // a budget holds them back: they are on nobody's way
 		}
 		s.Roles[i] = state

@@ -52,11 +52,12 @@ func (w *world) Places(context.Context, []graph.Component) (kube.Places, error) 
 }
 
 // Scale makes replicas ready at once.
-func (w *world) Scale(_ context.Context, _ *kube.Graph, replicas map[string]int, _ string) error {
+func (w *world) Scale(_ context.Context, _ *kube.Graph, replicas map[string]int, plan string) error {
 	w.writes = append(w.writes, replicas)
 	if w.refuse != nil {
 		return w.refuse
 	}
+	w.graph.Plan = plan
 	for service, n := range replicas {
 		w.graph.Wanted[service] = n
 		w.graph.Status.Services[service] = v1alpha1.ServiceReplicaStatus{ReadyReplicas: new(int32(n))}
@@ -188,12 +189,24 @@ func TestWhoSeesNothingTakesNothingAway(t *testing.T) {
 	w.minutes(5, 40)
 	grown, wrote := maps.Clone(w.graph.Wanted), len(w.writes)
 	w.deaf = true
+	w.minutes(0.17, 0)
+	if len(w.writes) != wrote {
+		t.Errorf("the graph is told after two ticks: %s", w.graph.Plan)
+	}
 	w.minutes(40, 0)
-	if !maps.Equal(grown, w.graph.Wanted) || len(w.writes) != wrote {
-		t.Errorf("%v became %v", grown, w.graph.Wanted)
+	if !maps.Equal(grown, w.graph.Wanted) || len(w.writes) != wrote+1 || len(w.writes[wrote]) > 0 {
+		t.Errorf("%v became %v by %v", grown, w.graph.Wanted, w.writes[wrote:])
 	}
 	if all := w.decisions(); !strings.Contains(strings.Join(all[len(all)-1].Words, ""), "503") {
 		t.Errorf("%+v", all[len(all)-1])
+	}
+	if why := journal.Unseen(w.graph.Plan); !strings.Contains(why, "503") {
+		t.Errorf("the graph is told %q", why)
+	}
+	w.deaf = false
+	w.minutes(0.17, 40)
+	if why := journal.Unseen(w.graph.Plan); why != "" {
+		t.Errorf("it sees again, and the graph is told %q", why)
 	}
 }
 
@@ -235,8 +248,12 @@ func TestAGraphWithoutARoleIsWaitedFor(t *testing.T) {
 	w := newWorld(t)
 	w.graph.Components = w.graph.Components[:2]
 	w.minutes(2, 40)
-	if all := w.decisions(); len(w.writes) > 0 || !strings.Contains(strings.Join(all[0].Words, ""), "0 services of decode") {
-		t.Errorf("%v, %+v", w.writes, all)
+	// It is told so, and nothing else is written.
+	if len(w.writes) != 1 || len(w.writes[0]) > 0 || !strings.Contains(journal.Unseen(w.graph.Plan), "0 services of decode") {
+		t.Errorf("%v, %s", w.writes, w.graph.Plan)
+	}
+	if all := w.decisions(); !strings.Contains(strings.Join(all[0].Words, ""), "0 services of decode") {
+		t.Errorf("%+v", all)
 	}
 }
 

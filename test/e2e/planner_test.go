@@ -12,8 +12,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/openloop"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/process"
@@ -313,4 +318,110 @@ func TestNothingIsLostWhoeverIsKilled(t *testing.T) {
 			t.Errorf("%s deleted a pod %s after the planner was killed", one.User.Username, after)
 		}
 	}
+}
+
+// cutMetrics has the planner ask, beside the graph's frontend, one that nobody can reach:
+// what it does not answer to may be any number of requests.
+func (w world) cutMetrics(dgd *v1alpha1.DynamoGraphDeployment) (restore func()) {
+	w.Helper()
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: w.namespace, Name: "unreachable", Labels: map[string]string{discoveryv1.LabelServiceName: graph.ServiceName(dgd.Name, "Frontend")}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.255.255.254"}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
+		Ports:       []discoveryv1.EndpointPort{{Name: new("http"), Port: new(int32(8000))}},
+	}
+	w.create(slice)
+	return func() {
+		w.Helper()
+		if err := w.cluster.Client.Delete(w.ctx, slice); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// told waits until the planner's last decision fits.
+func (w world) told(what string, fits func(journal.Record) bool) (last journal.Record) {
+	w.Helper()
+	w.eventually(what, func(ctx context.Context) error {
+		all, err := w.decisions(ctx, "planned")
+		if err != nil {
+			return err
+		}
+		if len(all) == 0 || !fits(all[len(all)-1]) {
+			return fmt.Errorf("decisions %v", all)
+		}
+		last = all[len(all)-1]
+		return nil
+	})
+	return last
+}
+
+// TestAPlannerWithoutMetricsKeepsWhatThereIs cuts the metrics while replicas start. What
+// was begun is finished, nothing is taken away though traffic has gone, the graph says
+// why, and it is scaled again once metrics are back.
+func TestAPlannerWithoutMetricsKeepsWhatThereIs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	most := w.mostPods("Decode", "Prefill")
+	// A machine that others keep busy makes answers late, and is not to be made up for by
+	// replicas here.
+	w.applyText(strings.NewReplacer("--is-prefill-worker,", "--is-prefill-worker, --startup-time=10,", "--max-gpu-budget=6,", "--max-gpu-budget=6, --no-correction,").Replace(planned))
+	dgd := w.ready("planned")
+	w.answers(w.frontendURL(dgd))
+	// The Service has the one that nobody reaches, too.
+	url := fmt.Sprintf("http://%s:8000", w.podOf("planned", "Frontend").Status.PodIP)
+	high := w.asked(url, openloop.Poisson(7, 10*time.Minute, 5))
+	w.eventually("prefill to grow", func(context.Context) error {
+		if n := *w.graph("planned").Spec.Services["Prefill"].Replicas; n < 2 {
+			return fmt.Errorf("%d replicas of prefill", n)
+		}
+		return nil
+	})
+	restore := w.cutMetrics(dgd)
+	mark := w.mark()
+	blind := w.told("a planner that sees nothing", func(r journal.Record) bool { return r.Reason == decision.Blind })
+	if ready := w.graph("planned").Status.Services["Prefill"].ReadyReplicas; ready == nil || int(*ready) >= blind.To.Prefill {
+		t.Errorf("no move was under way: %v replicas of prefill are ready", ready)
+	}
+	outcomes := high() // from now on nobody asks
+	cut := time.Now()
+	w.eventually("the graph to say that its planner sees nothing", func(context.Context) error {
+		c := meta.FindStatusCondition(w.graph("planned").Status.Conditions, v1alpha1.ConditionScalingLimited)
+		if c == nil || c.Reason != v1alpha1.ReasonMetricsUnavailable || !strings.Contains(c.Message, "frontend 10.255.255.254:8000") {
+			return fmt.Errorf("condition %v", c)
+		}
+		return nil
+	})
+	w.eventually("what was begun to be finished", w.prefill(func(n int32) bool { return int(n) == blind.To.Prefill }))
+	// A planner that saw would take replicas away after this.
+	w.wait(2*pausePlanned - time.Since(cut))
+	last := w.told("the same", func(journal.Record) bool { return true })
+	if n := *w.graph("planned").Spec.Services["Prefill"].Replicas; int(n) != blind.To.Prefill || last.Reason != decision.Blind {
+		t.Errorf("unseen, %d replicas of prefill became %d: %v", blind.To.Prefill, n, last)
+	}
+	for _, one := range w.since(mark) {
+		if one.Ref.Resource == "pods" && one.Verb == "delete" {
+			t.Errorf("%s deleted a pod", one.User.Username)
+		}
+	}
+
+	restore()
+	restoredAfter := time.Since(cut)
+	w.told("a planner that sees again", func(r journal.Record) bool { return r.Reason != decision.Blind })
+	low := w.asked(url, openloop.Poisson(0.5, 10*time.Minute, 6))
+	w.eventually("prefill to shrink again", w.prefill(func(n int32) bool { return n == 1 }))
+	w.eventually("nothing to be limited", func(context.Context) error {
+		if c := meta.FindStatusCondition(w.graph("planned").Status.Conditions, v1alpha1.ConditionScalingLimited); c != nil {
+			return fmt.Errorf("condition %v", c)
+		}
+		return nil
+	})
+	outcomes = append(outcomes, low()...)
+	if failed := openloop.Failed(outcomes); len(failed) > 0 {
+		t.Errorf("%d of %d requests failed, the first: %v", len(failed), len(outcomes), failed[0].Err)
+	}
+	if n := most(); n > 6 {
+		t.Errorf("%d pods had GPUs at once, the budget is 6", n)
+	}
+	summary.Line(t, "metrics cut for %s: %d replicas of prefill kept, %d requests, %d failed", restoredAfter.Round(time.Second), blind.To.Prefill, len(outcomes), len(openloop.Failed(outcomes)))
 }

@@ -69,7 +69,7 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.Buil
 		setCondition(&st.Conditions, v1alpha1.ConditionServing, on, dgd.Generation, now)
 	}
 	if g != nil {
-		scalingLimited(&st.Conditions, s.Limited, dgd.Generation, now)
+		scalingLimited(&st.Conditions, s.Limited, unseen(dgd, g), dgd.Generation, now)
 		dormant(&st.Conditions, s.Dormancy, dgd.Generation, now)
 		coldStart(&st.Conditions, g, dgd.Generation, now)
 	}

@@ -101,6 +101,8 @@ type Graph struct {
 	// Wanted are the replicas that are asked for, by service: its adapter's word if it
 	// has one.
 	Wanted map[string]int
+	// Plan is the last one that it was told.
+	Plan string
 
 	resourceVersion string
 	annotated       bool
@@ -124,7 +126,7 @@ func (c *Client) Graph(ctx context.Context, name string) (*Graph, error) {
 	}
 	g := &Graph{
 		Graph: meant, Status: dgd.Status, Wanted: map[string]int{}, adapters: map[string]string{}, order: order,
-		resourceVersion: object.GetResourceVersion(), annotated: object.GetAnnotations() != nil,
+		Plan: dgd.Annotations[v1alpha1.AnnotationScalePlan], resourceVersion: object.GetResourceVersion(), annotated: object.GetAnnotations() != nil,
 	}
 	for _, component := range meant.Components {
 		g.Wanted[component.Name] = int(component.Replicas)
@@ -254,10 +256,10 @@ func (c *Client) Scale(ctx context.Context, g *Graph, replicas map[string]int, p
 			err = c.patchGraph(ctx, fresh, direct, plan)
 		}
 	}
-	if err != nil && len(direct) > 0 {
+	if err != nil && (len(direct) > 0 || len(replicas) == 0) {
 		return fmt.Errorf("scale graph %s/%s: %w", c.Namespace, g.Name, err)
 	}
-	return nil // a plan beside adapters that is lost is one that nobody reads
+	return nil // a plan beside adapters that is lost is told with the next decision
 }
 
 func (c *Client) patchGraph(ctx context.Context, g *Graph, replicas map[string]int, plan string) error {

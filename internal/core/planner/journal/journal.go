@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
@@ -141,6 +142,27 @@ func wait(d time.Duration) string {
 		return "without end"
 	}
 	return d.Round(time.Millisecond).String()
+}
+
+// unseen is after how many ticks a graph is told that its planner sees nothing: one that
+// does not answer once is nobody's trouble.
+const unseen = 3
+
+// Tells reports whether a graph has to be told of a decision that changes nothing: that
+// its planner sees nothing, or sees again. The plan is the one that the graph keeps.
+func Tells(d decision.Decision, plan string) bool {
+	said := Unseen(plan) != ""
+	return d.BlindFor >= unseen && !said || d.Reason != decision.Blind && said
+}
+
+// Unseen is why a planner sees nothing, by the plan that its graph keeps; empty if it
+// sees, or never said.
+func Unseen(plan string) string {
+	var r Record
+	if len(plan) > PlanLimit || json.Unmarshal([]byte(plan), &r) != nil || r.Reason != decision.Blind {
+		return ""
+	}
+	return strings.Join(r.Words[min(1, len(r.Words)):], "; ")
 }
 
 // Plan is a record as a graph keeps it: words go before the limit does.

@@ -117,3 +117,27 @@ func TestTheJournalKeepsWhatIsNew(t *testing.T) {
 		t.Errorf("%d are kept", n)
 	}
 }
+
+func TestAGraphIsToldOnceThatNothingIsSeen(t *testing.T) {
+	c, _ := told()
+	c.Seen.Failed = "refused"
+	said := Tell(c, decision.Decision{Reason: decision.Blind, BlindFor: 3}).Plan()
+	seen := Tell(told()).Plan()
+	for rule, x := range map[string]struct {
+		d    decision.Decision
+		plan string
+		want bool
+	}{
+		"not at the first":                    {decision.Decision{Reason: decision.Blind, BlindFor: 2}, seen, false},
+		"at the third":                        {decision.Decision{Reason: decision.Blind, BlindFor: 3}, seen, true},
+		"as long as it does not know":         {decision.Decision{Reason: decision.Blind, BlindFor: 9}, "", true},
+		"not again":                           {decision.Decision{Reason: decision.Blind, BlindFor: 4}, said, false},
+		"not taken back by one that restarts": {decision.Decision{Reason: decision.Blind, BlindFor: 1}, said, false},
+		"taken back by one that sees":         {decision.Decision{Reason: decision.Steady}, said, true},
+		"nothing to take back":                {decision.Decision{Reason: decision.Steady}, seen, false},
+	} {
+		if got := Tells(x.d, x.plan); got != x.want {
+			t.Errorf("%s: %t", rule, got)
+		}
+	}
+}

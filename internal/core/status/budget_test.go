@@ -1,0 +1,56 @@
+package status
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/component"
+)
+
+func TestAGraphSaysWhatLimitsItsScaling(t *testing.T) {
+	const blind = `{"reason":"MetricsUnavailable","words":["prefill 2, decode 1","nothing was seen for 3 ticks"]}`
+	const short = "decode has 3 of 9 replicas"
+	for rule, c := range map[string]struct {
+		plan, limited   string
+		unplanned       bool
+		reason, message string
+	}{
+		"nothing does":                                {},
+		"a plan of a planner that sees does not":      {plan: `{"reason":"NeedGrew","words":["prefill 2, decode 1"]}`},
+		"a plan that is none does not":                {plan: "{"},
+		"a plan that no planner has written does not": {plan: `{"reason":"MetricsUnavailable","words":["` + strings.Repeat("x", 4000) + `"]}`},
+		"a budget":                    {limited: short, reason: v1alpha1.ReasonBudgetExhausted, message: short},
+		"a planner that sees nothing": {plan: blind, reason: v1alpha1.ReasonMetricsUnavailable, message: "the planner changes nothing: nothing was seen for 3 ticks"},
+		"both, the budget first":      {plan: blind, limited: short, reason: v1alpha1.ReasonBudgetExhausted, message: short + "; the planner changes nothing: nothing was seen for 3 ticks"},
+		"a planner that the graph no longer has does not": {plan: blind, unplanned: true},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			dgd := &v1alpha1.DynamoGraphDeployment{}
+			dgd.Annotations = map[string]string{v1alpha1.AnnotationScalePlan: c.plan}
+			g := &graph.Graph{Components: []graph.Component{{Name: "Planner", Role: graph.RolePlanner}}}
+			if c.unplanned {
+				g.Components = nil
+			}
+			dgd.Status = Graph(dgd, g, component.Builder{}, snapshot.Snapshot{Limited: c.limited}, rollout.Step{}, managed.State{}, nil, noon)
+			var got []string
+			if is := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionScalingLimited); is != nil {
+				got = []string{string(is.Status), is.Reason, is.Message}
+			}
+			var want []string
+			if c.reason != "" {
+				want = []string{"True", c.reason, c.message}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
