@@ -94,7 +94,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err := cluster.InstallAPI(limited); err != nil {
 		return err
 	}
-	if err := cluster.InstallOperator(limited); err != nil {
+	if err := d.meanwhile("the operator is starting", func() error { return cluster.InstallOperator(limited) }); err != nil {
 		return err
 	}
 	d.step("Deploying " + d.manifest)
@@ -114,6 +114,23 @@ func (d *demo) run(ctx context.Context) (err error) {
 	}
 	cancel()
 	return d.stay(ctx, cluster, dgd)
+}
+
+// meanwhile does what may take long on a busy machine, and says every ten seconds that it
+// still goes on.
+func (d *demo) meanwhile(what string, do func() error) error {
+	done, began := make(chan error, 1), time.Now()
+	go func() { done <- do() }()
+	tick := time.NewTicker(10 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-tick.C:
+			fmt.Fprintf(d.out, "  %s, after %s\n", what, time.Since(began).Round(time.Second))
+		}
+	}
 }
 
 // stay keeps the cluster up, with a console to look at it, until somebody ends it.
