@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -25,6 +26,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
@@ -193,13 +195,13 @@ func (c *Client) Places(ctx context.Context, components []graph.Component) (Plac
 			return places, fmt.Errorf("EndpointSlice %s: %w", list.Items[i].GetName(), err)
 		}
 		component := services[slice.Labels[discoveryv1.LabelServiceName]]
-		port := frontendPort(slice.Ports)
+		port := frontendPort(slice.Ports, component)
 		for _, e := range slice.Endpoints {
 			if is(e.Conditions.Terminating, false) {
 				places.Ending[component.Name]++
 				continue
 			}
-			if component.Role != graph.RoleFrontend || !is(e.Conditions.Ready, true) || len(e.Addresses) == 0 || port == 0 {
+			if component.Role != graph.RoleFrontend || !is(e.Conditions.Ready, true) || len(e.Addresses) == 0 {
 				continue
 			}
 			if address, err := netip.ParseAddr(e.Addresses[0]); err == nil {
@@ -219,14 +221,30 @@ func is(value *bool, byDefault bool) bool {
 	return *value
 }
 
-// frontendPort is that of name http, or the only one.
-func frontendPort(ports []discoveryv1.EndpointPort) uint16 {
+// defaultPort is where frontends listen.
+const defaultPort = 8000
+
+// frontendPort is that of name http, or the only one. A frontend whose type does not say
+// that it is one has a Service for its health alone, or for no port that it has: it is
+// asked where its arguments say that it listens.
+func frontendPort(ports []discoveryv1.EndpointPort, frontend graph.Component) uint16 {
 	for _, p := range ports {
-		if p.Port != nil && (len(ports) == 1 || p.Name != nil && *p.Name == "http") && *p.Port > 0 && *p.Port < 1<<16 {
+		name := ""
+		if p.Name != nil {
+			name = *p.Name
+		}
+		if p.Port != nil && (name == "http" || len(ports) == 1 && name != "system") && *p.Port > 0 && *p.Port < 1<<16 {
 			return uint16(*p.Port)
 		}
 	}
-	return 0
+	main := frontend.MainContainer()
+	words := strings.Fields(strings.Join(slices.Concat(main.Command, main.Args), " "))
+	if text, told := commandline.NewLooseArgs(words).Value("--http-port"); told {
+		if port, err := strconv.ParseUint(text, 10, 16); err == nil && port > 0 {
+			return uint16(port)
+		}
+	}
+	return defaultPort
 }
 
 // Scale writes how many replicas services are to have, and the plan that this is of:

@@ -3,9 +3,11 @@ package kube
 import (
 	"encoding/json"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
 )
 
@@ -133,6 +136,29 @@ func TestPlaces(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{"Frontend": 1, "Decode": 1}, places.Ending); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestAFrontendIsAskedWhereItListens(t *testing.T) {
+	for rule, x := range map[string]struct {
+		ports, args string
+		want        uint16
+	}{
+		"at the port of that name":                        {`[{name: system, port: 9090}, {name: http, port: 8080}]`, "--http-port 8001", 8080},
+		"at the only port":                                {`[{name: "", port: 8080}]`, "", 8080},
+		"where it is told to, if its Service has another": {`[{name: system, port: 9090}]`, "--http-port 8001", 8001},
+		"and where a Service finds no port at all":        {`null`, "--http-port=8001", 8001},
+		"else where frontends do":                         {`null`, "", 8000},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			c, _ := cluster(t, v1alpha1.SchemeGroupVersion, strings.Replace(slice, "[{name: http, port: 8000}]", x.ports, 1))
+			component := graph.Component{Name: "Frontend", Role: graph.RoleFrontend, Main: &corev1.Container{Args: []string{"python3 -m dynamo.frontend " + x.args}}}
+			component.ServiceName = "chat-frontend"
+			places, err := c.Places(t.Context(), []graph.Component{component})
+			if err != nil || len(places.Frontends) != 2 || places.Frontends[0].Port() != x.want {
+				t.Errorf("%v, %v", places.Frontends, err)
+			}
+		})
 	}
 }
 
