@@ -108,7 +108,8 @@ const (
 	AnnotationRolloutAnalysis = "nvidia.com/rollout-analysis"
 	// AnnotationRolloutOnFailure is abort or hold.
 	AnnotationRolloutOnFailure = "nvidia.com/rollout-on-failure"
-	// AnnotationRolloutIsolation is auto, shared, paired or none.
+	// AnnotationRolloutIsolation is auto, shared, paired or none. What the frontends of
+	// all generations of a paired graph are reached by has it too.
 	AnnotationRolloutIsolation = "nvidia.com/rollout-isolation"
 	// AnnotationRolloutPaused set to "true" stops growing and draining.
 	AnnotationRolloutPaused = "nvidia.com/rollout-paused"
@@ -121,6 +122,10 @@ const (
 	// replicas that a rollout has to. Without it the operator's configuration says so.
 	AnnotationDisruptionBudget = "nvidia.com/disruption-budget"
 )
+
+// IsolationPaired is the value of AnnotationRolloutIsolation by which each generation of
+// workers has frontends of its own.
+const IsolationPaired = "paired"
 
 // Annotations on a DynamoGraphDeployment that say how it is scaled. They are not copied
 // to pods.

@@ -86,6 +86,10 @@ func TestOnABareCluster(t *testing.T) {
 			t.Parallel()
 			newWorldOn(t, cluster).rollsOutByGenerations("Deployments")
 		})
+		t.Run("frontends and workers of a runtime without generations are rolled out in pairs, while every request is answered", func(t *testing.T) {
+			t.Parallel()
+			newWorldOn(t, cluster).rollsOutInPairs()
+		})
 		t.Run("a graph sleeps when nobody asks, and wakes without losing a request", func(t *testing.T) {
 			t.Parallel()
 			newWorldOn(t, cluster).sleepsAndWakes()

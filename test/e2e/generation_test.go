@@ -7,17 +7,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/revision"
@@ -48,7 +52,7 @@ func (w world) rollsOutByGenerations(on string) string {
 	first := w.remembered(revision.Completed)
 
 	stop, users := w.users(url, 4)
-	seen, watched := w.followPairs()
+	seen, watched := w.followPairs(pairs, "prefill", "decode")
 	w.setImage("1.5.0")
 	stable := w.rolledOut(generation.PhaseCompleted, "").Status.Rollout.Target
 	if stable == first {
@@ -214,8 +218,8 @@ type pairsSeen struct {
 }
 
 // followPairs looks at every change of a pod until the returned function is called, from
-// the first state on in which all pairs are ready.
-func (w world) followPairs() (*pairsSeen, func()) {
+// the first state on in which all pairs of some services are ready.
+func (w world) followPairs(pairs int, services ...string) (*pairsSeen, func()) {
 	w.Helper()
 	changes, err := w.cluster.Client.Watch(w.ctx, &corev1.PodList{}, client.InNamespace(w.namespace))
 	if err != nil {
@@ -237,7 +241,7 @@ func (w world) followPairs() (*pairsSeen, func()) {
 			if event.Type == watch.Deleted {
 				delete(now, pod.UID)
 			}
-			n, text := readyPairs(now)
+			n, text := readyPairs(now, services)
 			if seen.states == 0 && n < pairs {
 				continue
 			}
@@ -253,27 +257,102 @@ func (w world) followPairs() (*pairsSeen, func()) {
 	return seen, func() { enough.Store(true); changes.Stop(); all.Wait() }
 }
 
-// readyPairs counts the pairs of prefill and decode that generations have which have
-// both: one that lacks the other serves nobody.
-func readyPairs(pods map[types.UID]corev1.Pod) (least int, text string) {
+// readyPairs counts the pairs, such as of prefill and decode, that generations have which
+// have all of them: one that lacks another serves nobody.
+func readyPairs(pods map[types.UID]corev1.Pod, services []string) (least int, text string) {
 	ready := map[string]map[string]int{}
 	for _, pod := range pods {
-		id, worker := pod.Labels[v1alpha1.LabelGeneration]
-		if !worker || pod.DeletionTimestamp != nil || !podReady(pod) {
+		service := pod.Labels[v1alpha1.LabelComponent]
+		if !slices.Contains(services, service) || pod.DeletionTimestamp != nil || !podReady(pod) {
 			continue
 		}
+		id := pod.Labels[v1alpha1.LabelGeneration]
 		if ready[id] == nil {
 			ready[id] = map[string]int{}
 		}
-		ready[id][pod.Labels[v1alpha1.LabelComponent]]++
+		ready[id][service]++
 	}
-	sum := map[string]int{"prefill": 0, "decode": 0}
-	for _, services := range ready {
-		if len(services) == len(sum) {
-			for service, n := range services {
+	sum := map[string]int{}
+	for _, of := range ready {
+		if len(of) == len(services) {
+			for service, n := range of {
 				sum[service] += n
 			}
 		}
 	}
-	return min(sum["prefill"], sum["decode"]), fmt.Sprint(ready)
+	least = sum[services[0]]
+	for _, service := range services {
+		least = min(least, sum[service])
+	}
+	return least, fmt.Sprint(ready)
+}
+
+// rollsOutInPairs changes the image of workers whose runtime knows no generations, while
+// users ask: each generation has a frontend of its own, behind the same Service.
+func (w world) rollsOutInPairs() {
+	w.Helper()
+	text, err := os.ReadFile(quickstart)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.applyText(strings.Replace(string(text), "name: quickstart\n", fmt.Sprintf("name: quickstart\n  annotations: {%s: %s}\n", v1alpha1.AnnotationRolloutIsolation, v1alpha1.IsolationPaired), 1))
+	url := w.frontendURL(w.ready("quickstart"))
+	w.answers(url)
+	front := w.front()
+
+	stop, users := w.users(url, 4)
+	seen, watched := w.followPairs(1, "Frontend", "prefill", "decode")
+	w.setImage("0.8.1")
+	dgd := &v1alpha1.DynamoGraphDeployment{}
+	w.eventually("the rollout to be completed", func(ctx context.Context) error {
+		if err := w.cluster.Client.Get(ctx, w.key("quickstart"), dgd); err != nil {
+			return err
+		}
+		if st := dgd.Status.Rollout; st == nil || dgd.Status.ObservedGeneration != dgd.Generation || st.Phase != string(generation.PhaseCompleted) {
+			return fmt.Errorf("rollout %+v", st)
+		}
+		return nil
+	})
+	watched()
+	stop()
+	outcomes := <-users
+	for _, o := range openloop.Failed(outcomes) {
+		w.Errorf("planned at %v, failed at %v: %v", o.Planned, o.Ended, o.Err)
+	}
+	if seen.states == 0 || seen.lowest < 1 {
+		w.Errorf("in %d states of the pods, %d generations were complete at least: %s", seen.states, seen.lowest, seen.at)
+	}
+	id := dgd.Status.Rollout.Target
+	if of := w.workersOf(id); len(of) != 3 {
+		w.Errorf("generation %s has %d pods", id, len(of))
+	}
+	for _, pod := range w.pods(w.ctx) {
+		if pod.DeletionTimestamp != nil {
+			continue
+		}
+		got := map[string]string{}
+		for _, v := range pod.Spec.Containers[0].Env {
+			if strings.HasPrefix(v.Name, "DYN_NAMESPACE") {
+				got[v.Name] = v.Value
+			}
+		}
+		if diff := cmp.Diff(map[string]string{"DYN_NAMESPACE": w.namespace + "-quickstart-" + id}, got); diff != "" {
+			w.Errorf("%s of generation %s (-want +got):\n%s", pod.Name, id, diff)
+		}
+	}
+	if now := w.front(); now.UID != front.UID || !metav1.IsControlledBy(now, dgd) {
+		w.Errorf("the Service of the frontends is another, or not the graph's: %v", now.OwnerReferences)
+	}
+	summary.Line(w.T, "generations with frontends of their own, under a runtime without generations, an image change: %d of %d requests failed, at least %d of 1 complete generation in %d states of the pods",
+		len(openloop.Failed(outcomes)), len(outcomes), seen.lowest, seen.states)
+}
+
+// front is the Service of the frontends.
+func (w world) front() *corev1.Service {
+	w.Helper()
+	service := &corev1.Service{}
+	if err := w.cluster.Client.Get(w.ctx, w.key(graph.ServiceName("quickstart", "Frontend")), service); err != nil {
+		w.Fatal(err)
+	}
+	return service
 }

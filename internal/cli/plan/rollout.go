@@ -70,9 +70,12 @@ type turnover struct {
 func (c *comparison) exchanged(before, after map[string]service, running, g *graph.Graph, restart string) []turnover {
 	said, _ := policy.Parse(c.desired.Annotations) // what cannot be read was refused
 	by, able := c.renderer.Platform.GraphBuilder(c.desired, c.renderer.Provider(c.desired)).(workload.Generational)
-	if c.renderer.Rules.InPlace || !able || by.Unfit(running) != "" || by.Unfit(g) != "" || said.Isolation == policy.IsolationNone || running.Contract != graph.ContractV1 || g.Contract != graph.ContractV1 ||
+	if c.renderer.Rules.InPlace || !able || by.Unfit(running) != "" || by.Unfit(g) != "" || said.Isolation == policy.IsolationNone || !apart(running, g) ||
 		c.renderer.Provider(c.seen.graph) != c.renderer.Provider(c.desired) {
 		return nil
+	}
+	if g.Paired && !running.Paired {
+		running = running.Pair(nil, graph.Running{}) // its frontends join its workers
 	}
 	was := generation.Cells(running)
 	var all []turnover
@@ -91,13 +94,19 @@ func (c *comparison) exchanged(before, after map[string]service, running, g *gra
 	return all
 }
 
+// apart reports whether generations of a graph are kept apart: by their contract, or
+// because each has frontends of its own.
+func apart(was, is *graph.Graph) bool {
+	return is.Paired || was.Contract == graph.ContractV1 && is.Contract == graph.ContractV1
+}
+
 // exchange foresees a rollout of a cell. It returns the GPUs held at the peak, without
 // and with those of pods that shut down.
 func (p *Plan) exchange(cell turnover, before, after map[string]service) (r Rollout, peak [2]int) {
 	const old = "the one that runs" // no id has a space
 	r = Rollout{Cell: cell.String(), Generation: cell.id, Floor: map[string]int{}, Lowest: map[string]int{}}
 	r.Written = cell.written(after)
-	w := generation.World{Spec: generation.ID(cell.id), Stable: old, Whole: cell.whole}
+	w := generation.World{Spec: generation.ID(cell.id), Stable: old, Whole: cell.whole, Paired: cell.Paired}
 	running := generation.Generation{ID: old}
 	for _, name := range cell.Services {
 		was, is := before[name], after[name]

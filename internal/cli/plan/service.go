@@ -51,7 +51,7 @@ func services(r render.Renderer, dgd *v1alpha1.DynamoGraphDeployment, scale map[
 	if err != nil {
 		return nil, nil, err
 	}
-	g = g.Scaled(scale)
+	g = r.Paired(dgd, g).Scaled(scale)
 	all, kinds, marks := map[string]service{}, scheme.New(), map[string]string{}
 	for _, c := range g.Components {
 		all[c.Name], marks[c.Name] = service{component: c}, restart

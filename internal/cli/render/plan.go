@@ -21,6 +21,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/manifest"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/pairing"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
@@ -116,6 +117,11 @@ func (r Renderer) count(g *graph.Graph) (*graph.Graph, error) {
 	return deviceclaim.Count(g, r.Devices[g.Namespace])
 }
 
+// Paired is a graph with its frontends in generations, if that is asked for and possible.
+func (r Renderer) Paired(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph) *graph.Graph {
+	return pairing.Of(dgd, g, r.Provider(dgd), r.Platform.Defaults.Running, r.Platform.Generations)
+}
+
 // Provider is what runs a graph.
 func (r Renderer) Provider(dgd *v1alpha1.DynamoGraphDeployment) workload.Provider {
 	switch r.orchestrator {
@@ -164,6 +170,7 @@ func (p *planner) graph(dgd *v1alpha1.DynamoGraphDeployment, notes io.Writer) er
 	if err != nil {
 		return err
 	}
+	g = p.Paired(dgd, g)
 	p.note(g, notes)
 	return p.Graph(dgd, g, p.visit(notes))
 }

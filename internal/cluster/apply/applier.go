@@ -159,7 +159,7 @@ func (p *run) ensure(ctx context.Context, w graph.Desired, id identity) (Action,
 		}
 		return p.apply(ctx, w.Ownership, payload, id, nil)
 	}
-	mine, err := p.claim(ctx, live, w.Ownership, id)
+	mine, err := p.claim(ctx, live, w, id)
 	switch {
 	case err != nil || !mine:
 		return "", err

@@ -38,7 +38,8 @@ func manager(owner graph.Object, tie graph.Ownership) string {
 // claim decides whether a live object is ours to write. One that belongs to
 // somebody else and has a name that we need is a conflict; one that serves the
 // whole namespace and was brought by somebody else is left as it is.
-func (p *run) claim(ctx context.Context, live graph.Object, how graph.Ownership, id identity) (mine bool, err error) {
+func (p *run) claim(ctx context.Context, live graph.Object, w graph.Desired, id identity) (mine bool, err error) {
+	how := w.Ownership
 	switch how {
 	case graph.OwnershipNone:
 		return live.GetLabels()["app.kubernetes.io/managed-by"] == FieldManager, nil
@@ -66,6 +67,14 @@ func (p *run) claim(ctx context.Context, live graph.Object, how graph.Ownership,
 		return false, fault.New(fault.Conflict, v1alpha1.ReasonNameConflict,
 			"%s exists and is controlled by nobody; rename the service or remove that object", id)
 	}
+	if above := metav1.GetControllerOf(p.owner); above != nil && above.UID == ref.UID && graph.FrontOf(live) {
+		return false, nil // the graph has taken it over
+	}
+	if w.FromChild {
+		if mine, err := p.childs(ctx, ref); mine || err != nil {
+			return mine, err
+		}
+	}
 	orphaned, err := p.orphaned(ctx, ref)
 	switch {
 	case err != nil:
@@ -76,6 +85,20 @@ func (p *run) claim(ctx context.Context, live graph.Object, how graph.Ownership,
 	}
 	return false, fault.New(fault.Conflict, v1alpha1.ReasonNameConflict,
 		"%s exists and is controlled by %s %s; rename the service or remove that object", id, ref.Kind, ref.Name)
+}
+
+// childs reports whether a controller reference names a component that the owner
+// controls. Both are written by the same manager, so that the owner's reference takes the
+// place of the child's.
+func (p *run) childs(ctx context.Context, ref *metav1.OwnerReference) (bool, error) {
+	if ref.Kind != v1alpha1.KindDynamoComponentDeployment {
+		return false, nil
+	}
+	child := &v1alpha1.DynamoComponentDeployment{}
+	if err := p.client.Get(ctx, client.ObjectKey{Namespace: p.owner.GetNamespace(), Name: ref.Name}, child); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return child.UID == ref.UID && metav1.IsControlledBy(child, p.owner), nil
 }
 
 // ReleaseFromOwner replaces the owner's reference to objects that an earlier operator

@@ -42,8 +42,11 @@ type ContractRules struct {
 type Running struct {
 	// Contract is empty for a graph that has no children.
 	Contract Contract
-	// Generation is the id that its workers have.
+	// Generation is the id that its workers have, and Plain says that some have none.
 	Generation string
+	Plain      bool
+	// Paired says that its frontends are, or were to be, of generations.
+	Paired bool
 	// Names are those of components that the original named after their generation, by
 	// service. They keep them: another name would be another workload.
 	Names map[string]string
@@ -77,7 +80,9 @@ func ReadRunning(owner metav1.Object, owned []Object) Running {
 		}
 		id := cmp.Or(generationID(child.GetLabels()[v1alpha1.LabelGeneration]), generationID(child.GetAnnotations()[v1alpha1.AnnotationGeneration]))
 		running.Generation = cmp.Or(running.Generation, id)
-		if managed || earlier || id != "" || Contract(child.GetAnnotations()[v1alpha1.AnnotationRuntimeContract]) == ContractV1 {
+		running.readPairing(child, id)
+		told := Contract(child.GetAnnotations()[v1alpha1.AnnotationRuntimeContract])
+		if told == ContractV1 || told != ContractSeed && (managed || earlier || id != "") {
 			running.Contract = ContractV1
 		}
 		running.Contract = cmp.Or(running.Contract, ContractSeed)
@@ -379,7 +384,7 @@ func (g *Graph) generate(annotations map[string]string, running Running) {
 			c.join(g.Generation)
 		}
 		if name := running.Names[c.Name]; name != "" {
-			c.ObjectName, c.ServiceName = name, serviceName(name)
+			c.rename(name)
 		}
 		c.CliqueSet = cmp.Or(running.WorkerSet, c.CliqueSet)
 		if picker {
@@ -390,9 +395,18 @@ func (g *Graph) generate(annotations map[string]string, running Running) {
 
 // join makes a worker part of a generation.
 func (c *Component) join(generation string) {
-	c.Generation = generation
+	c.Generation, c.RuntimeNamespace = generation, c.DynamoNamespace
 	if generation != "" {
 		c.RuntimeNamespace = c.DynamoNamespace + "-" + generation
+	}
+}
+
+// rename gives a component the name that it has in a generation. Frontends of all
+// generations are behind one Service.
+func (c *Component) rename(object string) {
+	c.ObjectName = object
+	if c.Role != RoleFrontend {
+		c.ServiceName = serviceName(object)
 	}
 }
 
@@ -411,22 +425,22 @@ func (g *Graph) InGenerations(of map[string]Membership) *Graph {
 		c := &moved.Components[i]
 		if m, named := of[c.Name]; named {
 			c.join(m.Generation)
-			c.ObjectName, c.ServiceName = m.ObjectName, serviceName(m.ObjectName)
+			c.rename(m.ObjectName)
 			c.CliqueSet = cmp.Or(m.CliqueSet, c.CliqueSet)
 		}
 	}
 	return &moved
 }
 
-// WorkersDigest is a new id for a generation: that of the workers as they are now,
-// whatever their number. It is empty for a graph without workers.
+// WorkersDigest is a new id for a generation: that of what comes in generations as it is
+// now, whatever its number. It is empty for a graph without workers.
 func (g *Graph) WorkersDigest() string { return g.workersDigest() }
 
 // workersDigest is empty for a graph without workers.
 func (g *Graph) workersDigest() string {
 	var workers []v1beta1.Component
 	for _, c := range g.Components {
-		if c.Role.RunsEngine() {
+		if g.InGeneration(c) {
 			c.MinAvailable = nil
 			spec := c.V1Beta1()
 			spec.Replicas = nil

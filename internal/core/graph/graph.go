@@ -26,6 +26,8 @@ type Graph struct {
 	// Adopted is the digest of workers that were taken over and are in no generation
 	// yet; empty for all others.
 	Adopted string
+	// Paired says that frontends come in generations too, each with those of its workers.
+	Paired bool
 	// Standalone is true for a component without a graph around it: what a
 	// graph's components share has to be made for it alone.
 	Standalone bool
@@ -58,8 +60,9 @@ type Serving struct {
 	// Desired is what the graph asks for, Replicas what those generations are told
 	// together.
 	Desired, Replicas int32
-	// Generations are those in which no role is missing, sorted; never none.
-	Generations []string
+	// Generations are those in which no role is missing, sorted; never none. Others are
+	// those that exist beside them.
+	Generations, Others []string
 }
 
 // NeedsSSH reports whether nodes of a group have to reach each other by SSH.

@@ -25,7 +25,9 @@ type Desired struct {
 	Ownership Ownership
 	// CreateOnly is made if it is absent and left alone after that: it holds data, or
 	// others write to it.
-	CreateOnly   bool
+	CreateOnly bool
+	// FromChild has a child of the owner hand it over, if that controls it.
+	FromChild    bool
 	UpdatePolicy UpdatePolicy
 }
 

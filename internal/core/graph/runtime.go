@@ -11,7 +11,8 @@ import (
 type Runtime struct {
 	Contract Contract
 	// Generation is the id of the generation of workers that the component belongs
-	// to; empty for components that are no workers.
+	// to; empty for components that are no workers, unless they are frontends of a paired
+	// graph.
 	Generation string
 	// Adopted says that the workers of its graph were taken over and are in no
 	// generation yet.

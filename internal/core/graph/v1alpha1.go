@@ -183,7 +183,11 @@ func (g *Graph) only(dcd *v1alpha1.DynamoComponentDeployment, c Component, globa
 		return
 	}
 	told := &g.Components[0]
-	g.Generation = generationID(dcd.Labels[v1alpha1.LabelGeneration])
+	// Under the seed's contract a generation counts if that is said too: others have
+	// labels of their own.
+	if _, said := dcd.Annotations[v1alpha1.AnnotationRuntimeContract]; said {
+		g.Generation = generationID(dcd.Labels[v1alpha1.LabelGeneration])
+	}
 	told.join(g.Generation)
 	told.Class = dcd.Labels[v1alpha1.LabelComponentClass]
 }

@@ -33,6 +33,9 @@ func Component(g *graph.Graph, p Platform) ([]graph.Desired, error) {
 	err = errors.Join(aloneErr, err)
 	wanted = append(wanted, controlled(workloads...)...)
 	for _, c := range g.Components {
+		if c.Fronted() {
+			continue // its graph makes them, for the frontends of all generations
+		}
 		wanted = append(wanted, controlled(Service(c))...)
 		routes, routeErr := ingress(c, p.Capabilities)
 		wanted = append(wanted, controlled(routes...)...)

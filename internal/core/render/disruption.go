@@ -1,6 +1,8 @@
 package render
 
 import (
+	"slices"
+
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -71,7 +73,12 @@ func disruptionBudget(g *graph.Graph, c graph.Component, floor int32) *policyv1.
 	replicas := c.Replicas
 	if s, rolls := g.Serving[c.Name]; rolls {
 		replicas = s.Replicas
-		among = metav1.LabelSelectorRequirement{Key: v1alpha1.LabelGeneration, Operator: metav1.LabelSelectorOpIn, Values: s.Generations}
+		switch plain := slices.Contains(s.Generations, ""); {
+		case !plain:
+			among = metav1.LabelSelectorRequirement{Key: v1alpha1.LabelGeneration, Operator: metav1.LabelSelectorOpIn, Values: s.Generations}
+		case len(s.Others) > 0: // what has no label is In nothing
+			among = metav1.LabelSelectorRequirement{Key: v1alpha1.LabelGeneration, Operator: metav1.LabelSelectorOpNotIn, Values: s.Others}
+		}
 	}
 	selector := &metav1.LabelSelector{MatchLabels: labels, MatchExpressions: []metav1.LabelSelectorRequirement{among}}
 	least := floor + max(replicas, floor)*(max(1, c.Nodes)-1)

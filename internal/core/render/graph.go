@@ -34,7 +34,8 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, provider workloa
 		services, serviceErr := graphServices(g, p)
 		wanted, err = append(wanted, services...), errors.Join(err, serviceErr)
 	}
-	return wanted, err
+	fronts, frontErr := fronts(g, p)
+	return append(wanted, fronts...), errors.Join(err, frontErr)
 }
 
 // controlled wants objects that belong to one owner.

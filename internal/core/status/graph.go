@@ -37,7 +37,7 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.Buil
 				seen.Message = why.message
 				waiting = append(waiting, lack{name, why.reason, why.message})
 			}
-			if c := g.Components[i]; c.Contract == graph.ContractV1 {
+			if c := g.Components[i]; c.Contract == graph.ContractV1 || c.Generation != "" {
 				seen.RuntimeNamespace = runtimeNamespace(c, generations)
 			}
 			st.Services[name] = overGenerations(seen, name, generations)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/pairing"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/orchestrator"
@@ -36,7 +37,7 @@ func unfit(dgd *v1alpha1.DynamoGraphDeployment, by Orchestration) string {
 	if err != nil {
 		return "" // other rules say why
 	}
-	if g.Contract != graph.ContractV1 {
+	if g.Contract != graph.ContractV1 && !pairing.Of(dgd, g, by.Provider, graph.Running{}, !by.InPlace).Paired {
 		return "generations need the 1.x contract"
 	}
 	builder, able := orchestrator.ForGraph(by.Provider, orchestrator.Settings{}).(workload.Generational)
@@ -53,9 +54,9 @@ func (by Orchestration) apart(annotations map[string]string) bool {
 }
 
 // rollouts warns of what is said about rollouts and not done.
-func (w *warnings) rollouts(annotations map[string]string, by Orchestration) {
+func (w *warnings) rollouts(dgd *v1alpha1.DynamoGraphDeployment, by Orchestration) {
 	for _, key := range rolloutAnnotations {
-		value, set := annotations[key]
+		value, set := dgd.Annotations[key]
 		at := field.NewPath("metadata", "annotations").Key(key)
 		switch {
 		case !set:
@@ -63,8 +64,19 @@ func (w *warnings) rollouts(annotations map[string]string, by Orchestration) {
 			w.add(at, "has no effect; pods are replaced in place (rollout.generations is off)")
 		case by.Unfit != "":
 			w.add(at, "has no effect; pods are replaced in place: "+by.Unfit)
-		case policy.Isolation(value) == policy.IsolationPaired:
-			w.add(at, "is carried out as "+string(policy.IsolationShared))
+		case policy.Isolation(value) == policy.IsolationPaired && key == v1alpha1.AnnotationRolloutIsolation:
+			w.unpaired(dgd, by.Provider, at)
 		}
+	}
+}
+
+// unpaired warns of a graph whose frontends cannot come in generations.
+func (w *warnings) unpaired(dgd *v1alpha1.DynamoGraphDeployment, by workload.Provider, at *field.Path) {
+	g, err := graph.FromGraphDeployment(dgd, graph.Defaults{})
+	if err != nil {
+		return // other rules say why
+	}
+	if why := pairing.Unsupported(dgd, g, by); why != "" {
+		w.add(at, "is carried out as "+string(policy.IsolationAuto)+": "+why)
 	}
 }

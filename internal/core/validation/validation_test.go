@@ -269,11 +269,11 @@ func TestWarnings(t *testing.T) {
 			{Orchestration{Provider: workload.ProviderComponent, InPlace: true}, []string{isolation + "has no effect; pods are replaced in place", slo + "has no effect; pods", steps + "has no effect; pods"}},
 			{Orchestration{Provider: workload.ProviderGrove, Unfit: "packed"}, []string{isolation + "has no effect; pods are replaced in place: packed", slo + "has no effect; pods", steps + "has no effect; pods"}},
 			{Orchestration{Provider: workload.ProviderGrove, Contract: graph.ContractRules{Forced: graph.ContractSeed}}, []string{isolation + "has no effect; pods are replaced in place: generations need", slo + "has no effect; pods", steps + "has no effect; pods"}},
-			{Orchestration{Provider: workload.ProviderComponent}, []string{isolation + "has no effect; pods are replaced in place: generations need", slo + "has no effect; pods", steps + "has no effect; pods"}},
-			{Orchestration{Provider: workload.ProviderGrove, Contract: graph.ContractRules{Forced: graph.ContractV1}}, []string{isolation + "is carried out as shared"}},
-			{Orchestration{Provider: workload.ProviderComponent, Contract: graph.ContractRules{Forced: graph.ContractV1}}, []string{isolation + "is carried out as shared"}},
+			{Orchestration{Provider: workload.ProviderGrove, Contract: graph.ContractRules{Forced: graph.ContractV1}}, []string{isolation + "is carried out as auto: frontends of a graph that Grove runs"}},
+			{Orchestration{Provider: workload.ProviderComponent, Contract: graph.ContractRules{Forced: graph.ContractV1}}, nil},
+			{Orchestration{Provider: workload.ProviderComponent}, nil},
 		} {
-			dgd := decode(t, `{services: {a: {}}}`, &v1alpha1.DynamoGraphDeployment{})
+			dgd := decode(t, `{services: {a: {componentType: frontend}, b: {componentType: worker}}}`, &v1alpha1.DynamoGraphDeployment{})
 			dgd.Annotations = said
 			if got := GraphDeploymentWarnings(dgd, IngressRules{}, c.by); !slices.EqualFunc(got, c.want, strings.HasPrefix) {
 				t.Errorf("%+v: warnings %q, want %q", c.by, got, c.want)

@@ -68,7 +68,7 @@ func graphWarnings(dgd *v1alpha1.DynamoGraphDeployment, r IngressRules, by Orche
 	w.misplaced(dgd.Annotations, "the annotations of a service")
 	w.newer(dgd, by.Provider)
 	w.queue(dgd.Annotations, by)
-	w.rollouts(dgd.Annotations, by)
+	w.rollouts(dgd, by)
 	w.scaling(dgd, by)
 	w.claims(dgd)
 	w.payload(dgd)

@@ -124,7 +124,7 @@ func Labels(c graph.Component) map[string]string {
 	if c.Class != "" {
 		selecting[v1alpha1.LabelComponentClass] = c.Class
 	}
-	if rules.Generations && c.Generation != "" {
+	if c.Generation != "" {
 		selecting[v1alpha1.LabelGeneration] = c.Generation
 	}
 	telling := map[string]string{}
@@ -261,7 +261,7 @@ func withoutOwnRules(c corev1.Container) corev1.Container {
 // identityEnv tells a pod which component of which graph it is.
 func identityEnv(c graph.Component) []corev1.EnvVar {
 	env := []corev1.EnvVar{
-		{Name: "DYN_NAMESPACE", Value: c.DynamoNamespace},
+		{Name: "DYN_NAMESPACE", Value: ownNamespace(c)},
 		{Name: "DYN_COMPONENT", Value: c.Type},
 		{Name: "DYN_PARENT_DGD_K8S_NAME", Value: c.Graph},
 		{Name: "DYN_PARENT_DGD_K8S_NAMESPACE", Value: c.Namespace},
@@ -282,6 +282,15 @@ func identityEnv(c graph.Component) []corev1.EnvVar {
 	return env
 }
 
+// ownNamespace is the Dynamo namespace that a pod is told. Workers that are told their
+// generation beside it find that of their generation themselves; all others are told it.
+func ownNamespace(c graph.Component) string {
+	if c.Fronted() || !contract.Of(c.Contract).Pods.Generations {
+		return c.RuntimeNamespace
+	}
+	return c.DynamoNamespace
+}
+
 // generationEnv tells workers which generation they are of, and those who look for
 // workers what the Dynamo namespaces of all generations begin with. The original does
 // not tell that to a frontend of another type.
@@ -289,6 +298,8 @@ func generationEnv(c graph.Component) []corev1.EnvVar {
 	switch rules := contract.Of(c.Contract).Pods; {
 	case !rules.Generations:
 		return nil
+	case c.Fronted():
+		return nil // it sees its own generation alone
 	case c.Role == graph.RoleFrontend || c.Role == graph.RoleEPP || c.Role == graph.RoleOther && !c.Adopted && runsFrontend(c.Main):
 		return []corev1.EnvVar{{Name: "DYN_NAMESPACE_PREFIX", Value: c.DynamoNamespace}}
 	case c.Generation != "":

@@ -12,6 +12,8 @@ import (
 type Cell struct {
 	// Services and Entries, those by whose number traffic divides, are sorted.
 	Services, Entries []string
+	// Paired says that the entries are frontends of the generation's own.
+	Paired bool
 }
 
 // String names a cell by its services.
@@ -20,8 +22,12 @@ func (c Cell) String() string { return strings.Join(c.Services, "+") }
 // Cells are the cells of a graph. Workers that split the work are one cell, which
 // decode enters or, where nothing says that it decodes, whoever does not say what it
 // does. Workers that do all of the work are one cell as well: the router takes them
-// for one pool, so each of them enters it.
+// for one pool, so each of them enters it. In a paired graph all are one cell with the
+// frontends, which are its entries.
 func Cells(g *graph.Graph) []Cell {
+	if g.Paired {
+		return []Cell{pairedCell(g)}
+	}
 	by := map[graph.Role][]string{}
 	for _, c := range g.Components {
 		if c.Role.RunsEngine() {
@@ -46,9 +52,24 @@ func Cells(g *graph.Graph) []Cell {
 		if len(c.Entries) == 0 {
 			c.Entries = c.Services // such as prefill alone: nobody divides its traffic
 		}
-		cells = append(cells, Cell{slices.Sorted(slices.Values(c.Services)), slices.Sorted(slices.Values(c.Entries))})
+		cells = append(cells, Cell{Services: slices.Sorted(slices.Values(c.Services)), Entries: slices.Sorted(slices.Values(c.Entries))})
 	}
 	return cells
+}
+
+func pairedCell(g *graph.Graph) Cell {
+	c := Cell{Paired: true}
+	for _, of := range g.Components {
+		if g.InGeneration(of) {
+			c.Services = append(c.Services, of.Name)
+		}
+		if of.Role == graph.RoleFrontend {
+			c.Entries = append(c.Entries, of.Name)
+		}
+	}
+	slices.Sort(c.Services)
+	slices.Sort(c.Entries)
+	return c
 }
 
 // Part is what a worker does; other words, such as encode, are support.

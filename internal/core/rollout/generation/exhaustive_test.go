@@ -25,12 +25,10 @@ type explorer struct {
 	trace []string
 }
 
-func explore(s shape, whole bool, faultsLeft int, r rules) (worlds int, err error) {
-	w := s.begin()
-	w.Whole = whole
+func explore(w World, faultsLeft int, r rules) (worlds int, err error) {
 	x := &explorer{rules: r, worlds: map[string]bool{}, above: map[string]bool{}, slack: next(w, r).Slack}
 	if err := x.visit(w, faultsLeft, true); err != nil {
-		return len(x.worlds), fmt.Errorf("%v: %w\nafter %v", s, err, x.trace)
+		return len(x.worlds), fmt.Errorf("%+v: %w\nafter %v", w.Roles, err, x.trace)
 	}
 	return len(x.worlds), nil
 }
@@ -98,8 +96,7 @@ func (x *explorer) follow(what string, w World, faultsLeft int, sound bool) erro
 
 func TestEveryWayOfASmallRolloutKeepsTheInvariants(t *testing.T) {
 	type task struct {
-		shape  shape
-		whole  bool
+		begin  World
 		faults int
 	}
 	tasks := make(chan task)
@@ -108,10 +105,10 @@ func TestEveryWayOfASmallRolloutKeepsTheInvariants(t *testing.T) {
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
 			for task := range tasks {
-				n, err := explore(task.shape, task.whole, task.faults, everyRule)
+				n, err := explore(task.begin, task.faults, everyRule)
 				worlds.Add(int64(n))
 				if err != nil {
-					t.Errorf("whole %v: %v", task.whole, err)
+					t.Errorf("whole %t, paired %t: %v", task.begin.Whole, task.begin.Paired, err)
 				}
 			}
 		})
@@ -120,12 +117,20 @@ func TestEveryWayOfASmallRolloutKeepsTheInvariants(t *testing.T) {
 	if *deep {
 		larger = 2
 	}
-	for _, whole := range []bool{false, true} {
-		for _, s := range slices.Concat(shapes(1, 2, 1), shapes(2, 2, 1)) {
-			tasks <- task{s, whole, 2}
-		}
-		for _, s := range shapes(2, 3, 1) {
-			tasks <- task{s, whole, larger}
+	whole := func(w World) World { w.Whole = true; return w }
+	for _, s := range slices.Concat(shapes(1, 2, 1), shapes(2, 2, 1)) {
+		tasks <- task{s.begin(), 2}
+		tasks <- task{whole(s.begin()), 2}
+		tasks <- task{paired(s.begin()), 2}
+	}
+	for _, s := range shapes(2, 3, 1) {
+		tasks <- task{s.begin(), larger}
+		tasks <- task{whole(s.begin()), larger}
+		tasks <- task{paired(s.begin()), larger}
+	}
+	for _, s := range shapes(3, 2, 1) { // frontends, prefill and decode
+		if s.surge[0] == 1 && s.unavailable[0] == 0 {
+			tasks <- task{paired(s.begin()), 0}
 		}
 	}
 	close(tasks)
@@ -140,18 +145,22 @@ func TestEachRuleIsNeeded(t *testing.T) {
 		breaks  Invariant
 		shapes  []shape
 		faults  int
+		paired  bool
 	}{
-		"arrival":     {ruleArrival, FloorInvariant, shapes(2, 3, 1), 0},
-		"drain order": {ruleDrainOrder, OrderInvariant, shapes(2, 2, 1), 0},
-		"balance":     {ruleBalance, FloorInvariant, shapes(2, 3, 1), 0},
-		"gone":        {ruleGone, FloorInvariant, shapes(1, 2, 1), 0},
-		"held":        {ruleHeld, BudgetInvariant, shapes(1, 2, 1), 0},
-		"reach":       {ruleReach, EndsInvariant, []shape{{[]int{1, 2}, []int{1, 1}, []int{0, 0}}}, 2},
-		"stable last": {ruleStableLast, WayBackInvariant, shapes(1, 2, 1), 1},
+		"arrival":     {ruleArrival, FloorInvariant, shapes(2, 3, 1), 0, false},
+		"drain order": {ruleDrainOrder, OrderInvariant, shapes(2, 2, 1), 0, false},
+		"balance":     {ruleBalance, FloorInvariant, shapes(2, 3, 1), 0, false},
+		"gone":        {ruleGone, FloorInvariant, shapes(1, 2, 1), 0, false},
+		"held":        {ruleHeld, BudgetInvariant, shapes(1, 2, 1), 0, false},
+		"reach":       {ruleReach, EndsInvariant, []shape{{[]int{1, 2}, []int{1, 1}, []int{0, 0}}}, 2, false},
+		"stable last": {ruleStableLast, WayBackInvariant, shapes(1, 2, 1), 1, false},
+		"start order": {ruleStartOrder, OrderInvariant, shapes(2, 1, 1), 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, s := range c.shapes {
-				_, err := explore(s, false, c.faults, everyRule&^c.without)
+				begin := s.begin()
+				begin.Paired = c.paired
+				_, err := explore(begin, c.faults, everyRule&^c.without)
 				if v, ok := errors.AsType[Violation](err); ok {
 					t.Logf("%v", err)
 					if v.Invariant != c.breaks {

@@ -30,8 +30,8 @@ const (
 	EndsInvariant      Invariant = "I6 ends"
 	QuietInvariant     Invariant = "I7 quiet"
 	SmallInvariant     Invariant = "I8 small"
-	// OrderInvariant is the order of a drain: an entry may still fetch from its
-	// generation's support.
+	// OrderInvariant is the order of a drain, as an entry may still fetch from its
+	// generation's support, and of a start, where an entry gets requests at once.
 	OrderInvariant Invariant = "drain order"
 )
 
@@ -233,12 +233,20 @@ func (p *planner) leads(s Step) bool {
 }
 
 // OrderKept says that support of a generation shrinks only while none of its entries
-// is leaving, and goes after the last of them.
+// is leaving, and goes after the last of them; and that entries which get requests at
+// once are started after it.
 func OrderKept(w World, s Step) error {
 	if s.Action != Scale {
 		return nil
 	}
 	g, r := w.index(s.Generation), w.role(s.Role)
+	if w.Paired && w.Roles[r].Entry && s.Replicas > 0 && (g < 0 || s.Replicas > w.Generations[g].Roles[r].Want) {
+		for i, role := range w.Roles {
+			if !role.Entry && (g < 0 || w.Generations[g].Roles[i].serving() < 1) {
+				return violated(OrderInvariant, "%s of %s goes to %d, and none of %s serves", s.Role, s.Generation, s.Replicas, role.Name)
+			}
+		}
+	}
 	if g < 0 || w.Roles[r].Entry || s.Replicas >= w.Generations[g].Roles[r].Want {
 		return nil
 	}

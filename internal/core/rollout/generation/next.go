@@ -26,6 +26,8 @@ const (
 	ruleReach
 	// ruleStableLast drains every other source before the stable one.
 	ruleStableLast
+	// ruleStartOrder starts entries that get requests at once where they can serve them.
+	ruleStartOrder
 
 	everyRule rules = 1<<iota - 1
 )
@@ -152,7 +154,10 @@ func (p *planner) findSlack() (left int, found bool) {
 }
 
 func (p *planner) lattice() lattice {
-	l := lattice{roles: p.Roles, target: p.target, stable: p.stable, goal: p.goal, low: p.bounds(p.want), found: map[string]int{}}
+	l := lattice{
+		roles: p.Roles, paired: p.Paired && p.has(ruleStartOrder), target: p.target, stable: p.stable,
+		goal: p.goal, low: p.bounds(p.want), found: map[string]int{},
+	}
 	if p.Whole {
 		l.unit = p.Unit()
 	}
@@ -180,6 +185,9 @@ func (p *planner) grow(left int) (Step, bool) {
 			continue
 		}
 		for _, r := range p.order(false) {
+			if p.closed(g, r) {
+				continue
+			}
 			want := p.want[g][r]
 			for n := min(p.goal[g][r], want+p.room(r)); n > want; n-- {
 				if p.safe(g, r, n, left) {
@@ -232,7 +240,7 @@ func (p *planner) detour(left int) (Step, bool) {
 		return Step{}, false
 	}
 	_, m := p.ways.search(p.want)
-	if m == nil || m.unit || m.by > 0 && p.room(m.role) < 1 {
+	if m == nil || m.unit || m.by > 0 && (p.room(m.role) < 1 || p.closed(m.generation, m.role)) {
 		return Step{}, false
 	}
 	n := p.want[m.generation][m.role] + m.by
@@ -318,6 +326,22 @@ func (p *planner) needed(g int) bool {
 		}
 	}
 	return false
+}
+
+// closed reports whether entries of a generation must not be started yet: they would get
+// requests that nobody of it can serve.
+func (p *planner) closed(g, r int) bool {
+	return p.has(ruleStartOrder) && p.Paired && p.Roles[r].Entry && !supported(p.Roles, p.serving[g])
+}
+
+// supported reports whether a generation has a replica of every role but the entries.
+func supported(roles []Role, g []int) bool {
+	for r, role := range roles {
+		if !role.Entry && g[r] < 1 {
+			return false
+		}
+	}
+	return true
 }
 
 // room is how many more of a role may be started.

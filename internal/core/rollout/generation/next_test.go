@@ -253,16 +253,19 @@ func TestCells(t *testing.T) {
 	for rule, c := range map[string]struct {
 		components []graph.Component
 		want       []Cell
+		paired     bool
 	}{
-		"no worker, no cell":                      {[]graph.Component{worker("f", graph.RoleFrontend, "")}, nil},
-		"prefill and decode need each other":      {[]graph.Component{worker("p", graph.RolePrefill, ""), worker("f", graph.RoleFrontend, ""), worker("d", graph.RoleDecode, "")}, []Cell{{[]string{"d", "p"}, []string{"d"}}}},
-		"as do workers that say so":               {[]graph.Component{worker("p", graph.RoleWorker, "prefill"), worker("d", graph.RoleWorker, "decode"), worker("e", graph.RoleWorker, "encode")}, []Cell{{[]string{"d", "e", "p"}, []string{"d"}}}},
-		"beside prefill, a plain worker decodes":  {[]graph.Component{worker("p", graph.RoleWorker, "prefill"), worker("w", graph.RoleWorker, "")}, []Cell{{[]string{"p", "w"}, []string{"w"}}}},
-		"plain workers are a pool":                {[]graph.Component{worker("b", graph.RoleWorker, ""), worker("a", graph.RoleWorker, "")}, []Cell{{[]string{"a", "b"}, []string{"a", "b"}}}},
-		"which stands beside a split if there is": {[]graph.Component{worker("p", graph.RolePrefill, ""), worker("d", graph.RoleDecode, ""), worker("w", graph.RoleWorker, "")}, []Cell{{[]string{"d", "p"}, []string{"d"}}, {[]string{"w"}, []string{"w"}}}},
+		"no worker, no cell":                        {[]graph.Component{worker("f", graph.RoleFrontend, "")}, nil, false},
+		"prefill and decode need each other":        {[]graph.Component{worker("p", graph.RolePrefill, ""), worker("f", graph.RoleFrontend, ""), worker("d", graph.RoleDecode, "")}, []Cell{{[]string{"d", "p"}, []string{"d"}, false}}, false},
+		"as do workers that say so":                 {[]graph.Component{worker("p", graph.RoleWorker, "prefill"), worker("d", graph.RoleWorker, "decode"), worker("e", graph.RoleWorker, "encode")}, []Cell{{[]string{"d", "e", "p"}, []string{"d"}, false}}, false},
+		"beside prefill, a plain worker decodes":    {[]graph.Component{worker("p", graph.RoleWorker, "prefill"), worker("w", graph.RoleWorker, "")}, []Cell{{[]string{"p", "w"}, []string{"w"}, false}}, false},
+		"plain workers are a pool":                  {[]graph.Component{worker("b", graph.RoleWorker, ""), worker("a", graph.RoleWorker, "")}, []Cell{{[]string{"a", "b"}, []string{"a", "b"}, false}}, false},
+		"which stands beside a split if there is":   {[]graph.Component{worker("p", graph.RolePrefill, ""), worker("d", graph.RoleDecode, ""), worker("w", graph.RoleWorker, "")}, []Cell{{[]string{"d", "p"}, []string{"d"}, false}, {[]string{"w"}, []string{"w"}, false}}, false},
+		"paired, frontends are of it and its entry": {[]graph.Component{worker("p", graph.RolePrefill, ""), worker("f", graph.RoleFrontend, ""), worker("d", graph.RoleDecode, ""), worker("x", graph.RolePlanner, "")}, []Cell{{[]string{"d", "f", "p"}, []string{"f"}, true}}, true},
+		"paired, a pool and a split are one":        {[]graph.Component{worker("p", graph.RolePrefill, ""), worker("d", graph.RoleDecode, ""), worker("f", graph.RoleFrontend, ""), worker("w", graph.RoleWorker, "")}, []Cell{{[]string{"d", "f", "p", "w"}, []string{"f"}, true}}, true},
 	} {
 		t.Run(rule, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, Cells(&graph.Graph{Components: c.components})); diff != "" {
+			if diff := cmp.Diff(c.want, Cells(&graph.Graph{Components: c.components, Paired: c.paired})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -34,6 +34,12 @@ func (s shape) begin() World {
 	return w
 }
 
+// paired is a world whose entries are frontends of their generations' own.
+func paired(w World) World {
+	w.Paired = true
+	return w
+}
+
 // shapes are all of some roles, up to some replicas, surge and unavailable of at
 // most some, of which a role has one at least.
 func shapes(roles, desired, tune int) []shape {

@@ -23,7 +23,9 @@ const searchLimit = 20000
 // lattice is the space of wanted replicas, generation by role, with the moves of one
 // replica that stay within budget and bounds.
 type lattice struct {
-	roles  []Role
+	roles []Role
+	// paired has entries start where there is support for them.
+	paired bool
 	target int
 	stable int
 	goal   counts
@@ -129,7 +131,7 @@ func (l *lattice) allowed(at counts, m move) bool {
 	for _, n := range at[m.generation] {
 		alive = alive || n > 0
 	}
-	if l.full(at, m.role) {
+	if l.full(at, m.role) || l.paired && l.roles[m.role].Entry && !supported(l.roles, at[m.generation]) {
 		return false
 	}
 	return have < goal || m.generation != l.target && alive && have < l.roles[m.role].Desired

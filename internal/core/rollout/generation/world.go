@@ -82,6 +82,9 @@ type World struct {
 	// Whole says that a generation cannot be started role by role: it is made with one
 	// replica of each.
 	Whole bool
+	// Paired says that entries are sent requests as soon as they are ready, whether or
+	// not their generation is complete: they are frontends, behind a Service.
+	Paired bool
 }
 
 // Target is the generation to arrive at. To revert, to undo and to abort are only

@@ -341,7 +341,7 @@ func (in Input) judge(state CellState, j *analysis.Judgement, d *Decision) {
 	}
 	crashes, pod := state.Cell.Crashed(w.Spec, in.Sight)
 	switch {
-	case in.Policy.Abort == string(w.Spec):
+	case in.Policy.Abort != "" && in.Policy.Abort == string(w.Spec):
 		d.State.Failure = Failure{analysis.AbortRequested, "a user asked for it"}
 	case last == nil || last.Target != string(w.Spec):
 		return
@@ -451,6 +451,8 @@ func (d Decision) Shown(g *graph.Graph) *graph.Graph {
 		c := &shown.Components[i]
 		if told, rolls := d.Told[c.Name]; rolls {
 			c.Replicas = told
+			// What is told under the seed's contract is the user's number otherwise.
+			c.Adapted = c.Adapted || c.Contract != graph.ContractV1
 		}
 	}
 	shown.Serving = d.State.serving()
@@ -482,6 +484,12 @@ func (s State) serving() map[string]graph.Serving {
 				continue
 			}
 			slices.Sort(of.Generations)
+			for _, g := range w.Generations {
+				if !slices.Contains(of.Generations, string(g.ID)) {
+					of.Others = append(of.Others, string(g.ID))
+				}
+			}
+			slices.Sort(of.Others)
 			if all == nil {
 				all = map[string]graph.Serving{}
 			}

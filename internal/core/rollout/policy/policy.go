@@ -62,7 +62,7 @@ const (
 	// IsolationShared has frontends that see every generation.
 	IsolationShared Isolation = "shared"
 	// IsolationPaired has frontends of each generation's own.
-	IsolationPaired Isolation = "paired"
+	IsolationPaired Isolation = v1alpha1.IsolationPaired
 	// IsolationNone replaces workers in place.
 	IsolationNone Isolation = "none"
 )

@@ -45,10 +45,10 @@ type Rules struct {
 }
 
 // Cells are those of a graph whose workers we made, under the contract that keeps
-// generations apart. Others are replaced in place, as are whole services that come or
+// generations apart, or paired, which needs no such contract. Others are replaced in place, as are whole services that come or
 // go: a cell that has other roles than before has nothing to be compared with.
 func Cells(g *graph.Graph, members []workload.Member, r Rules) []Cell {
-	if g.Contract != graph.ContractV1 {
+	if g.Contract != graph.ContractV1 && !g.Paired {
 		return nil
 	}
 	var cells []Cell

@@ -49,7 +49,7 @@ func MinReady(c graph.Component) time.Duration {
 
 // World is what the planner goes by, but for what is on record.
 func (c Cell) World(g *graph.Graph, s Sight) generation.World {
-	w := generation.World{Spec: c.Spec}
+	w := generation.World{Spec: c.Spec, Paired: c.Paired}
 	var parts []graph.Component
 	for _, name := range c.Services {
 		at := slices.IndexFunc(g.Components, func(o graph.Component) bool { return o.Name == name })
@@ -118,7 +118,7 @@ func (c Cell) replicas(id generation.ID, service string, s Sight) generation.Rep
 		return generation.Replicas{}
 	}
 	r := generation.Replicas{Want: int(m.Replicas)}
-	for _, group := range groups(s.Pods, id, service) {
+	for _, group := range c.groups(id, service, s) {
 		r.Exist++
 		switch {
 		case group.whole(m.Stored.Nodes):
@@ -133,7 +133,7 @@ func (c Cell) replicas(id generation.ID, service string, s Sight) generation.Rep
 // readyFor counts the replicas that have been ready for so long.
 func (c Cell) readyFor(id generation.ID, service string, s Sight, least time.Duration) int {
 	n := 0
-	for _, group := range groups(s.Pods, id, service) {
+	for _, group := range c.groups(id, service, s) {
 		if group.whole(c.members[id][service].Stored.Nodes) && !slices.ContainsFunc(group, func(p corev1.Pod) bool { return !ReadyFor(p, least, s.Now) }) {
 			n++
 		}
@@ -144,7 +144,7 @@ func (c Cell) readyFor(id generation.ID, service string, s Sight, least time.Dur
 // Failing counts the replicas of a service in a generation that do not come up.
 func (c Cell) Failing(id generation.ID, service string, s Sight) int {
 	n := 0
-	for _, group := range groups(s.Pods, id, service) {
+	for _, group := range c.groups(id, service, s) {
 		if slices.ContainsFunc(group, backingOff) {
 			n++
 		}
@@ -154,6 +154,16 @@ func (c Cell) Failing(id generation.ID, service string, s Sight) int {
 
 // group are the pods of one replica.
 type group []corev1.Pod
+
+// groups are the replicas of a service in a generation. Pods of frontends that were made
+// before their graph was paired have no label of it.
+func (c Cell) groups(id generation.ID, service string, s Sight) []group {
+	label := id
+	if m, there := c.members[id][service]; there && m.Stored.Role == graph.RoleFrontend {
+		label = generation.ID(m.Stored.Generation)
+	}
+	return groups(s.Pods, label, service)
+}
 
 // groups are the replicas of a service in a generation, those that leave among them.
 // Pods that have ended hold nothing.

@@ -88,8 +88,13 @@ func (b Builder) component(c graph.Component, engine graph.Engine) (*v1alpha1.Dy
 	maps.Copy(labels, spec.Labels)
 	maps.Copy(labels, system)
 	spec.Labels = labels
+	var annotations map[string]string
+	if c.Generation != "" { // which counts with its contract
+		system[v1alpha1.LabelGeneration] = c.Generation
+		annotations = map[string]string{v1alpha1.AnnotationRuntimeContract: string(c.Contract)}
+	}
 	return &v1alpha1.DynamoComponentDeployment{
-		ObjectMeta: metav1.ObjectMeta{Name: c.ObjectName, Namespace: c.Namespace, Labels: system},
+		ObjectMeta: metav1.ObjectMeta{Name: c.ObjectName, Namespace: c.Namespace, Labels: system, Annotations: annotations},
 		Spec:       v1alpha1.DynamoComponentDeploymentSpec{BackendFramework: b.Graph.Spec.BackendFramework, SharedSpec: spec},
 	}, nil
 }
@@ -210,7 +215,7 @@ func (b Builder) Members(g *graph.Graph, s snapshot.Snapshot) []workload.Member 
 		}
 		service := dcd.Labels[v1alpha1.LabelComponent]
 		at := slices.IndexFunc(g.Components, func(c graph.Component) bool { return c.Name == service })
-		if at < 0 || !g.Components[at].Role.RunsEngine() {
+		if at < 0 || !g.InGeneration(g.Components[at]) {
 			continue // pruned, or of no generation
 		}
 		m := workload.Member{Service: service, Generation: dcd.Labels[v1alpha1.LabelGeneration], Object: dcd, Replicas: 1, Foreign: true}
@@ -218,13 +223,31 @@ func (b Builder) Members(g *graph.Graph, s snapshot.Snapshot) []workload.Member 
 		if dcd.Spec.Replicas != nil {
 			m.Replicas = *dcd.Spec.Replicas
 		}
-		// What is told its contract was made by us; what cannot be read is left alone.
+		// What is told its contract was made by us; what cannot be read is left alone. A
+		// paired graph takes what runs under the seed's for its first generation.
 		if one, err := graph.FromComponentDeployment(dcd, b.Defaults); err == nil {
-			m.Stored, m.Foreign = one.Components[0], one.Contract != graph.ContractV1
+			m.Stored, m.Foreign = one.Components[0], one.Contract != graph.ContractV1 && !g.Paired
 		}
 		all = append(all, m)
 	}
-	return all
+	return withWorkers(g, all)
+}
+
+// withWorkers has frontends that were made before their graph was paired be of the
+// generation of its workers: the recorded one, if there is any of that.
+func withWorkers(g *graph.Graph, members []workload.Member) []workload.Member {
+	frontend := func(m workload.Member) bool { return m.Stored.Role == graph.RoleFrontend }
+	at := slices.IndexFunc(members, func(m workload.Member) bool { return !frontend(m) && m.Generation == g.Generation })
+	if at < 0 {
+		at = slices.IndexFunc(members, func(m workload.Member) bool { return !frontend(m) })
+	}
+	for i := range members {
+		if m := &members[i]; at >= 0 && frontend(*m) && m.Stored.Generation == "" {
+			m.Generation = members[at].Generation
+			m.Name.Generation = m.Generation
+		}
+	}
+	return members
 }
 
 // Named implements workload.Generational.

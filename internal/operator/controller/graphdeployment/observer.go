@@ -24,6 +24,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/pairing"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
@@ -210,6 +211,7 @@ func (w Observer) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployme
 	seen.provider = workload.Choose(dgd.Annotations, p.Capabilities, orchestrator.Running(seen.Snapshot))
 	p.Queue = render.Queue(dgd.Annotations, p.Capabilities)
 	seen.platform, seen.builder = p, p.GraphBuilder(dgd, seen.provider)
+	seen.graph = pairing.Of(dgd, seen.graph, seen.provider, p.Defaults.Running, p.Generations)
 	// Elsewhere the components look after their pods and routes.
 	_, ownsPods := seen.builder.(workload.PodOwner)
 	if ownsPods {
@@ -220,7 +222,7 @@ func (w Observer) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployme
 	if seen.graph == nil {
 		return seen, nil
 	}
-	if ownsPods {
+	if ownsPods || seen.graph.Paired {
 		seen.refused = routes.OfGraph(ctx, dgd)
 	}
 	w.needs(ctx, &seen)

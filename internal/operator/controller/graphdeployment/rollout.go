@@ -102,7 +102,7 @@ func (w Observer) generations(ctx context.Context, dgd *v1alpha1.DynamoGraphDepl
 	}
 	seen.sight.Pods = evidence.Pods
 	seen.sight.Crashes = w.Crashes.seen(dgd.UID, evidence.Pods, now)
-	if w.Frontends != nil {
+	if w.Frontends != nil && !seen.graph.Paired { // whose frontends are each of one generation
 		seen.sight.Admission = w.Frontends.Ask(client.ObjectKeyFromObject(dgd), addresses(seen.graph, evidence.Pods, now), models(seen.graph), now)
 	}
 	if w.Workers != nil {
