@@ -62,7 +62,8 @@ const (
 	onGrove      = "grove"
 )
 
-// The matrix. Cells of paired isolation come with it: a value more in one of these lists.
+// The matrix. Paired isolation is no part of it yet: a cell counts frontends for all
+// generations.
 var (
 	shapes        = []shape{{"1D1P", 1, 1}, {"2D2P", 2, 2}, {"4D2P", 4, 2}, {"agg1", 1, 0}}
 	orchestrators = []string{onDeployment, onLWS, onGrove}

@@ -7,6 +7,7 @@ import (
 
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -120,6 +121,11 @@ func TestRunningIsReadOffChildren(t *testing.T) {
 		c.(*v1alpha1.DynamoComponentDeployment).Name = name
 		return c
 	}
+	of := func(kind, generation, contract string) Object {
+		c := child(map[string]string{v1alpha1.LabelGeneration: generation}, map[string]string{v1alpha1.AnnotationRuntimeContract: contract})
+		c.(*v1alpha1.DynamoComponentDeployment).Spec.ComponentType = v1alpha1.ComponentType(kind)
+		return c
+	}
 	set := func(annotations map[string]string) Object {
 		return &grovev1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
 	}
@@ -164,7 +170,18 @@ func TestRunningIsReadOffChildren(t *testing.T) {
 		"our own set of a graph that leaves the seed's contract": {
 			map[string]string{current: "12ab", v1alpha1.AnnotationRuntimeContractChoice: "x"}, []Object{set(nil)}, Running{Contract: ContractV1},
 		},
-		"a set of January":      {nil, []Object{set(nil)}, Running{Contract: ContractSeed}},
+		"a set of January": {nil, []Object{set(nil)}, Running{Contract: ContractSeed}},
+		"frontends of a generation are paired with its workers": {
+			nil, []Object{of("frontend", "12ab", "1.x"), of("worker", "12ab", "1.x")}, Running{Contract: ContractV1, Generation: "12ab", Paired: true},
+		},
+		"a runtime that knows no generations may be in one": {
+			map[string]string{current: "12ab"}, []Object{of("frontend", "12ab", "seed"), of("worker", "", "seed")},
+			Running{Contract: ContractSeed, Generation: "12ab", Paired: true, Plain: true},
+		},
+		"a Service that the graph has for its frontends": {
+			nil, []Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationRolloutIsolation: "paired"}}}},
+			Running{Contract: ContractSeed, Paired: true},
+		},
 		"a label that is no id": {nil, []Object{child(map[string]string{v1alpha1.LabelGeneration: "../x"}, nil)}, Running{Contract: ContractSeed}},
 	}
 	for rule, c := range cases {

@@ -30,6 +30,7 @@ func TestDisruptionBudgetsKeepTheFloorOfWhatServes(t *testing.T) {
 		without    bool
 		want       map[string]int
 		among      []string
+		others     bool
 	}{
 		"each service of a cell has its own": {
 			services: []graph.Component{front, prefill, decode}, want: map[string]int{"g-front": 1, "g-prefill": 3, "g-decode": 2},
@@ -49,6 +50,11 @@ func TestDisruptionBudgetsKeepTheFloorOfWhatServes(t *testing.T) {
 			services: []graph.Component{serves("decode", graph.RoleDecode, 1, 1, "")},
 			serving:  map[string]graph.Serving{"decode": {Desired: 4, Replicas: 5, Generations: []string{"aa", "bb"}}},
 			want:     map[string]int{"g-decode": 3}, among: []string{"aa", "bb"},
+		},
+		"what is of no generation is all but the others": {
+			services: []graph.Component{serves("decode", graph.RoleDecode, 1, 1, "")},
+			serving:  map[string]graph.Serving{"decode": {Desired: 4, Replicas: 5, Generations: []string{"", "aa"}, Others: []string{"bb"}}},
+			want:     map[string]int{"g-decode": 3}, among: []string{"bb"}, others: true,
 		},
 		"while groups of nodes are exchanged, a group more is one more that an eviction can take": {
 			services: []graph.Component{serves("decode", graph.RoleDecode, 1, 2, "1")},
@@ -83,6 +89,9 @@ func TestDisruptionBudgetsKeepTheFloorOfWhatServes(t *testing.T) {
 				among := []metav1.LabelSelectorRequirement{{Key: v1alpha1.LabelComponent, Operator: metav1.LabelSelectorOpExists}}
 				if c.among != nil {
 					among = []metav1.LabelSelectorRequirement{{Key: v1alpha1.LabelGeneration, Operator: metav1.LabelSelectorOpIn, Values: c.among}}
+				}
+				if c.others {
+					among[0].Operator = metav1.LabelSelectorOpNotIn
 				}
 				if d := cmp.Diff(among, b.Spec.Selector.MatchExpressions); d != "" {
 					t.Errorf("%s selects otherwise (-want +got):\n%s", b.Name, d)

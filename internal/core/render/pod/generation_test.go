@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +11,7 @@ import (
 )
 
 func TestWhoLooksForWorkersKnowsWhatTheirNamespacesBeginWith(t *testing.T) {
+	ofOne := graph.Component{Role: graph.RoleFrontend, Runtime: graph.Runtime{Generation: "12ab"}}
 	frontend := &corev1.Container{Command: []string{"/bin/sh", "-c"}, Args: []string{"python3 -m dynamo.frontend --http-port 8000"}}
 	prefix := []corev1.EnvVar{{Name: "DYN_NAMESPACE_PREFIX", Value: "ns-g"}}
 	for name, c := range map[string]struct {
@@ -20,14 +22,50 @@ func TestWhoLooksForWorkersKnowsWhatTheirNamespacesBeginWith(t *testing.T) {
 		"a frontend":                         {graph.ContractV1, graph.Component{Role: graph.RoleFrontend}, prefix},
 		"a frontend of a type of its author": {graph.ContractV1, graph.Component{Role: graph.RoleOther, Main: frontend}, prefix},
 		"not one whose workers were taken over without a generation": {graph.ContractV1, graph.Component{Role: graph.RoleOther, Main: frontend, Runtime: graph.Runtime{Adopted: true}}, nil},
-		"not another program":                         {graph.ContractV1, graph.Component{Role: graph.RoleOther, Main: &corev1.Container{}}, nil},
-		"not a component that brings no container":    {graph.ContractV1, graph.Component{Role: graph.RoleOther}, nil},
-		"not under a contract that has no generation": {graph.ContractSeed, graph.Component{Role: graph.RoleOther, Main: frontend}, nil},
+		"not a frontend of one generation":                           {graph.ContractV1, ofOne, nil},
+		"not another program":                                        {graph.ContractV1, graph.Component{Role: graph.RoleOther, Main: &corev1.Container{}}, nil},
+		"not a component that brings no container":                   {graph.ContractV1, graph.Component{Role: graph.RoleOther}, nil},
+		"not under a contract that has no generation":                {graph.ContractSeed, graph.Component{Role: graph.RoleOther, Main: frontend}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.component.DynamoNamespace, c.component.Contract = "ns-g", c.contract
 			if diff := cmp.Diff(c.want, generationEnv(c.component)); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestTheNamespaceThatAPodIsTold: where the runtime knows of generations, workers are told
+// theirs beside it.
+func TestTheNamespaceThatAPodIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		contract   graph.Contract
+		role       graph.Role
+		generation string
+		want       map[string]string
+	}{
+		"a worker":                              {graph.ContractV1, graph.RoleWorker, "12ab", map[string]string{"DYN_NAMESPACE": "ns-g", "DYN_NAMESPACE_WORKER_SUFFIX": "12ab"}},
+		"a frontend of all generations":         {graph.ContractV1, graph.RoleFrontend, "", map[string]string{"DYN_NAMESPACE": "ns-g", "DYN_NAMESPACE_PREFIX": "ns-g"}},
+		"a frontend of one":                     {graph.ContractV1, graph.RoleFrontend, "12ab", map[string]string{"DYN_NAMESPACE": "ns-g-12ab"}},
+		"a planner":                             {graph.ContractV1, graph.RolePlanner, "", map[string]string{"DYN_NAMESPACE": "ns-g"}},
+		"a worker of an earlier runtime":        {graph.ContractSeed, graph.RoleWorker, "", map[string]string{"DYN_NAMESPACE": "ns-g"}},
+		"a worker of an earlier runtime in one": {graph.ContractSeed, graph.RoleWorker, "12ab", map[string]string{"DYN_NAMESPACE": "ns-g-12ab"}},
+		"its frontend":                          {graph.ContractSeed, graph.RoleFrontend, "12ab", map[string]string{"DYN_NAMESPACE": "ns-g-12ab"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := graph.Component{Role: c.role, DynamoNamespace: "ns-g", Runtime: graph.Runtime{Contract: c.contract, Generation: c.generation, RuntimeNamespace: "ns-g"}}
+			if c.generation != "" {
+				of.RuntimeNamespace += "-" + c.generation
+			}
+			got := map[string]string{}
+			for _, v := range identityEnv(of) {
+				if strings.HasPrefix(v.Name, "DYN_NAMESPACE") {
+					got[v.Name] = v.Value
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

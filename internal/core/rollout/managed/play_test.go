@@ -19,11 +19,13 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/analysis"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/pairing"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/revision"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/world"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/status"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/component"
 )
 
@@ -49,23 +51,32 @@ type cluster struct {
 	crashes []world.Crash
 	// slow is a graph of which it takes long to be seen that it is ready.
 	slow bool
+	// defaults are those that graphs are read by.
+	defaults graph.Defaults
 }
 
 var defaults = graph.Defaults{Discovery: graph.DiscoveryKubernetes, Contract: graph.ContractRules{Forced: graph.ContractV1}}
 
 func start(t *testing.T, replicas int32) *cluster {
 	t.Helper()
-	c := &cluster{T: t, now: time.Unix(10000, 0), limit: 10, floor: int(replicas) - int(replicas)/4}
+	return begin(t, replicas, defaults, nil, "prefill", "decode")
+}
+
+// begin has a graph of some services run.
+func begin(t *testing.T, replicas int32, d graph.Defaults, annotations map[string]string, services ...v1alpha1.ComponentType) *cluster {
+	t.Helper()
+	c := &cluster{T: t, now: time.Unix(10000, 0), limit: 10, floor: int(replicas) - int(replicas)/4, defaults: d}
 	c.dgd = &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "chat", UID: "u"}}
 	c.dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{}
-	for _, kind := range []v1alpha1.ComponentType{"prefill", "decode"} {
+	c.dgd.Annotations = annotations
+	for _, kind := range services {
 		c.dgd.Spec.Services[string(kind)] = &v1alpha1.SharedSpec{
 			ComponentType: kind, Replicas: new(replicas),
 			ExtraPodSpec: &v1alpha1.ExtraPodSpec{MainContainer: &corev1.Container{Image: "example.com/engine:1.0.0"}},
 		}
 	}
 	c.until("the graph to run", func(d managed.Decision) bool {
-		return len(d.Rolling) == 0 && len(c.owned) == 2 && c.serving() == int(replicas) && revision.Stable(c.revisions) != nil
+		return len(d.Rolling) == 0 && len(c.owned) == len(services) && c.serving() == int(replicas) && revision.Stable(c.revisions) != nil
 	})
 	return c
 }
@@ -79,12 +90,13 @@ func (c *cluster) image(image string) {
 // reconcile is what the reconciler does, without a server.
 func (c *cluster) reconcile() managed.Decision {
 	c.Helper()
-	d := defaults
+	d := c.defaults
 	d.Running = graph.ReadRunning(c.dgd, c.owned)
 	g, err := graph.FromGraphDeployment(c.dgd, d)
 	if err != nil {
 		c.Fatal(err)
 	}
+	g = pairing.Of(c.dgd, g, workload.ProviderComponent, d.Running, true)
 	b := component.Builder{Graph: c.dgd, Defaults: d}
 	s := snapshot.Snapshot{Owned: c.owned, Taken: c.now}
 	p, _ := policy.Parse(c.dgd.Annotations)
@@ -133,7 +145,9 @@ func (c *cluster) write(b component.Builder, d managed.Decision, restart rollout
 	if c.dgd.Annotations == nil {
 		c.dgd.Annotations = map[string]string{}
 	}
-	c.dgd.Annotations[v1alpha1.AnnotationGeneration] = d.Graph.Generation
+	for key, value := range graph.RecordGraph(c.dgd, d.Graph, graph.Running{}) {
+		c.dgd.Annotations[key] = value
+	}
 	for _, key := range d.Retract {
 		delete(c.dgd.Annotations, key)
 	}
@@ -158,7 +172,7 @@ func (c *cluster) write(b component.Builder, d managed.Decision, restart rollout
 		wrote++
 	}
 	for _, w := range desired {
-		dcd := w.Object.(*v1alpha1.DynamoComponentDeployment)
+		dcd := w.Object.(*v1alpha1.DynamoComponentDeployment).DeepCopy() // as a server would
 		dcd.OwnerReferences = []metav1.OwnerReference{{Kind: v1alpha1.KindDynamoGraphDeployment, Name: c.dgd.Name}}
 		at := slices.IndexFunc(c.owned, func(o graph.Object) bool { return o.GetName() == dcd.Name })
 		switch {
@@ -252,13 +266,23 @@ func (c *cluster) serving() int {
 	}
 	sum := map[string]int{}
 	for _, roles := range ready {
-		if len(roles) == 2 {
+		if c.complete(roles) {
 			for role, n := range roles {
 				sum[role] += n
 			}
 		}
 	}
-	return min(sum["prefill"], sum["decode"])
+	least := sum["decode"]
+	for _, n := range sum {
+		least = min(least, n)
+	}
+	return least
+}
+
+// complete reports whether a generation has all that the graph has in those.
+func (c *cluster) complete(roles map[string]int) bool {
+	paired := c.dgd != nil && c.dgd.Annotations[v1alpha1.AnnotationRolloutIsolation] != ""
+	return roles["prefill"] > 0 && roles["decode"] > 0 && (!paired || roles["frontend"] > 0)
 }
 
 // until goes on until something is so; once the graph has run, never less than its floor
