@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -410,4 +411,50 @@ func TestFieldsOfAnEarlierOperatorBecomeOurs(t *testing.T) {
 		}
 	}
 	s.must("", wanted)
+}
+
+// TestAGraphTakesOverWhatItsComponentMade: it replaces the component as its controller, and
+// the component leaves it from then on.
+func TestAGraphTakesOverWhatItsComponentMade(t *testing.T) {
+	of := func(name string) *v1alpha1.DynamoGraphDeployment {
+		return &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name + "-uid")}}
+	}
+	front := func() *corev1.Service {
+		s := service("")
+		s.Annotations = map[string]string{v1alpha1.AnnotationRolloutIsolation: v1alpha1.IsolationPaired}
+		return s
+	}
+	for name, c := range map[string]struct {
+		by        *v1alpha1.DynamoGraphDeployment
+		fromChild bool
+		taken     bool
+	}{
+		"its own component's":           {of("g"), true, true},
+		"not unless it says so":         {of("g"), false, false},
+		"not that of another component": {of("other"), true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, interceptor.Funcs{}, of("g"), of("other"))
+			if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(s.owner), s.owner); err != nil {
+				t.Fatal(err)
+			}
+			s.owner.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(of("g"), v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeployment))}
+			if err := s.client.Update(t.Context(), s.owner); err != nil {
+				t.Fatal(err)
+			}
+			s.must("Created Service s", service(""))
+			_, err := s.applier.Apply(t.Context(), c.by, Plan{Children: []graph.Desired{{Object: front(), FromChild: c.fromChild}}})
+			if f, known := fault.From(err); c.taken && err != nil || !c.taken && (!known || f.Reason != v1alpha1.ReasonNameConflict) {
+				t.Errorf("taken: %v", err)
+			}
+			live := &corev1.Service{}
+			if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(front()), live); err != nil {
+				t.Fatal(err)
+			}
+			if len(live.OwnerReferences) != 1 || metav1.IsControlledBy(live, c.by) != c.taken {
+				t.Errorf("owners %+v", live.OwnerReferences)
+			}
+			s.must("", service(""))
+		})
+	}
 }

@@ -24,6 +24,9 @@ func Dormancy(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, provider work
 	}
 	_, gang := orchestrator.ForGraph(provider, orchestrator.Settings{}).(workload.PodOwner)
 	why = dormancy.Unsupported(gang, slices.ContainsFunc(g.Components, isFrontend))
+	if why == "" && g.Paired {
+		why = "its frontends are in generations (" + v1alpha1.AnnotationRolloutIsolation + ")"
+	}
 	if why == "" && p.Activator == "" {
 		why = "the installation does not let graphs scale to zero (activator.enabled)"
 	}

@@ -28,14 +28,17 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, provider workloa
 	wanted = append(wanted, controlled(picker...)...)
 	builder := p.GraphBuilder(dgd, provider)
 	g = located(g)
+	// A component that is told of its generation leaves these: they have to be the graph's
+	// before.
+	fronts, frontErr := fronts(g, p)
+	wanted = append(wanted, fronts...)
 	workloads, buildErr := builder.Build(g, pods(p))
-	wanted, err = append(wanted, controlled(workloads...)...), errors.Join(err, pickerErr, buildErr)
+	wanted, err = append(wanted, controlled(workloads...)...), errors.Join(err, pickerErr, frontErr, buildErr)
 	if _, owns := builder.(workload.PodOwner); owns {
 		services, serviceErr := graphServices(g, p)
 		wanted, err = append(wanted, services...), errors.Join(err, serviceErr)
 	}
-	fronts, frontErr := fronts(g, p)
-	return append(wanted, fronts...), errors.Join(err, frontErr)
+	return wanted, err
 }
 
 // controlled wants objects that belong to one owner.

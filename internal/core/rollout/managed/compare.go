@@ -66,10 +66,11 @@ func (in Input) counting(cell world.Cell, stable generation.ID) []analysis.Pod {
 	prefills := func(c graph.Component) bool { return generation.Part(c) == graph.RolePrefill }
 	var parts []graph.Component
 	for _, c := range in.Graph.Components {
-		if slices.Contains(cell.Services, c.Name) {
+		if c.Role.RunsEngine() && slices.Contains(cell.Services, c.Name) {
 			parts = append(parts, c)
 		}
 	}
+	entries := in.workerEntries(cell)
 	split := slices.ContainsFunc(parts, prefills)
 	var all []analysis.Pod
 	for _, p := range in.Sight.Pods {
@@ -79,11 +80,26 @@ func (in Input) counting(cell world.Cell, stable generation.ID) []analysis.Pod {
 		if at < 0 || err != nil || id != cell.Spec && id != stable || !world.Ready(p) || follows(p.Labels) {
 			continue
 		}
-		duty := analysis.Duty{Entry: slices.Contains(cell.Entries, parts[at].Name)}
+		duty := analysis.Duty{Entry: slices.Contains(entries, parts[at].Name)}
 		duty.FirstToken = prefills(parts[at]) || duty.Entry && !split
 		all = append(all, analysis.Pod{UID: string(p.UID), Address: address, Port: systemPort(p), Candidate: id == cell.Spec, Duty: duty})
 	}
 	slices.SortFunc(all, func(a, b analysis.Pod) int { return cmp.Compare(a.UID, b.UID) })
+	return all
+}
+
+// workerEntries are the workers by which requests enter a cell: those that it has
+// behind its frontends, if these are its entries.
+func (in Input) workerEntries(cell world.Cell) []string {
+	if !cell.Paired {
+		return cell.Entries
+	}
+	shared := *in.Graph
+	shared.Paired = false
+	var all []string
+	for _, of := range generation.Cells(&shared) {
+		all = append(all, of.Entries...)
+	}
 	return all
 }
 

@@ -151,6 +151,7 @@ func TestAPairedGraphStaysPaired(t *testing.T) {
 			c.until("the rollout to be completed", settled)
 			before := len(c.owned)
 			delete(c.dgd.Annotations, v1alpha1.AnnotationRolloutIsolation)
+			c.dgd.Annotations[v1alpha1.AnnotationScaleToZeroAfter] = "10m" // with which it would not have become so
 			c.quiet()
 			for _, o := range c.owned {
 				if o.GetLabels()[v1alpha1.LabelGeneration] != c.dgd.Annotations[v1alpha1.AnnotationGeneration] || len(c.owned) != before {

@@ -13,12 +13,11 @@ import (
 
 // Of is the graph with its frontends in generations, if that is asked for and possible;
 // generations is whether the operator makes any. A graph whose frontends are in
-// generations stays so, whatever is asked for later: they and what they are reached by
-// would have to get other names.
+// generations stays so, whatever is asked for later: their components would be pruned
+// before others serve.
 func Of(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, provider workload.Provider, running graph.Running, generations bool) *graph.Graph {
 	said, _ := policy.Parse(dgd.Annotations) // validation tells of what cannot be read
-	asked := generations && said.Isolation == policy.IsolationPaired || running.Paired
-	if g == nil || !asked || Unsupported(dgd, g, provider) != "" {
+	if g == nil || !running.Paired && (!generations || said.Isolation != policy.IsolationPaired || Unsupported(dgd, g, provider) != "") {
 		return g
 	}
 	return g.Pair(dgd.Annotations, running)

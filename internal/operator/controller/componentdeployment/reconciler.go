@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -185,9 +186,20 @@ func (r *Reconciler) decide(dcd *v1alpha1.DynamoComponentDeployment, seen observ
 		Children:    append(lws.Turns(g.Components[0], desired, seen.Snapshot), seen.sshKey...),
 	}}
 	if d.problem == nil {
-		d.plan.Owned = seen.Owned // what cannot be rendered any more goes on running
+		d.plan.Owned = owned(g.Components[0], seen.Owned) // what cannot be rendered any more goes on running
 	}
 	return d
+}
+
+// owned are the children that go if they are not wanted. What a graph takes over from a
+// frontend may still look like the component's.
+func owned(c graph.Component, all []graph.Object) []graph.Object {
+	if !c.Fronted() {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(o graph.Object) bool {
+		return o.GetName() == graph.ServiceName(c.Graph, c.Name) || o.GetName() == graph.ComponentName(c.Graph, c.Name)
+	})
 }
 
 func (r *Reconciler) apply(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment, d decision) (apply.ChangeSet, error) {
