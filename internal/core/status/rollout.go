@@ -94,7 +94,7 @@ func completed(last *v1alpha1.RolloutStatus, s managed.State, now metav1.Time) *
 }
 
 // capacity is what serves in a world, as far as is told: replicas of the stable
-// generation count as soon as they are ready, as they did before the rollout began. The
+// generation that have just become ready count, as they did before the rollout began. The
 // planner waits until they can be relied upon.
 func capacity(w generation.World) (replicas, effective []int) {
 	w.Generations = slices.Clone(w.Generations)
@@ -104,7 +104,7 @@ func capacity(w generation.World) (replicas, effective []int) {
 		}
 		roles := slices.Clone(g.Roles)
 		for j := range roles {
-			roles[j].Routable = max(roles[j].Routable, roles[j].Ready)
+			roles[j].Routable = roles[j].Likely()
 		}
 		w.Generations[i].Roles = roles
 	}

@@ -18,8 +18,9 @@ func TestWhatServesWhileARolloutGoesOn(t *testing.T) {
 		want              []int32 // effective replicas, and the lowest of them
 		serving           bool
 	}{
-		"what became ready before the rollout began serves":      {generation.Replicas{Want: 2, Exist: 2, Ready: 2}, generation.Replicas{}, []int32{2, 2}, true},
-		"a candidate does not before it can be relied upon":      {generation.Replicas{Want: 1, Exist: 1, Ready: 1, Routable: 1}, generation.Replicas{Want: 1, Exist: 1, Ready: 1}, []int32{1, 1}, false},
+		"what became ready before the rollout began serves":      {generation.Replicas{Want: 2, Exist: 2, Ready: 2, Settling: 2}, generation.Replicas{}, []int32{2, 2}, true},
+		"a candidate does not before it can be relied upon":      {generation.Replicas{Want: 1, Exist: 1, Ready: 1, Routable: 1}, generation.Replicas{Want: 1, Exist: 1, Ready: 1, Settling: 1}, []int32{1, 1}, false},
+		"what is ready and known to no frontend does not":        {generation.Replicas{Want: 2, Exist: 2, Ready: 2, Routable: 1}, generation.Replicas{}, []int32{1, 1}, false},
 		"a candidate does once it can":                           {generation.Replicas{Want: 1, Exist: 1, Ready: 1, Routable: 1}, generation.Replicas{Want: 1, Exist: 1, Ready: 1, Routable: 1}, []int32{2, 2}, true},
 		"what is not ready does not, of whatever generation":     {generation.Replicas{Want: 2, Exist: 2, Ready: 1, Routable: 1}, generation.Replicas{}, []int32{1, 1}, false},
 		"what was told to go does not, though it is still there": {generation.Replicas{Want: 1, Exist: 2, Ready: 2, Routable: 2}, generation.Replicas{}, []int32{1, 1}, false},

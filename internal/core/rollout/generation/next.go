@@ -217,6 +217,9 @@ func (p *planner) drain(left int) (Step, bool) {
 func (p *planner) shrink(left int) (Step, bool) { return p.less(p.target, left) }
 
 func (p *planner) less(g, left int) (Step, bool) {
+	if p.settling(g) {
+		return Step{}, false
+	}
 	for _, r := range p.order(true) {
 		if p.has(ruleDrainOrder) && !p.Roles[r].Entry && p.needed(g) {
 			continue
@@ -244,7 +247,7 @@ func (p *planner) detour(left int) (Step, bool) {
 		return Step{}, false
 	}
 	n := p.want[m.generation][m.role] + m.by
-	if p.has(ruleDrainOrder) && m.by < 0 && !p.Roles[m.role].Entry && p.needed(m.generation) || !p.safe(m.generation, m.role, n, left) {
+	if m.by < 0 && p.settling(m.generation) || p.has(ruleDrainOrder) && m.by < 0 && !p.Roles[m.role].Entry && p.needed(m.generation) || !p.safe(m.generation, m.role, n, left) {
 		return Step{}, false
 	}
 	return p.scale(m.generation, m.role, n), true
@@ -315,6 +318,22 @@ func (p *planner) unproven() bool {
 		return false
 	}
 	return slices.ContainsFunc(p.Generations[p.target].Roles, Replicas.starting)
+}
+
+// settling reports whether what has to serve is there only with replicas of a generation
+// of which that is soon known: until then nothing of it is taken away, as if a fault had
+// broken the floor.
+func (p *planner) settling(g int) bool {
+	if !slices.ContainsFunc(p.Generations[g].Roles, func(r Replicas) bool { return r.Settling > 0 }) {
+		return false
+	}
+	now := capacityOf(p.Roles, p.serving)
+	for r, floor := range p.floor {
+		if now.replicas[r] < floor {
+			return true
+		}
+	}
+	return false
 }
 
 // needed reports whether entries of a generation are leaving: they may still fetch

@@ -217,6 +217,34 @@ func TestPhases(t *testing.T) {
 	}
 }
 
+func TestNothingIsTakenFromWhatMayServe(t *testing.T) {
+	up := Replicas{Want: 2, Exist: 2, Ready: 2, Routable: 2}
+	young := Replicas{Want: 2, Exist: 2, Ready: 2, Settling: 2}
+	unknown := Replicas{Want: 2, Exist: 2, Ready: 2}
+	for rule, c := range map[string]struct {
+		stable Replicas
+		whole  bool
+		want   Action
+	}{
+		"one of what serves makes room":                        {up, false, Scale},
+		"nothing does of what has just become ready":           {young, false, Wait},
+		"what no frontend knows serves nothing and makes room": {unknown, false, Scale},
+		"one of what serves makes room for a whole":            {up, true, Scale},
+		"nothing does of what has just become ready, either":   {young, true, Wait},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			w := World{
+				Roles: []Role{{Name: "prefill", Desired: 2, Unavailable: 1}, {Name: "decode", Entry: true, Desired: 2, Unavailable: 1}},
+				Spec:  "b", Stable: "a", Whole: c.whole,
+				Generations: []Generation{{ID: "a", Roles: []Replicas{c.stable, c.stable}}},
+			}
+			if step := Next(w); step.Action != c.want || step.Action == Scale && step.Generation != "a" {
+				t.Errorf("%+v", step)
+			}
+		})
+	}
+}
+
 func TestEffectiveReplicas(t *testing.T) {
 	roles := shape{[]int{4, 4}, []int{1, 1}, []int{1, 1}}.roles()
 	for rule, c := range map[string]struct {

@@ -38,9 +38,10 @@ type Replicas struct {
 	// Exist counts those that are starting and those that are leaving too: they hold
 	// GPUs.
 	Exist int
-	// Ready ones may not have been for long enough to be relied upon.
-	Ready int
-	// Routable ones are, and the frontends send them requests.
+	// Ready ones, of which those are settling that have not been for long enough to be
+	// relied upon: they may serve, and it is soon known.
+	Ready, Settling int
+	// Routable ones are ready, and the frontends send them requests.
 	Routable int
 	// Unschedulable ones wait for a node, and have for so long that none is expected.
 	Unschedulable int
@@ -48,6 +49,9 @@ type Replicas struct {
 
 // serving are the replicas that serve once everything that was told to go is gone.
 func (r Replicas) serving() int { return min(r.Routable, r.Want) }
+
+// Likely are the replicas that are routable, or will soon be known to be.
+func (r Replicas) Likely() int { return max(r.Routable, min(r.Ready, r.Routable+r.Settling)) }
 
 // held are the replicas that hold a GPU, or will.
 func (r Replicas) held() int { return max(r.Exist, r.Want) }

@@ -74,11 +74,13 @@ func (c Cell) World(g *graph.Graph, s Sight) generation.World {
 		}
 		for i, of := range parts {
 			least := MinReady(of)
+			relied := c.readyFor(id, of.Name, s, max(least, Settled))
+			seen.Roles[i].Settling = seen.Roles[i].Ready - relied
 			if admitted, known := s.Admission.admitted(parts, ready, i, of.DynamoNamespace+"-"+string(id)); known {
 				seen.Roles[i].Routable = min(c.readyFor(id, of.Name, s, least), admitted)
 				continue
 			}
-			seen.Roles[i].Routable = c.readyFor(id, of.Name, s, max(least, Settled))
+			seen.Roles[i].Routable = relied
 		}
 		w.Generations = append(w.Generations, seen)
 	}
