@@ -248,7 +248,7 @@ func sample() []client.Object {
 	adapter := &v1alpha1.DynamoGraphDeploymentScalingAdapter{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "chat-decode"},
 		Spec:       v1alpha1.DynamoGraphDeploymentScalingAdapterSpec{Replicas: 6, DGDRef: v1alpha1.GraphServiceRef{Name: "chat", ServiceName: "decode"}},
-		Status: v1alpha1.DynamoGraphDeploymentScalingAdapterStatus{Replicas: 4, LastScaleTime: new(ago(7 * time.Minute)), Conditions: []metav1.Condition{
+		Status: v1alpha1.DynamoGraphDeploymentScalingAdapterStatus{Replicas: 4, LastScaleTime: new(ago(12 * time.Minute)), Conditions: []metav1.Condition{
 			{Type: v1alpha1.ConditionActive, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonScalingActive, Message: "service decode is to have 6 replicas"},
 		}},
 	}

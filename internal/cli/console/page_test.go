@@ -55,7 +55,7 @@ func TestPagesSayWhatIsThere(t *testing.T) {
 		},
 		"/graphs/lab/chat/rollout": {"Nothing was rolled out yet"},
 		"/graphs/lab/chat/scaling": {
-			"Limited: decode has 4 of 6 replicas: the budget of graph chat is 6 GPUs", "decode decode ◐ 2 replicas not granted 6 4 4 4 1m20s, p95 1m35s scaling adapter chat-decode 7m ago",
+			"Limited: decode has 4 of 6 replicas: the budget of graph chat is 6 GPUs", "decode decode ◐ 2 replicas not granted 6 4 4 4 1m20s, p95 1m35s scaling adapter chat-decode 12m ago",
 			"prefill prefill ✓ as wanted 2 2 2 2 not told the graph&#39;s spec not told", "GPUs held 6", "graph chat 100 % 6 of 6 6 0 decode 4 prefill 2", "Asking the planner",
 		},
 		"/graphs/lab/assist/scaling":         {"decode worker ◐ 1 replica to go 2 3 3 3", "No service of this graph is a planner", "graph assist 3 no limit – decode 3"},

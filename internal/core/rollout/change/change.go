@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/core/contract"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
@@ -45,7 +46,10 @@ func harmful(c graph.Component) map[string]any {
 		return map[string]any{} // what came as JSON can be encoded
 	}
 	fields["engine"], fields["executor"] = string(c.Engine), string(c.Executor)
-	fields["discovery"], fields["discoveryMode"] = string(c.Discovery), string(c.DiscoveryMode)
+	fields["discovery"] = string(c.Discovery)
+	if contract.Of(c.Contract).Pods.Discovered { // elsewhere it has no effect, and is not told
+		fields["discoveryMode"] = string(c.DiscoveryMode)
+	}
 	fields["subType"] = c.SubType
 	return prune(fields)
 }
