@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -93,9 +94,7 @@ func TestFrontendsOfAllGenerationsAreReachedByTheSame(t *testing.T) {
 func fronted(t *testing.T, got graph.Desired, of graph.Object) {
 	t.Helper()
 	annotations := map[string]string{v1alpha1.AnnotationRolloutIsolation: v1alpha1.IsolationPaired}
-	for key, value := range of.GetAnnotations() {
-		annotations[key] = value
-	}
+	maps.Copy(annotations, of.GetAnnotations())
 	if diff := cmp.Diff(annotations, got.GetAnnotations()); diff != "" || !got.FromChild || !graph.FrontOf(got) || got.GetName() != of.GetName() {
 		t.Errorf("%s is handed over: %v, annotations (-want +got):\n%s", got.GetName(), got.FromChild, diff)
 	}

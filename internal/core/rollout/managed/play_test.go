@@ -2,6 +2,7 @@ package managed_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -145,9 +146,7 @@ func (c *cluster) write(b component.Builder, d managed.Decision, restart rollout
 	if c.dgd.Annotations == nil {
 		c.dgd.Annotations = map[string]string{}
 	}
-	for key, value := range graph.RecordGraph(c.dgd, d.Graph, graph.Running{}) {
-		c.dgd.Annotations[key] = value
-	}
+	maps.Copy(c.dgd.Annotations, graph.RecordGraph(c.dgd, d.Graph, graph.Running{}))
 	for _, key := range d.Retract {
 		delete(c.dgd.Annotations, key)
 	}
