@@ -301,7 +301,7 @@ func (s RolloutStep) does() string {
 	}
 	switch {
 	case s.Make:
-		return "make the " + which
+		return "create the " + which
 	case s.Delete:
 		return "delete the " + which
 	}
