@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,11 +18,13 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
@@ -135,7 +138,7 @@ func frozen(ctx context.Context, t *testing.T, graph *v1alpha1.DynamoGraphDeploy
 
 // earlier is the chart before its last change, as history has it, that can be installed;
 // where there is none, in a shallow clone, the chart itself. It runs today's program, which
-// writes today's definitions: a chart that gives no right to one of them does not do.
+// writes today's definitions and needs today's rights: a chart that gives none does not do.
 func earlier(ctx context.Context, t *testing.T) string {
 	t.Helper()
 	git := func(args ...string) ([]byte, error) {
@@ -157,6 +160,10 @@ func earlier(ctx context.Context, t *testing.T) string {
 		chart := filepath.Join(folder, "charts", "platform")
 		if lacks := unknownDefinition(t, chart); lacks != "" {
 			summary.Line(t, "charts: the chart of %.7s knows no %s; upgraded from today's", name, lacks)
+			return platform
+		}
+		if lacks := newRight(t, chart); lacks != "" {
+			summary.Line(t, "charts: the chart of %.7s gives no right to %s; upgraded from today's", name, lacks)
 			return platform
 		}
 		// A state on the way to a change need not be one that anybody could install.
@@ -186,6 +193,39 @@ func unknownDefinition(t *testing.T, chart string) string {
 	for _, object := range objects {
 		if !strings.Contains(string(names), strconv.Quote(object.Spec.Names.Plural)) {
 			return object.Spec.Names.Plural
+		}
+	}
+	return ""
+}
+
+// newRight is a right of the operator that a chart does not give; empty if it gives all.
+func newRight(t *testing.T, chart string) string {
+	t.Helper()
+	rights := func(chart string) map[string]bool {
+		text, err := os.ReadFile(filepath.Join(chart, "files", "rules", "manager.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rules []rbacv1.PolicyRule
+		if err := yaml.Unmarshal(text, &rules); err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]bool{}
+		for _, r := range rules {
+			for _, group := range r.APIGroups {
+				for _, resource := range r.Resources {
+					for _, verb := range r.Verbs {
+						all[strings.Join([]string{verb, resource, group}, " ")] = true
+					}
+				}
+			}
+		}
+		return all
+	}
+	before := rights(chart)
+	for _, right := range slices.Sorted(maps.Keys(rights(platform))) {
+		if !before[right] {
+			return right
 		}
 	}
 	return ""
