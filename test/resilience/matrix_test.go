@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"regexp"
@@ -50,10 +51,12 @@ type event struct {
 	breaks bool
 }
 
-// The values of isolation: none replaces pods in place.
+// The values of isolation: none replaces pods in place, paired gives each generation
+// frontends of its own.
 const (
 	shared  = "shared"
 	inPlace = "none"
+	paired  = "paired"
 )
 
 const (
@@ -62,12 +65,11 @@ const (
 	onGrove      = "grove"
 )
 
-// The matrix. Paired isolation is no part of it yet: a cell counts frontends for all
-// generations.
+// The matrix.
 var (
 	shapes        = []shape{{"1D1P", 1, 1}, {"2D2P", 2, 2}, {"4D2P", 4, 2}, {"agg1", 1, 0}}
 	orchestrators = []string{onDeployment, onLWS, onGrove}
-	isolations    = []string{shared, inPlace}
+	isolations    = []string{shared, inPlace, paired}
 	events        = []event{
 		{name: "image", run: (*cell).image},
 		{name: "slow-decode", run: (*cell).slowDecode},
@@ -88,9 +90,12 @@ var (
 
 func dimensions() []int { return []int{len(shapes), len(orchestrators), len(isolations), len(events)} }
 
-// allowed says which cells there are. In place, ready is all that counts, so a card that is
-// refused takes every replica.
-func allowed(v []int) bool { return isolations[v[2]] != inPlace || events[v[3]].name != "refused-card" }
+// allowed says which cells there are. Frontends that Grove runs are in no generation. Where
+// ready is all that counts, a card that is refused takes every replica.
+func allowed(v []int) bool {
+	isolation := isolations[v[2]]
+	return (isolation != paired || orchestrators[v[1]] != onGrove) && (isolation == shared || events[v[3]].name != "refused-card")
+}
 
 // cell is one of the matrix: a graph, what happens to it, and what is seen meanwhile.
 type cell struct {
@@ -299,6 +304,25 @@ func (c *cell) excused(o openloop.Outcome) bool {
 // exchanges reports whether generations are exchanged; otherwise pods are replaced in place.
 func (c *cell) exchanges() bool { return c.isolation != inPlace }
 
+// lists reports whether what frontends list counts, rather than what is ready.
+func (c *cell) lists() bool { return c.isolation == shared }
+
+// entry is the component by whose number traffic divides among generations.
+func (c *cell) entry() string {
+	if c.isolation == paired {
+		return frontend
+	}
+	return "decode"
+}
+
+// parts is how many components a generation has.
+func (c *cell) parts() int {
+	if c.isolation == paired {
+		return len(c.roles()) + 1
+	}
+	return len(c.roles())
+}
+
 // floor is how many replicas of each role have to serve, counted in the scarcest. In place,
 // LeaderWorkerSets and Grove take one away before they make another.
 func (c *cell) floor() int {
@@ -307,11 +331,20 @@ func (c *cell) floor() int {
 		unavailable = max(1, unavailable)
 	}
 	least := func(n int) int { return n - max(unavailable, n/4) }
-	if c.shape.prefill == 0 {
-		return least(c.shape.decode)
+	floor := least(c.shape.decode)
+	if c.shape.prefill > 0 {
+		floor = min(floor, least(c.shape.prefill))
 	}
-	return min(least(c.shape.decode), least(c.shape.prefill))
+	if c.isolation == paired {
+		floor = min(floor, frontends)
+	}
+	return floor
 }
+
+const (
+	frontend  = "Frontend"
+	frontends = 2
+)
 
 const image = "vllm-runtime:1.%d.0"
 
@@ -328,11 +361,11 @@ metadata:
 spec:
   backendFramework: sglang
   services:
-    Frontend:
+    %s:
       componentType: frontend
-      replicas: 2
+      replicas: %d
       extraPodSpec: {mainContainer: {image: "%s", command: [python3, -m, dynamo.frontend], args: [%s]}}
-`, graphName, v1alpha1.AnnotationRolloutIsolation, c.isolation, v1alpha1.AnnotationRolloutAnalysis, v1alpha1.AnnotationEnableGrove, c.orchestrator == onGrove, fmt.Sprintf(image, 4), c.frontendArgs())
+`, graphName, v1alpha1.AnnotationRolloutIsolation, c.isolation, v1alpha1.AnnotationRolloutAnalysis, v1alpha1.AnnotationEnableGrove, c.orchestrator == onGrove, frontend, frontends, fmt.Sprintf(image, 4), c.frontendArgs())
 	for _, role := range c.roles() {
 		fmt.Fprintf(&b, `    %s:
       componentType: %s
@@ -464,7 +497,7 @@ func (c *cell) completed() {
 			return err
 		}
 		for _, p := range list.Items {
-			if _, worker := p.Labels[v1alpha1.LabelGeneration]; worker && p.Spec.Containers[0].Image != fmt.Sprintf(image, c.tag) {
+			if isWorker(p) && p.Spec.Containers[0].Image != fmt.Sprintf(image, c.tag) {
 				return fmt.Errorf("%s runs %s", p.Name, p.Spec.Containers[0].Image)
 			}
 		}
@@ -661,12 +694,12 @@ func (c *cell) killsOperator() {
 	c.completed()
 }
 
-// killsServer has workers register late. A rollout by generations waits until frontends know
-// them; in place, what is ready counts, and a worker that cannot register is ready.
+// killsServer has workers register late. Frontends of all generations are asked which they
+// know; elsewhere what is ready counts, and a worker that cannot register is ready.
 func (c *cell) killsServer() {
 	c.change(5)
 	c.moment(15 * time.Second)
-	if !c.exchanges() {
+	if !c.lists() {
 		c.fails()
 	}
 	pids, err := process.Of(filepath.Dir(c.cluster.Kubeconfig), "kube-apiserver")
@@ -707,11 +740,17 @@ func (c *cell) longAnswers() {
 	c.completed()
 }
 
-// workers are the pods of generations.
+// isWorker reports whether a pod is one of a generation that is no frontend.
+func isWorker(p corev1.Pod) bool {
+	_, in := p.Labels[v1alpha1.LabelGeneration]
+	return in && p.Labels[v1alpha1.LabelComponent] != frontend
+}
+
+// workers are the pods of generations, but for frontends.
 func (c *cell) workers() []corev1.Pod {
 	var all []corev1.Pod
 	for _, p := range c.pods(c.ctx) {
-		if _, worker := p.Labels[v1alpha1.LabelGeneration]; worker && p.DeletionTimestamp == nil {
+		if isWorker(p) && p.DeletionTimestamp == nil {
 			all = append(all, p)
 		}
 	}
@@ -735,10 +774,10 @@ type seen struct {
 }
 
 // note keeps the lowest, from the first on that is in full.
-func (s *seen) note(low *int, at *string, count *int, full int, now map[string]map[string]int, roles int) {
+func (s *seen) note(low *int, at *string, count *int, full int, now map[string]map[string]int, c *cell) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := serving(now, roles)
+	n := serving(now, c.parts(), c.entry())
 	if *count == 0 && n < full {
 		return
 	}
@@ -751,41 +790,41 @@ func (s *seen) note(low *int, at *string, count *int, full int, now map[string]m
 // serving is how many replicas serve in generations that have all roles, of the scarcest:
 // by number, and where support is concerned by what the worst-served generation would be
 // if all requests met it.
-func serving(by map[string]map[string]int, roles int) int {
+func serving(by map[string]map[string]int, parts int, entry string) int {
 	entries, complete := 0, []map[string]int{}
 	for _, g := range by {
-		if len(g) == roles {
+		if len(g) == parts {
 			complete = append(complete, g)
-			entries += g["decode"]
+			entries += g[entry]
 		}
 	}
 	least := entries
 	for _, g := range complete {
 		for role, n := range g {
-			if role != "decode" {
-				least = min(least, n*entries/g["decode"])
+			if role != entry {
+				least = min(least, n*entries/g[entry])
 			}
 		}
 	}
 	return least
 }
 
-// watch looks at every state of the pods, and asks a frontend four times a second, until
+// watch looks at every state of the pods, and asks frontends four times a second, until
 // the returned function is called.
 func (c *cell) watch() func() *seen {
 	c.Helper()
-	s, full, roles := &seen{}, c.floor(), len(c.roles())
+	s, full := &seen{}, c.floor()
 	ctx, stop := context.WithCancel(c.ctx)
 	var all sync.WaitGroup
 	all.Go(func() {
 		for ctx.Err() == nil {
-			c.followPods(ctx, func(now map[string]map[string]int) { s.note(&s.ready, &s.readyAt, &s.states, full, now, roles) })
+			c.followPods(ctx, func(now map[string]map[string]int) { s.note(&s.ready, &s.readyAt, &s.states, full, now, c) })
 		}
 	})
 	all.Go(func() {
 		for tick := time.NewTicker(250 * time.Millisecond); ctx.Err() == nil; <-tick.C {
 			if now, err := c.known(ctx); err == nil {
-				s.note(&s.routed, &s.routedAt, &s.polls, full, now, roles)
+				s.note(&s.routed, &s.routedAt, &s.polls, full, now, c)
 			}
 		}
 	})
@@ -851,17 +890,54 @@ func (c *cell) count(pods map[types.UID]corev1.Pod) map[string]map[string]int {
 	return ready
 }
 
-// known is how many workers a frontend sends requests to, by Dynamo namespace.
+// known is how many workers a frontend sends requests to, by Dynamo namespace. Of those that
+// see one generation each, all are asked, and counted themselves.
 func (c *cell) known(ctx context.Context) (map[string]map[string]int, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
+	if c.isolation != paired {
+		return c.listed(ctx, c.url())
+	}
+	var list corev1.PodList
+	if err := c.cluster.Client.List(ctx, &list, client.InNamespace(c.namespace), client.MatchingLabels{v1alpha1.LabelComponent: frontend}); err != nil {
+		return nil, err
+	}
+	all, count := map[string]map[string]int{}, map[string]int{}
+	for _, p := range list.Items {
+		if !isReady(p) {
+			continue
+		}
+		by, err := c.listed(ctx, fmt.Sprintf("http://%s:8000", p.Status.PodIP))
+		if err != nil {
+			return nil, err
+		}
+		for id, workers := range by {
+			if all[id] == nil {
+				all[id] = workers
+			}
+			for kind, n := range all[id] { // what each of them has
+				all[id][kind] = min(n, workers[kind])
+			}
+			count[id]++
+		}
+	}
+	for id, n := range count {
+		maps.DeleteFunc(all[id], func(_ string, workers int) bool { return workers == 0 })
+		all[id][frontend] = n
+	}
+	return all, nil
+}
+
+// listed is how many workers the frontend at an address sends requests to, by Dynamo
+// namespace.
+func (c *cell) listed(ctx context.Context, url string) (map[string]map[string]int, error) {
 	var answer struct {
 		Namespaces []struct {
 			Namespace string         `json:"namespace"`
 			Workers   map[string]int `json:"workers"`
 		} `json:"namespaces"`
 	}
-	if err := c.get(ctx, "/v1/models/"+modelName+"/ready", &answer); err != nil {
+	if err := c.get(ctx, url+"/v1/models/"+modelName+"/ready", &answer); err != nil {
 		return nil, err
 	}
 	by := map[string]map[string]int{}

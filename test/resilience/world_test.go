@@ -150,8 +150,8 @@ func (w world) answers() {
 }
 
 // get reads from a frontend of the graph.
-func (w world) get(ctx context.Context, path string, into any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url()+path, http.NoBody)
+func (w world) get(ctx context.Context, url string, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err
 	}
