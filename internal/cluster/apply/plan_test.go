@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,11 +23,13 @@ import (
 // anything is made by it, and what is scaled comes last.
 func TestAPlanIsWrittenInOrder(t *testing.T) {
 	const owner, made, removed, scaled = "patch DynamoComponentDeployment c", "apply Service s", "delete Deployment d", "scale LeaderWorkerSet g"
+	old := deployment("a")
+	old.OwnerReferences = []metav1.OwnerReference{{UID: "c-uid", Controller: new(true)}}
 	full := Plan{
 		Finalizer: true, Annotations: map[string]string{"decided": ""},
 		OwnerPatch: map[string]any{"spec": map[string]any{"replicas": 2}},
 		Children:   []graph.Desired{{Object: service("")}},
-		Owned:      []graph.Object{deployment("a")},
+		Owned:      []graph.Object{old},
 		Scale:      []workload.Rescaling{{Object: group(2), Replicas: 3}},
 	}
 	for rule, c := range map[string]struct {

@@ -265,6 +265,44 @@ func TestAnObjectOfSomebodyElseIsLeftAlone(t *testing.T) {
 	}
 }
 
+// Whoever wants an object of theirs to go with a graph has it name the graph as an owner.
+func TestOnlyWhatIsOursIsRemoved(t *testing.T) {
+	kind := v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoComponentDeployment)
+	owner := &v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c-uid"}}
+	other := &v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{Name: "other", UID: "other-uid"}}
+	plain := func(of *v1alpha1.DynamoComponentDeployment) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: of.Name, UID: of.UID}
+	}
+	made := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}
+	for rule, c := range map[string]struct {
+		owners []metav1.OwnerReference
+		labels map[string]string
+		want   []string
+	}{
+		"what the owner controls is":                       {owners: []metav1.OwnerReference{*metav1.NewControllerRef(owner, kind)}, want: []string{"Deleted Service s"}},
+		"what it shared with others that are gone is":      {owners: []metav1.OwnerReference{plain(owner)}, labels: made, want: []string{"Deleted Service s"}},
+		"what somebody made to go with it stays":           {owners: []metav1.OwnerReference{plain(owner)}},
+		"what somebody made to go with several stays, too": {owners: []metav1.OwnerReference{plain(owner), plain(other)}},
+		"what another controls stays":                      {owners: []metav1.OwnerReference{*metav1.NewControllerRef(other, kind), plain(owner)}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			object := service("")
+			object.OwnerReferences, object.Labels = c.owners, c.labels
+			s := newStage(t, interceptor.Funcs{}, object)
+			changes, err := s.applier.Apply(t.Context(), s.owner, Plan{Owned: []graph.Object{object}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, s.writes); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+			if len(changes) != len(c.want) {
+				t.Errorf("changes %v", changes)
+			}
+		})
+	}
+}
+
 func TestObjectsInTurnTakeAChangeOneAfterTheOther(t *testing.T) {
 	s := newStage(t, interceptor.Funcs{})
 	pass := func(port int32, turns ...graph.UpdatePolicy) string {
