@@ -76,7 +76,10 @@ func valueUpToDate(want, have any, element fieldpath.PathElement, owned *fieldpa
 	}
 }
 
+// itemsUpToDate also holds items with a key to their order, around those of others: init
+// containers run in it, and variables are expanded in it.
 func itemsUpToDate(desired, live []any, owned *fieldpath.Set) bool {
+	last := -1
 	for _, want := range desired {
 		element, found := elementOf(want, owned)
 		if !found {
@@ -86,6 +89,10 @@ func itemsUpToDate(desired, live []any, owned *fieldpath.Set) bool {
 		if at < 0 || !itemUpToDate(want, live[at], element, owned) {
 			return false
 		}
+		if element.Key != nil && at < last {
+			return false
+		}
+		last = at
 	}
 	return everyElement(owned, func(e fieldpath.PathElement) bool {
 		return slices.ContainsFunc(desired, func(item any) bool { return matches(e, item) })

@@ -17,6 +17,7 @@ spec:
   replicas: 2
   template:
     spec:
+      initContainers: [{name: fetch}, {name: unpack}]
       containers:
       - name: main
         image: rt:1
@@ -28,6 +29,7 @@ spec:
 	const record = `{
 "f:metadata":{"f:labels":{"f:app":{}}},
 "f:spec":{"f:replicas":{},"f:template":{"f:spec":{
+  "f:initContainers":{"k:{\"name\":\"fetch\"}":{".":{},"f:name":{}},"k:{\"name\":\"unpack\"}":{".":{},"f:name":{}}},
   "f:containers":{"k:{\"name\":\"main\"}":{".":{},"f:name":{},"f:image":{},"f:args":{},"f:resources":{},
     "f:ports":{"k:{\"containerPort\":9090,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{},"f:name":{}}}}},
   "f:volumes":{"k:{\"name\":\"shm\"}":{".":{},"f:name":{},"f:emptyDir":{}}}}}}}`
@@ -41,6 +43,7 @@ spec:
   template:
     spec:
       restartPolicy: Always
+      initContainers: [{name: fetch}, {name: injected}, {name: unpack}]
       containers:
       - {name: injected, image: mesh}
       - name: main
@@ -65,6 +68,8 @@ spec:
 		"an item that we own and no longer want is removed":           {desired: [2]string{"      volumes: [{name: shm, emptyDir: {}}]\n", ""}},
 		"an item that somebody removed is written again":              {live: [2]string{"      volumes: [{name: shm, emptyDir: {}}]\n", ""}},
 		"an argument that somebody added is taken away":               {live: [2]string{"[--model, m]", "[--model, m, --more]"}},
+		"items that we want in another order are written":             {desired: [2]string{"{name: fetch}, {name: unpack}", "{name: unpack}, {name: fetch}"}},
+		"items that somebody put into another order are written":      {live: [2]string{"{name: fetch}, {name: injected}, {name: unpack}", "{name: unpack}, {name: injected}, {name: fetch}"}},
 		"a port's defaulted protocol is no difference":                {live: [2]string{", protocol: TCP", ", protocol: TCP, hostPort: 1"}, want: true},
 	}
 	for rule, c := range cases {
