@@ -215,7 +215,7 @@ func (p *run) update(ctx context.Context, tie graph.Ownership, payload *unstruct
 	}
 	action, err := p.apply(ctx, tie, payload, id, live)
 	switch {
-	case refusedForGood(err):
+	case refusedForGood(err, id):
 		return p.replace(ctx, tie, payload, live, id)
 	case err != nil || done == "":
 		return action, err
@@ -262,7 +262,7 @@ func (p *run) apply(ctx context.Context, tie graph.Ownership, payload *unstructu
 			"somebody wrote %s as another version, and it cannot be changed until a converter answers: %s", id, shortened(err.Error())).Again(conversionRetry)
 	case namespaceTerminating(err):
 		return "", ownerDeleted(p.owner)
-	case refusedForGood(err) && seen != "":
+	case refusedForGood(err, id) && seen != "", denied(err, id.kind.GroupKind()):
 		return "", err
 	case apierrors.IsInvalid(err):
 		return "", fault.New(fault.Invalid, v1alpha1.ReasonRejected, "the API server refuses it: %s", serverMessage(err))

@@ -2,12 +2,14 @@ package apply
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 )
@@ -62,14 +64,26 @@ func (n kindTraits) immutableDiff(payload *unstructured.Unstructured, live map[s
 // refusedForGood reports whether the server refused a change because a field
 // cannot be changed. Kinds word that differently, and webhooks answer with
 // another code.
-func refusedForGood(err error) bool {
-	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+func refusedForGood(err error, id identity) bool {
+	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) || denied(err, id.kind.GroupKind()) {
 		return false
 	}
-	text := strings.ToLower(err.Error())
+	text := strings.ToLower(strings.ReplaceAll(err.Error(), strconv.Quote(id.key.Name), ""))
 	return slices.ContainsFunc([]string{
 		"immutable", "may not change once set", "may not be changed", "cannot be changed", "cannot change", "not allowed to change", "updates to",
 	}, func(words string) bool { return strings.Contains(text, words) })
+}
+
+// denied reports whether a policy of the cluster refused a change, rather than what knows
+// the kind: the object could take it, is left running until the policy or the wish changes,
+// and is not to be made again past the policy. Kinds of the API server have no webhooks of
+// their own, so any that speaks is a policy's.
+func denied(err error, kind schema.GroupKind) bool {
+	if err == nil {
+		return false
+	}
+	return strings.Contains(err.Error(), " denied request: ") || // a ValidatingAdmissionPolicy
+		clientscheme.Scheme.IsGroupRegistered(kind.Group) && strings.Contains(err.Error(), " denied the request")
 }
 
 // serverMessage is what the server says is wrong with an object: which field and

@@ -162,6 +162,51 @@ func TestAnAnswerThatAFieldIsImmutableMakesTheObjectAgain(t *testing.T) {
 	s.must("", changed)
 }
 
+// TestARefusalDeletesNothing unless it is the kind itself that cannot take the change: what
+// a policy forbids today stays as it is, and runs.
+func TestARefusalDeletesNothing(t *testing.T) {
+	named := func(name string, o graph.Object) graph.Object { o.SetName(name); return o }
+	scaled := func(g *lwsv1.LeaderWorkerSet) graph.Object { g.Spec.Replicas = new(int32(2)); return g }
+	relabelled := func(o graph.Object) graph.Object { o.SetLabels(map[string]string{"a": "b"}); return o }
+	denial := func(code int32, message string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: map[int32]metav1.StatusReason{422: metav1.StatusReasonInvalid, 403: metav1.StatusReasonForbidden}[code], Message: message}}
+	}
+	policy := denial(422, `deployments.apps "d" is forbidden: ValidatingAdmissionPolicy 'freeze' with binding 'freeze' denied request: images cannot be changed on Fridays`)
+	for rule, c := range map[string]struct {
+		before, after graph.Object
+		err           error
+		want          string
+	}{
+		"an admission policy":            {deployment("a"), relabelled(deployment("a")), policy, ""},
+		"an admission policy of groups":  {group(2), scaled(group(2)), policy, ""},
+		"a webhook over the server's":    {deployment("a"), relabelled(deployment("a")), denial(403, `admission webhook "freeze.example.com" denied the request: updates to production are frozen`), ""},
+		"a quota, and the name has it":   {named("immutable", service("")), named("immutable", relabelled(service(""))), denial(403, `services "immutable" is forbidden: exceeded quota: q`), ""},
+		"a webhook that knows the kind":  {group(2), scaled(group(2)), denial(403, `admission webhook "vleaderworkerset.kb.io" denied the request: spec.x: Invalid value: 2: field is immutable`), "Replaced LeaderWorkerSet g"},
+		"the server itself, for a field": {deployment("a"), relabelled(deployment("a")), apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "d", field.ErrorList{field.Invalid(field.NewPath("spec", "x"), "v", "field is immutable")}), "Replaced Deployment d"},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			refuse := false
+			s := newStage(t, interceptor.Funcs{Apply: func(ctx context.Context, cluster client.WithWatch, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+				if refuse {
+					return c.err
+				}
+				return cluster.Apply(ctx, o, options...)
+			}})
+			if err := s.sync(c.before); err != nil {
+				t.Fatal(err)
+			}
+			refuse = true
+			err := s.sync(c.after)
+			if got := strings.Join(s.writes, ", "); got != c.want {
+				t.Errorf("wrote %q, want %q", got, c.want)
+			}
+			if retried := fault.Retry(err); retried != (c.want == "") {
+				t.Errorf("retried %v: %v", retried, err)
+			}
+		})
+	}
+}
+
 func TestAnObjectThatTheServerRefusesIsNotSentAgainAndAgain(t *testing.T) {
 	s := newStage(t, interceptor.Funcs{Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "s", field.ErrorList{field.Invalid(field.NewPath("spec", "ports"), "a dump", "must be lower")})
