@@ -28,7 +28,7 @@ func Service(c graph.Component) *corev1.Service {
 		},
 		Spec: corev1.ServiceSpec{
 			Selector: Selector(c),
-			Ports:    []corev1.ServicePort{spoken(servicePort(c.Role), c.Role, rules.PickerHTTP2)},
+			Ports:    []corev1.ServicePort{spoken(targeted(c), c.Role, rules.PickerHTTP2)},
 		},
 	}
 }
@@ -47,7 +47,7 @@ func graphService(c graph.Component) *corev1.Service {
 	delete(selector, v1alpha1.LabelGroupRole)
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: c.ServiceName, Namespace: c.Namespace, Labels: labels, Annotations: cliqueAnnotations(c)},
-		Spec:       corev1.ServiceSpec{Selector: selector, Ports: []corev1.ServicePort{spoken(servicePort(c.Role), c.Role, true)}},
+		Spec:       corev1.ServiceSpec{Selector: selector, Ports: []corev1.ServicePort{spoken(targeted(c), c.Role, true)}},
 	}
 }
 
@@ -100,6 +100,15 @@ func spoken(port corev1.ServicePort, role graph.Role, say bool) corev1.ServicePo
 		port.AppProtocol = new("http2")
 	}
 	return port
+}
+
+// targeted is the port of a component's Service, which leads to where that is in its pods.
+func targeted(c graph.Component) corev1.ServicePort {
+	p := servicePort(c.Role)
+	if p.TargetPort.Type == intstr.String {
+		p.TargetPort = pod.Target(c, p.Name, p.Port)
+	}
+	return p
 }
 
 func servicePort(role graph.Role) corev1.ServicePort {

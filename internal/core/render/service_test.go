@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
@@ -112,5 +113,20 @@ schedulingProfiles:
 	config := rendered[*corev1.ConfigMap](t, gateway(), workload.ProviderComponent)["chat-epp-config"]
 	if diff := cmp.Diff(want, config.Data[graph.PickerConfigKey]); diff != "" {
 		t.Errorf("file (-want +got):\n%s", diff)
+	}
+}
+
+// TestAServiceLeadsToAPortThatTheUserCallsOtherwise: by a name that no container has it
+// would lead nowhere.
+func TestAServiceLeadsToAPortThatTheUserCallsOtherwise(t *testing.T) {
+	for _, provider := range []workload.Provider{workload.ProviderComponent, workload.ProviderGrove} {
+		dgd := gateway()
+		dgd.Spec.Services["Frontend"].ExtraPodSpec = &v1alpha1.ExtraPodSpec{MainContainer: &corev1.Container{
+			Image: "i", Ports: []corev1.ContainerPort{{Name: "openai", ContainerPort: 8000}},
+		}}
+		want := []corev1.ServicePort{{Name: "http", Port: 8000, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(8000)}}
+		if diff := cmp.Diff(want, rendered[*corev1.Service](t, dgd, provider)["chat-frontend"].Spec.Ports); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", provider, diff)
+		}
 	}
 }

@@ -24,7 +24,7 @@ func addFrontend(s *corev1.PodSpec, c graph.Component, p Platform) {
 	// The frontend's own view of the component: the same graph, another role.
 	role := c
 	role.Role, role.Type, role.Generation = graph.RoleFrontend, string(graph.RoleFrontend), ""
-	base := roleContainer(role)
+	base := yielding(roleContainer(role), users)
 	sidecar := Overlay(base, withoutOwnRules(users))
 	if len(users.Command) == 0 && len(users.Args) > 0 && strings.HasPrefix(users.Args[0], "--") {
 		// These are options of the frontend, not of the interpreter that is its command.

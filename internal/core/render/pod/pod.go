@@ -227,11 +227,11 @@ func roleAccount(role graph.Role) string {
 // mainContainer lays the user's container over the role's. Environment, mounts
 // and probes have rules of their own and so are not left to Overlay.
 func mainContainer(c graph.Component, p Platform) corev1.Container {
-	base := roleContainer(c)
 	users := corev1.Container{}
 	if c.Main != nil {
 		users = *c.Main
 	}
+	base := yielding(roleContainer(c), users)
 	main := Overlay(base, withoutOwnRules(users))
 	main.Name = cmp.Or(main.Name, MainContainer)
 	main.VolumeMounts = addMounts(users.VolumeMounts, append(base.VolumeMounts, mounts(c)...))

@@ -117,7 +117,7 @@ func standBy(s *corev1.PodSpec, c graph.Component) {
 		port := PortNameSystem + "-" + strconv.Itoa(i)
 		one.Ports = []corev1.ContainerPort{tcp(port, int32(PortSystem+i))}
 		for _, probe := range []*corev1.Probe{one.LivenessProbe, one.ReadinessProbe, one.StartupProbe} {
-			if probe != nil && probe.HTTPGet != nil && probe.HTTPGet.Port == intstr.FromString(PortNameSystem) {
+			if probe != nil && probe.HTTPGet != nil && (probe.HTTPGet.Port == intstr.FromString(PortNameSystem) || probe.HTTPGet.Port == intstr.FromInt32(PortSystem)) {
 				probe.HTTPGet.Port = intstr.FromString(port)
 			}
 		}

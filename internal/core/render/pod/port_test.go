@@ -1,0 +1,58 @@
+package pod
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+)
+
+// TestPortsOfTheUser: a container must not have a name twice, and what asks a port by name
+// has to find it.
+func TestPortsOfTheUser(t *testing.T) {
+	type want struct {
+		Ports                []corev1.ContainerPort
+		Live, Ready, Service intstr.IntOrString
+	}
+	named := func(name string, number int32) corev1.ContainerPort {
+		return corev1.ContainerPort{Name: name, ContainerPort: number}
+	}
+	everywhere := func(port intstr.IntOrString, ports ...corev1.ContainerPort) want {
+		return want{ports, port, port, port}
+	}
+	http, number := intstr.FromString(PortNameHTTP), intstr.FromInt32(PortHTTP)
+	for rule, c := range map[string]struct {
+		users, beside []corev1.ContainerPort
+		want          want
+	}{
+		"without any there is ours":                  {want: everywhere(http, tcp("http", 8000))},
+		"more stand beside ours":                     {users: []corev1.ContainerPort{named("more", 1)}, want: everywhere(http, tcp("http", 8000), named("more", 1))},
+		"one without a name has ours":                {users: []corev1.ContainerPort{{ContainerPort: 8000}}, want: everywhere(http, tcp("http", 8000))},
+		"our name at another number takes our place": {users: []corev1.ContainerPort{named("http", 9000)}, want: everywhere(http, named("http", 9000))},
+		"our number under another name is asked by number": {
+			users: []corev1.ContainerPort{named("openai", 8000)}, want: everywhere(number, tcp("openai", 8000)),
+		},
+		"both, which change places": {
+			users: []corev1.ContainerPort{named("http", 9000), named("old", 8000)}, want: everywhere(http, tcp("old", 8000), named("http", 9000)),
+		},
+		"a Service leads to who stands before it under our name": {
+			users: []corev1.ContainerPort{named("frontend", 8000)}, beside: []corev1.ContainerPort{named("http", 8001)},
+			want: want{[]corev1.ContainerPort{tcp("frontend", 8000)}, number, number, http},
+		},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			component := graph.Component{
+				Role: graph.RoleFrontend, Runtime: graph.Runtime{Contract: graph.ContractSeed},
+				Main: &corev1.Container{Ports: c.users}, Pod: &corev1.PodSpec{Containers: []corev1.Container{{Name: "beside", Ports: c.beside}}},
+			}
+			main := mainContainer(component, Platform{})
+			got := want{main.Ports, main.LivenessProbe.HTTPGet.Port, main.ReadinessProbe.HTTPGet.Port, Target(component, PortNameHTTP, PortHTTP)}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("ports (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
