@@ -109,7 +109,7 @@ func (p *run) prune(ctx context.Context, wanted []graph.Desired, owned []graph.O
 		if err != nil {
 			return err
 		}
-		if keep[id] || object.GetDeletionTimestamp() != nil || !p.made(object) {
+		if keep[id] || object.GetDeletionTimestamp() != nil || (!graph.MadeFor(object, p.owner) && !Ownership.Off()) {
 			continue
 		}
 		// The event of its change is on the way and brings the next reconcile.
@@ -322,12 +322,6 @@ func (a *Applier) live(ctx context.Context, from client.Reader, id identity) (gr
 			"%s is being deleted and will be made again once it is gone", id)
 	}
 	return object, nil
-}
-
-// made reports whether an object that names the owner was made for it. Others name it
-// too, to have what is theirs collected with it.
-func (p *run) made(object graph.Object) bool {
-	return metav1.IsControlledBy(object, p.owner) || object.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy || Ownership.Off()
 }
 
 // remove deletes an object that its owner no longer wants, or leaves it to the

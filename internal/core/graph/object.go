@@ -62,6 +62,13 @@ const (
 	OwnershipByUID
 )
 
+// MadeFor reports whether an object that names an owner was made for it: it is controlled by
+// that, or of OwnershipShared. Others let their own objects name an owner, to have them
+// collected with it.
+func MadeFor(object, owner Object) bool {
+	return metav1.IsControlledBy(object, owner) || object.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy
+}
+
 // UIDLabels are the labels of an object of OwnershipByUID. An owner that no server
 // knows yet has no uid.
 func UIDLabels(owner Object) map[string]string {

@@ -189,6 +189,7 @@ func (w Observer) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployme
 	if seen.Snapshot, err = w.Children.Children(ctx, dgd, p.Capabilities); err != nil {
 		return seen, err
 	}
+	seen.Owned = slices.DeleteFunc(seen.Owned, func(o graph.Object) bool { return !graph.MadeFor(o, dgd) })
 	claims, err := w.Claims.Children(ctx, dgd, nil)
 	if err != nil {
 		return seen, err

@@ -168,6 +168,28 @@ func TestAGraphIsTakenDownWhereItRunsBeforeItIsMadeElsewhere(t *testing.T) {
 	}
 }
 
+// TestAComponentOfSomebodysThatNamesTheGraphIsNoneOfItsOwn: it is not waited for where the
+// graph runs elsewhere, and it stays.
+func TestAComponentOfSomebodysThatNamesTheGraphIsNoneOfItsOwn(t *testing.T) {
+	s := newStage(t, chat(), snapshot.APIGrove)
+	own := &v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "own", OwnerReferences: []metav1.OwnerReference{{
+		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindDynamoGraphDeployment, Name: "chat", UID: "chat-uid",
+	}}}}
+	if err := s.client.Create(t.Context(), own); err != nil {
+		t.Fatal(err)
+	}
+	got, dgd := s.pass()
+	if diff := cmp.Diff([]string{"Created PodCliqueSet chat"}, got); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	if c := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionReady); c == nil || c.Reason != v1alpha1.ReasonServicesNotReady {
+		t.Errorf("condition %v", c)
+	}
+	if got, _ := s.pass(); len(got) > 0 {
+		t.Errorf("wrote %v", got)
+	}
+}
+
 // sharing is a graph whose engines share the memory of GPUs.
 func sharing(gpus string) *v1alpha1.DynamoGraphDeployment {
 	dgd := chat()
