@@ -134,6 +134,27 @@ func (a *Applier) ReleaseFromOwner(ctx context.Context, owner graph.Object, obje
 	return nil
 }
 
+// HandOver has an object of OwnershipByUID be one that was created for another owner.
+func (a *Applier) HandOver(ctx context.Context, object, to graph.Object) error {
+	id, err := a.identify(object)
+	if err != nil {
+		return err
+	}
+	before, after := object.DeepCopyObject().(client.Object), object.DeepCopyObject().(client.Object)
+	labels := maps.Clone(after.GetLabels())
+	maps.Copy(labels, graph.UIDLabels(to))
+	after.SetLabels(labels)
+	err = a.client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(FieldManager))
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return fmt.Errorf("hand %s over to %s: %w", id, to.GetName(), err)
+	default:
+		a.tell(Change{Updated, id.kind, id.key})
+	}
+	return nil
+}
+
 // orphaned reports whether a controller reference names an earlier object of the
 // owner's name. It is gone, since there is only ever one, and what it controlled
 // follows it. Which of the two is the later one only the server knows.

@@ -23,6 +23,12 @@ func (f Facts) Graphs(ctx context.Context, namespace string) ([]*v1alpha1.Dynamo
 	return graphs, nil
 }
 
+// LiveGraphs asks the API server for those of a namespace: what is deleted for good is not
+// decided from an informer that may be behind.
+func (f Facts) LiveGraphs(ctx context.Context, namespace string) ([]*v1alpha1.DynamoGraphDeployment, error) {
+	return Facts{Cached: f.Direct}.Graphs(ctx, namespace)
+}
+
 // PodCount is how many pods of a service there are. Those that end have their GPUs until
 // they are gone.
 type PodCount struct{ Live, Ending int }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -224,12 +225,29 @@ func (r *Reconciler) finalizeClaims(ctx context.Context, dgd *v1alpha1.DynamoGra
 	if orphaned, err := r.Observer.Facts.Orphaned(ctx, dgd, cliqueSet); err != nil || orphaned {
 		return err
 	}
-	for _, claim := range claims {
-		if claim.GetDeletionTimestamp() == nil && graph.CreatedFor(claim, dgd) {
-			err = errors.Join(err, r.Applier.Discard(ctx, claim))
+	others, err := r.Observer.Facts.LiveGraphs(ctx, dgd.Namespace)
+	if err != nil {
+		return err
+	}
+	for _, object := range claims {
+		if claim, ok := object.(*corev1.PersistentVolumeClaim); ok && claim.DeletionTimestamp == nil && graph.CreatedFor(claim, dgd) {
+			err = errors.Join(err, r.finalizeClaim(ctx, claim, others))
 		}
 	}
 	return err
+}
+
+// finalizeClaim deletes a claim, unless another graph asked for the same: its pods would keep
+// the claim from going, and those that come would not be placed while it goes.
+func (r *Reconciler) finalizeClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, others []*v1alpha1.DynamoGraphDeployment) error {
+	switch heir, asAsked := graph.Heir(claim, others); {
+	case heir == nil:
+		return r.Applier.Discard(ctx, claim)
+	case asAsked:
+		return r.Applier.HandOver(ctx, claim, heir)
+	default:
+		return nil
+	}
 }
 
 // finalize removes what the garbage collector does not: claims, and what a graph has

@@ -15,6 +15,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
@@ -165,6 +166,56 @@ func TestAGraphIsTakenDownWhereItRunsBeforeItIsMadeElsewhere(t *testing.T) {
 	expect(v1alpha1.ReasonServicesNotReady)
 	if len(s.writes) > 0 {
 		t.Errorf("a pass with nothing to do wrote %v", s.writes)
+	}
+}
+
+// TestAClaimThatTwoGraphsAskForGoesWithTheLast: one that is being deleted is kept by the pods
+// that use it, and no pod that comes is placed.
+func TestAClaimThatTwoGraphsAskForGoesWithTheLast(t *testing.T) {
+	models := []v1alpha1.PVC{{Name: "models", Create: new(true), StorageClass: "fast", Size: new(resource.MustParse("1Gi")), VolumeAccessMode: corev1.ReadWriteMany}}
+	first, second := chat(), chat()
+	second.Name, second.UID = "second", "second-uid"
+	first.Spec.PVCs, second.Spec.PVCs = models, models
+	s := newStage(t, first)
+	s.pass()
+	if err := s.client.Create(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	// What becomes of the claim when a graph is deleted.
+	ends := func(name string) *corev1.PersistentVolumeClaim {
+		t.Helper()
+		key := client.ObjectKey{Namespace: "lab", Name: name}
+		dgd := &v1alpha1.DynamoGraphDeployment{}
+		for _, deleted := range []bool{false, true} {
+			if err := s.client.Get(t.Context(), key, dgd); err != nil {
+				t.Fatal(err)
+			}
+			if !deleted {
+				if _, err := s.reconciler.Reconcile(t.Context(), dgd); err != nil {
+					t.Fatal(err)
+				}
+				if err := s.client.Delete(t.Context(), dgd); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if _, err := s.reconciler.Reconcile(t.Context(), dgd); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.client.Get(t.Context(), key, dgd); !apierrors.IsNotFound(err) {
+			t.Errorf("graph %s is held by %v: %v", name, dgd.Finalizers, err)
+		}
+		claim := &corev1.PersistentVolumeClaim{}
+		if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: "lab", Name: "models"}, claim); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		return claim
+	}
+	if claim := ends("chat"); claim.DeletionTimestamp != nil || !graph.CreatedFor(claim, second) {
+		t.Errorf("claim %q is labelled %v", claim.Name, claim.Labels)
+	}
+	if claim := ends("second"); claim.Name != "" {
+		t.Errorf("the claim is left, labelled %v", claim.Labels)
 	}
 }
 
