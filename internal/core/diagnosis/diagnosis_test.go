@@ -356,6 +356,9 @@ func TestNoRoomIsKnownByItsWords(t *testing.T) {
 	}{
 		{"no node has enough", of(pod(unscheduled(full))), true},
 		{"it is not scheduled yet", of(pod(func(p *corev1.Pod) { p.Spec.NodeName, p.Status.Conditions = "", nil })), false},
+		{"there is no node at all", of(pod(unscheduled("no nodes available to schedule pods"))), true},
+		{"Volcano says so", of(pod(unscheduled("0/3 nodes are unavailable: 3 Insufficient nvidia.com/gpu."))), true},
+		{"KAI says so", of(pod(unscheduled("No nodes with enough resources were found: 2 node(s) didn't have enough resources: GPUs."))), true},
 		{"it waits for something else", of(pod(unscheduled("pod group is not ready, 1 Pending, 2 minAvailable"))), false},
 	} {
 		if first, found := First(x.evidence); !found || NoRoom("0 of 1 replicas available: "+first.Message) != x.want {

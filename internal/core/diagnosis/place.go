@@ -19,6 +19,9 @@ var (
 	verdict      = regexp.MustCompile(`^(\d+)/(\d+) nodes are available: (.*)$`)
 	claimMissing = regexp.MustCompile(`persistentvolumeclaim "([^"]+)" not found`)
 	lacking      = regexp.MustCompile(`Insufficient ([^\s,]+)`)
+	// roomless is how schedulers say it that put no count of nodes first: kube-scheduler
+	// without any node, Volcano and KAI. Groups that wait for their pods are not meant.
+	roomless = regexp.MustCompile(`(?i)no nodes available to schedule|nodes are unavailable: |no nodes with enough resources|resources were not found for pod`)
 )
 
 const unbound = "unbound immediate PersistentVolumeClaims"
@@ -119,7 +122,7 @@ func unboundClaim(pod corev1.Pod, claims []snapshot.Claim) Cause {
 // status has its words alone.
 func NoRoom(message string) bool { return strings.Contains(message, fit) }
 
-// fit is what all that scheduler says has in it.
+// fit is what all that scheduler says of nodes without room has in it.
 const fit = " nodes fit: "
 
 // scheduler puts what the scheduler says into fewer words: what is needed, how
@@ -127,7 +130,11 @@ const fit = " nodes fit: "
 func scheduler(pod corev1.Pod, message string) string {
 	m := verdict.FindStringSubmatch(strings.TrimSpace(message))
 	if m == nil {
-		return strings.TrimSuffix(strings.TrimSpace(message), ".")
+		text := strings.TrimSuffix(strings.TrimSpace(message), ".")
+		if roomless.MatchString(text) {
+			return "no" + fit + text
+		}
+		return text
 	}
 	why, _, _ := strings.Cut(m[3], ". ") // what follows is about preemption
 	text := fmt.Sprintf("%s of %s"+fit+"%s", m[1], m[2], strings.TrimSuffix(why, "."))

@@ -297,7 +297,8 @@ func (c Config) ceilings(d *Decision, s Snapshot, m *Memory, target Vector) Vect
 	before := target
 	for r := range Roles {
 		state, past := s.Roles[r], &m.Roles[r]
-		if state.Unschedulable > 0 && state.UnschedulableFor >= hopeless {
+		// Half a tick less: looks are never exactly a tick apart, and the next is late.
+		if state.Unschedulable > 0 && state.UnschedulableFor >= hopeless-min(c.Tick, hopeless)/2 {
 			past.ceiling = max(c.Floors[r], state.Wanted-state.Unschedulable)
 			past.until, past.resource = s.Now+learnt, state.Resource
 		}

@@ -157,6 +157,9 @@ func TestStarts(t *testing.T) {
 		{"those that start have ages", []look{{0, Replicas{}}, {5 * s, Replicas{Wanted: 1}}, {10 * s, Replicas{Wanted: 2}}}, []time.Duration{10 * s, 5 * s}, 0, 0},
 		{"who asks for fewer gives up the newest", []look{{0, Replicas{}}, {5 * s, Replicas{Wanted: 1}}, {10 * s, Replicas{Wanted: 2}}, {15 * s, Replicas{Wanted: 1}}}, []time.Duration{15 * s}, 0, 0},
 		{"without a node time counts from the first word of it", []look{{0, Replicas{Wanted: 1, Unschedulable: true}}, {60 * s, Replicas{Wanted: 1, Unschedulable: true}}}, []time.Duration{60 * s}, 0, 60 * s},
+		{"a word of something else between does not begin it anew", []look{{0, Replicas{Wanted: 1, Unschedulable: true}}, {50 * s, Replicas{Wanted: 1, Unschedulable: true}}, {55 * s, Replicas{Wanted: 2}}, {60 * s, Replicas{Wanted: 2, Unschedulable: true}}}, []time.Duration{60 * s, 10 * s}, 0, 60 * s},
+		{"who is silent of it for long has found a node", []look{{0, Replicas{Wanted: 1, Unschedulable: true}}, {10 * s, Replicas{Wanted: 1}}, {30 * s, Replicas{Wanted: 1}}, {35 * s, Replicas{Wanted: 1, Unschedulable: true}}, {40 * s, Replicas{Wanted: 1, Unschedulable: true}}}, []time.Duration{40 * s}, 0, 5 * s},
+		{"who was ready begins anew", []look{{0, Replicas{Wanted: 1, Unschedulable: true}}, {5 * s, Replicas{Wanted: 1, Ready: 1}}, {10 * s, Replicas{Wanted: 2, Ready: 1, Unschedulable: true}}, {15 * s, Replicas{Wanted: 2, Ready: 1, Unschedulable: true}}}, []time.Duration{10 * s}, 0, 5 * s},
 		{"a node that was found ends that", []look{{0, Replicas{Wanted: 1, Unschedulable: true}}, {60 * s, Replicas{Wanted: 1}}}, []time.Duration{60 * s}, 0, 0},
 	} {
 		t.Run(x.rule, func(t *testing.T) {

@@ -136,15 +136,20 @@ const samples = 20
 
 // Starts is what has been seen of the starts of a role. The zero value has seen nothing.
 type Starts struct {
-	seen      bool
-	at        time.Duration
-	wanted    int
-	ready     int
-	since     []start         // those that are not ready, the oldest first
-	took      []time.Duration // the newest last
-	homeless  bool
-	homelessT time.Duration
+	seen   bool
+	at     time.Duration
+	wanted int
+	ready  int
+	since  []start         // those that are not ready, the oldest first
+	took   []time.Duration // the newest last
+	// Since when no node has had room, and when that was said last.
+	homeless         bool
+	homelessT, saidT time.Duration
 }
+
+// silent is for how long a status may say something else before a node is taken to have
+// been found: while replicas change it speaks of the change for a look or two.
+const silent = 20 * time.Second
 
 // start is one replica on its way. Of those that were before the first look nobody
 // knows since when.
@@ -162,9 +167,10 @@ func (s Starts) Starting(now time.Duration) []time.Duration {
 	return ages
 }
 
-// Unschedulable is for how long no node has had room.
+// Unschedulable is for how long no node has had room. A look that was not told so gives
+// up nothing: it may be that a node was found.
 func (s Starts) Unschedulable(now time.Duration) time.Duration {
-	if !s.homeless {
+	if !s.homeless || s.saidT != s.at {
 		return 0
 	}
 	return now - s.homelessT
@@ -191,10 +197,16 @@ func (s Starts) Next(now time.Duration, r Replicas) Starts {
 	}
 	s.since = s.since[:missing]
 	s.seen, s.at, s.wanted, s.ready = true, now, r.Wanted, r.Ready
-	if !r.Unschedulable || missing == 0 {
+	switch {
+	case missing == 0:
 		s.homeless = false
-	} else if !s.homeless {
-		s.homeless, s.homelessT = true, now
+	case r.Unschedulable:
+		if !s.homeless {
+			s.homeless, s.homelessT = true, now
+		}
+		s.saidT = now
+	case now-s.saidT > silent:
+		s.homeless = false
 	}
 	return s
 }
