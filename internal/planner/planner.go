@@ -212,7 +212,7 @@ func (p *Planner) snapshot(now time.Duration, g *kube.Graph, parts role.Componen
 		p.starts[i] = starts
 		state := decision.State{Wanted: seen.Wanted, Ready: seen.Ready, Draining: seen.Draining, Starting: starts.Starting(now)}
 		if homeless := starts.Unschedulable(now); homeless > 0 {
-			state.Unschedulable, state.UnschedulableFor, state.Resource = len(state.Starting), homeless, observation.Lacking(seen.Message)
+			state.Unschedulable, state.UnschedulableFor, state.Resource = unplaced(seen, *component, status.ComponentKind, places), homeless, observation.Lacking(seen.Message)
 		}
 		if c := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionScalingLimited); c != nil && c.Reason == v1alpha1.ReasonBudgetExhausted {
 			state.Starting = nil // a budget holds them back: they are on nobody's way
@@ -226,6 +226,16 @@ func (p *Planner) snapshot(now time.Duration, g *kube.Graph, parts role.Componen
 		s.Active, s.Queue = s.Active+s.Queue, 0
 	}
 	return s
+}
+
+// unplaced are the replicas that are not ready and have no node. Those that have one
+// load, and are on their way. Where nothing is known of pods all are taken to have none.
+func unplaced(seen observation.Replicas, c graph.Component, kind v1alpha1.ComponentKind, places kube.Places) int {
+	placed := places.Placed[c.Name]
+	if kind == v1alpha1.ComponentKindPodCliqueScalingGroup {
+		placed /= int(max(1, c.Nodes)) // its Service selects every pod of a group, and not leaders alone
+	}
+	return min(max(0, seen.Wanted-placed), max(0, seen.Wanted-seen.Ready))
 }
 
 // remembered is how long starts took before this planner began to look, as the graph's

@@ -42,6 +42,9 @@ type world struct {
 	full  string
 	flips bool
 	looks int
+	// placed are the pods that have a node, by service.
+	placed map[string]int
+	kind   v1alpha1.ComponentKind
 }
 
 func (w *world) Graph(context.Context, string) (*kube.Graph, error) {
@@ -59,7 +62,7 @@ func (w *world) Graph(context.Context, string) (*kube.Graph, error) {
 }
 
 func (w *world) Places(context.Context, []graph.Component) (kube.Places, error) {
-	return kube.Places{Frontends: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:8000")}}, nil
+	return kube.Places{Frontends: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:8000")}, Placed: w.placed}, nil
 }
 
 // Scale makes replicas ready at once.
@@ -73,7 +76,7 @@ func (w *world) Scale(_ context.Context, _ *kube.Graph, replicas map[string]int,
 		w.graph.Wanted[service] = n
 		w.graph.Status.Services[service] = v1alpha1.ServiceReplicaStatus{ReadyReplicas: new(int32(n))}
 		if w.full != "" && n > 1 {
-			w.graph.Status.Services[service] = v1alpha1.ServiceReplicaStatus{ReadyReplicas: new(int32(1)), Message: w.full}
+			w.graph.Status.Services[service] = v1alpha1.ServiceReplicaStatus{ComponentKind: w.kind, ReadyReplicas: new(int32(1)), Message: w.full}
 		}
 	}
 	return nil
@@ -279,14 +282,25 @@ func TestStartsThatTheGraphRemembersAreForeseen(t *testing.T) {
 }
 
 func TestReplicasThatNoNodeHasRoomForAreGivenUp(t *testing.T) {
-	for rule, flips := range map[string]bool{
-		"after a minute": false,
-		"after a minute though the status says something else meanwhile": true,
+	for _, x := range []struct {
+		rule   string
+		flips  bool
+		placed int
+		nodes  int32
+		kind   v1alpha1.ComponentKind
+		left   int
+	}{
+		{"after a minute", false, 0, 1, "", 1},
+		{"after a minute though the status says something else meanwhile", true, 0, 1, "", 1},
+		{"and those that load on nodes are kept", false, 3, 1, v1alpha1.ComponentKindDeployment, 3},
+		{"of groups whose leaders alone are listed each has a node", false, 3, 2, v1alpha1.ComponentKindLeaderWorkerSet, 3},
+		{"of groups that are listed whole those that are whole", false, 5, 2, v1alpha1.ComponentKindPodCliqueScalingGroup, 2},
 	} {
-		t.Run(rule, func(t *testing.T) {
-			w := newWorld(t)
-			w.full, w.flips = "0 of 3 replicas available: pod p-1: needs 1 nvidia.com/gpu; 0 of 12 nodes fit: 12 Insufficient nvidia.com/gpu", flips
-			w.minutes(3, 40)
+		t.Run(x.rule, func(t *testing.T) {
+			w := newWorld(t, "--max-gpu-budget=32")
+			w.full, w.flips = "0 of 3 replicas available: pod p-1: needs 1 nvidia.com/gpu; 0 of 12 nodes fit: 12 Insufficient nvidia.com/gpu", x.flips
+			w.graph.Components[1].Nodes, w.placed, w.kind = x.nodes, map[string]int{"p": x.placed, "d": 1}, x.kind
+			w.minutes(3, 80)
 			all := w.planner.journal.Records()
 			grew := slices.IndexFunc(all, func(r journal.Record) bool { return r.To.Prefill > r.From.Prefill })
 			gave := slices.IndexFunc(all, func(r journal.Record) bool { return r.Reason == "Unschedulable" })
@@ -295,6 +309,9 @@ func TestReplicasThatNoNodeHasRoomForAreGivenUp(t *testing.T) {
 			}
 			if after := all[gave].At.Sub(all[grew].At); after < time.Minute || after > 75*time.Second {
 				t.Errorf("given up after %s: %+v", after, all)
+			}
+			if all[gave].To.Prefill != x.left {
+				t.Errorf("%+v are left: %v", all[gave].To, all[gave].Words)
 			}
 		})
 	}

@@ -167,16 +167,19 @@ func (c *Client) decode(object *unstructured.Unstructured) (*v1alpha1.DynamoGrap
 	return dgd, order, nil
 }
 
-// Places are where the pods of components are, and how many of each are ending.
+// Places are where the pods of components are, and how many of each have a node and are
+// ending.
 type Places struct {
 	Frontends []netip.AddrPort
-	Ending    map[string]int // by component
+	// Placed are those that do not end and that a Service lists, so that they have an
+	// address, and with it a node; both are by component.
+	Placed, Ending map[string]int
 }
 
-// Places finds frontends that are ready, and pods that end, by the EndpointSlices of
-// components.
+// Places finds frontends that are ready, and pods that have a node and that end, by the
+// EndpointSlices of components.
 func (c *Client) Places(ctx context.Context, components []graph.Component) (Places, error) {
-	places := Places{Ending: map[string]int{}}
+	places := Places{Placed: map[string]int{}, Ending: map[string]int{}}
 	services := map[string]graph.Component{}
 	for _, component := range components {
 		services[component.ServiceName] = component
@@ -201,6 +204,7 @@ func (c *Client) Places(ctx context.Context, components []graph.Component) (Plac
 				places.Ending[component.Name]++
 				continue
 			}
+			places.Placed[component.Name]++
 			if component.Role != graph.RoleFrontend || !is(e.Conditions.Ready, true) || len(e.Addresses) == 0 {
 				continue
 			}

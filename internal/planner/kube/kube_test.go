@@ -137,6 +137,10 @@ func TestPlaces(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"Frontend": 1, "Decode": 1}, places.Ending); diff != "" {
 		t.Error(diff)
 	}
+	// Those that are not ready yet have a node, too.
+	if diff := cmp.Diff(map[string]int{"Frontend": 3, "Decode": 1}, places.Placed); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestAFrontendIsAskedWhereItListens(t *testing.T) {
