@@ -1,6 +1,7 @@
 package observation
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -92,6 +93,14 @@ func TestTraffic(t *testing.T) {
 		{"a late look is several bins", []Look{one(0, 100, 90), one(3, 130, 90)}, []float64{10, 10, 10}, false},
 		{"a frontend that began anew counts from zero", []Look{one(0, 100, 90), one(1, 7, 3)}, []float64{7}, false},
 		{"a new frontend has counted since it began", []Look{one(0, 100, 90), {At: at(1), Frontends: map[string]Counters{"a": counted(110, 90), "b": counted(5, 1)}}}, []float64{15}, false},
+		{"one that was away for a look has counted since it was seen last", []Look{
+			{At: at(0), Frontends: map[string]Counters{"a": counted(100, 90), "b": counted(1000, 990)}}, one(1, 110, 90),
+			{At: at(2), Frontends: map[string]Counters{"a": counted(120, 90), "b": counted(1010, 990)}},
+		}, []float64{20}, false},
+		{"one that was away for hours is another", []Look{
+			{At: at(0), Frontends: map[string]Counters{"a": counted(100, 90), "b": counted(30, 30)}}, one(1000, 110, 90),
+			{At: at(1001), Frontends: map[string]Counters{"a": counted(120, 90), "b": counted(40, 40)}},
+		}, []float64{50}, false},
 		{"idle is a zero that was seen", []Look{one(0, 100, 100), one(1, 100, 100)}, []float64{0}, false},
 		{"a frontend that does not answer makes blind", []Look{one(0, 100, 100), {At: at(1), Failed: map[string]string{"a": "refused"}}}, nil, true},
 		{"what came meanwhile is in the next answer", []Look{one(0, 100, 100), {At: at(1), Failed: map[string]string{"a": "refused"}}, one(2, 140, 100)}, []float64{20, 20}, false},
@@ -110,6 +119,18 @@ func TestTraffic(t *testing.T) {
 				t.Errorf("failed: %q", r.Failed)
 			}
 		})
+	}
+}
+
+func TestFrontendsThatAreGoneAreForgotten(t *testing.T) {
+	var traffic Traffic
+	for n := range 1000 {
+		_, traffic = traffic.Next(Look{At: time.Duration(n) * time.Second, Frontends: map[string]Counters{fmt.Sprintf("10.0.0.%d", n): {Began: 1}}}, 5*time.Second)
+	}
+	_, newest := traffic.last["10.0.0.998"]
+	_, oldest := traffic.last["10.0.0.0"]
+	if n := len(traffic.last); n > mostAway+1 || !newest || oldest {
+		t.Errorf("%d frontends are remembered, of those that went the last %v, the first %v", n, newest, oldest)
 	}
 }
 

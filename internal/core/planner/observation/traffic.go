@@ -1,6 +1,7 @@
 package observation
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -17,6 +18,13 @@ const lengthsOver = 5 * time.Minute
 // about its single ticks.
 const mostBins = 12
 
+// away is for how long the counters of a frontend are kept that no Service lists, and
+// mostAway of how many: one that comes back has counted since then, and not since it began.
+const (
+	away     = time.Hour
+	mostAway = 256
+)
+
 // Look is one look at all frontends of a graph.
 type Look struct {
 	At time.Duration
@@ -29,8 +37,15 @@ type Look struct {
 type Traffic struct {
 	seen  bool
 	at    time.Duration
-	last  map[string]Counters
+	last  map[string]counted
 	parts []part // of lengthsOver, the oldest first
+}
+
+// counted is what a frontend had counted when it was seen last.
+type counted struct {
+	Counters
+
+	at time.Duration
 }
 
 type part struct {
@@ -69,7 +84,7 @@ func (t Traffic) Next(l Look, tick time.Duration) (Reading, Traffic) {
 		c := l.Frontends[address]
 		// A frontend that is new has counted since it began. What all had counted before
 		// the first look is of unknown age.
-		earlier := t.last[address]
+		earlier := t.last[address].Counters
 		if !t.seen {
 			earlier = c
 		}
@@ -77,7 +92,7 @@ func (t Traffic) Next(l Look, tick time.Duration) (Reading, Traffic) {
 	}
 	elapsed := l.At - t.at
 	first := !t.seen
-	t.last, t.at, t.seen = maps.Clone(l.Frontends), l.At, true
+	t.last, t.at, t.seen = remember(t.last, l), l.At, true
 	r.Queue, r.Active = delta.Queued, max(0, delta.InFlight-delta.Queued)
 	if first {
 		return r, t
@@ -98,6 +113,28 @@ func (t Traffic) Next(l Look, tick time.Duration) (Reading, Traffic) {
 	}
 	r.Lengths = t.lengths()
 	return r, t
+}
+
+// remember is what the frontends of a look have counted, and those that were there before:
+// one that is not ready for a look comes back with all that it has counted in its life.
+func remember(last map[string]counted, l Look) map[string]counted {
+	var gone []string
+	for address, c := range last {
+		if _, there := l.Frontends[address]; !there && l.At-c.at <= away {
+			gone = append(gone, address)
+		}
+	}
+	slices.SortFunc(gone, func(a, b string) int {
+		return cmp.Or(-cmp.Compare(last[a].at, last[b].at), cmp.Compare(a, b))
+	})
+	kept := map[string]counted{}
+	for _, address := range gone[:min(len(gone), mostAway)] {
+		kept[address] = last[address]
+	}
+	for address, c := range l.Frontends {
+		kept[address] = counted{c, l.At}
+	}
+	return kept
 }
 
 func (t Traffic) lengths() capacity.Lengths {
