@@ -54,12 +54,18 @@ type budgeted struct {
 // grant says what of the replicas that a graph is to have it may have now. Without a
 // budget that it counts against it is nothing at all.
 func (l *Ledger) grant(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, now time.Time) (b budgeted, limits []budget.Limit, err error) {
-	own := annotated(dgd.Annotations, v1alpha1.AnnotationGPUBudget)
-	if l == nil || own <= 0 && !l.Budgets.Shared(dgd.Namespace) {
+	if l == nil {
 		return b, nil, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	own := annotated(dgd.Annotations, v1alpha1.AnnotationGPUBudget)
+	if own <= 0 && !l.Budgets.Shared(dgd.Namespace) {
+		// What it has from now on nobody grants: once there is a budget again, what was
+		// granted under the last one says nothing.
+		delete(l.granted, dgd.UID)
+		return b, nil, nil
+	}
 	graphs, err := l.graphs(ctx, dgd, g, now)
 	if err != nil {
 		return b, nil, err

@@ -2,6 +2,7 @@ package graphdeployment
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +106,33 @@ func TestReplicasAreGrantedOutOfBudgets(t *testing.T) {
 				t.Errorf("says %q", said)
 			}
 		})
+	}
+}
+
+func TestABudgetThatIsSetAgainTakesOneReplicaAtATime(t *testing.T) {
+	dgd := wants("lab", "a", 10, nil)
+	dgd.Spec.Services["Worker"].Resources.Limits.GPU = "1"
+	var pods []client.Object
+	for i := range 10 {
+		pods = append(pods, podOf("lab", fmt.Sprintf("a-%d", i), "a", false))
+	}
+	l, few := ledger(t, budget.Budgets{}, pods...), ledger(t, budget.Budgets{})
+	noon := time.Unix(100000, 0)
+	step := func(budget string, at time.Duration) map[string]int {
+		dgd.Annotations = nil
+		if budget != "" {
+			dgd.Annotations = map[string]string{v1alpha1.AnnotationGPUBudget: budget}
+		}
+		b, _ := ask(t, l, dgd, noon.Add(at))
+		return b.granted
+	}
+	all := l.Facts
+	l.Facts = few.Facts // before there are pods
+	got := []map[string]int{step("2", 0), step("", time.Hour)}
+	l.Facts = all
+	got = append(got, step("8", 2*time.Hour))
+	if diff := cmp.Diff([]map[string]int{{"Worker": 2}, nil, {"Worker": 9}}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
