@@ -5,8 +5,14 @@ package arbitration
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
+
+// Most is the most GPUs that a budget has, which no cluster reaches. They are divided one
+// by one: whoever writes a number must not keep others waiting until somebody has counted
+// that far.
+const Most = 1 << 17
 
 // Claim is what somebody wants.
 type Claim struct {
@@ -49,7 +55,7 @@ func Divide(claims []Claim, budgets []Budget) []Grant {
 	left := make([]int, len(budgets))
 	free := make([]int, len(budgets))
 	for i, b := range budgets {
-		left[i], free[i] = b.GPUs, b.GPUs
+		left[i], free[i] = min(b.GPUs, Most), min(b.GPUs, Most)
 	}
 	grants := make([]Grant, len(claims))
 	order := make([]int, len(claims))
@@ -63,10 +69,8 @@ func Divide(claims []Claim, budgets []Budget) []Grant {
 	})
 	for _, i := range order {
 		c := claims[i]
-		for grants[i].Replicas < min(c.Floor, c.Wanted) && short(left, c) < 0 {
-			grants[i].Replicas++
-			take(left, c, 1)
-		}
+		grants[i].Replicas = min(c.Floor, c.Wanted, fits(left, c))
+		take(left, c, grants[i].Replicas)
 	}
 	for from := 0; from < len(order); {
 		to := from
@@ -86,15 +90,16 @@ func Divide(claims []Claim, budgets []Budget) []Grant {
 }
 
 // share gives one replica at a time to the one of equals that has the smallest share of
-// what it wants, until nothing fits.
+// what it wants, until nothing fits. Who is left alone gets the rest at once.
 func share(claims []Claim, grants []Grant, left, equals []int) {
 	for {
-		next := -1
+		next, lack := -1, 0
 		for _, i := range equals {
 			c := claims[i]
 			if grants[i].Replicas >= c.Wanted || short(left, c) >= 0 {
 				continue
 			}
+			lack++
 			if next < 0 || grants[i].Replicas*claims[next].Wanted < grants[next].Replicas*c.Wanted {
 				next = i
 			}
@@ -102,9 +107,25 @@ func share(claims []Claim, grants []Grant, left, equals []int) {
 		if next < 0 {
 			return
 		}
-		grants[next].Replicas++
-		take(left, claims[next], 1)
+		n := 1
+		if lack == 1 { // nobody else can take any
+			n = min(claims[next].Wanted-grants[next].Replicas, fits(left, claims[next]))
+		}
+		grants[next].Replicas += n
+		take(left, claims[next], n)
 	}
+}
+
+// fits is how many more replicas budgets have room for: without one, or without GPUs,
+// as many as anybody can want.
+func fits(left []int, c Claim) int {
+	n := math.MaxInt
+	for _, b := range c.Budgets {
+		if c.GPUs > 0 {
+			n = min(n, max(0, left[b]/c.GPUs))
+		}
+	}
+	return n
 }
 
 // short is the first budget that has no room for one more replica, or -1.
@@ -127,11 +148,9 @@ func take(left []int, c Claim, replicas int) {
 // nobody holds are enough for. Who gets less than it holds releases at once.
 func now(c Claim, granted int, free []int) int {
 	n := min(granted, max(0, c.Held-c.Ending))
-	for n < granted && short(free, c) < 0 {
-		n++
-		take(free, c, 1)
-	}
-	return n
+	more := min(granted-n, fits(free, c))
+	take(free, c, more)
+	return n + more
 }
 
 // holders are the others that hold GPUs of a budget.

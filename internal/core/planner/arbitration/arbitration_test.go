@@ -2,8 +2,10 @@ package arbitration
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -32,6 +34,39 @@ func TestDivide(t *testing.T) {
 	} {
 		t.Run(x.rule, func(t *testing.T) {
 			if diff := cmp.Diff(x.granted, Divide(x.claims, []Budget{{GPUs: x.gpus}})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAHugeNumberIsDividedAtOnce(t *testing.T) {
+	for _, x := range []struct {
+		rule    string
+		claims  []Claim
+		budgets []Budget
+		granted []Grant
+	}{
+		{"who has no budget gets what it wants", []Claim{{Name: "a", GPUs: 1, Floor: 1, Wanted: math.MaxInt32}}, nil, []Grant{{Replicas: math.MaxInt32, Now: math.MaxInt32, LimitedBy: -1}}},
+		{"a budget that is huge, too", []Claim{{Name: "a", GPUs: 1, Floor: 1, Wanted: math.MaxInt32, Budgets: []int{0}}}, []Budget{{GPUs: math.MaxInt64}}, []Grant{{Replicas: Most, Now: Most, LimitedBy: 0}}},
+		{"two that share a huge one", []Claim{
+			{Name: "a", GPUs: 1, Wanted: math.MaxInt32, Budgets: []int{0}}, {Name: "b", GPUs: 1, Wanted: math.MaxInt32, Budgets: []int{0}},
+		}, []Budget{{GPUs: math.MaxInt64}}, []Grant{{Replicas: Most / 2, Now: Most / 2, LimitedBy: 0}, {Replicas: Most / 2, Now: Most / 2, LimitedBy: 0}}},
+		{"a claim of no GPUs", []Claim{{Name: "a", Wanted: math.MaxInt32, Budgets: []int{0}}}, []Budget{{GPUs: 8}}, []Grant{{Replicas: math.MaxInt32, Now: math.MaxInt32, LimitedBy: -1}}},
+		{"shares of a huge number are even", []Claim{
+			{Name: "a", GPUs: 1, Floor: 1, Wanted: math.MaxInt32, Budgets: []int{0}}, {Name: "b", GPUs: 1, Floor: 1, Wanted: math.MaxInt32, Budgets: []int{0}},
+		}, []Budget{{GPUs: 8}}, []Grant{{Replicas: 4, Now: 4, LimitedBy: 0}, {Replicas: 4, Now: 4, LimitedBy: 0}}},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			var got []Grant
+			done := make(chan struct{})
+			go func() { got = Divide(x.claims, x.budgets); close(done) }()
+			select {
+			case <-done:
+			case <-time.After(2 * time.Second):
+				t.Fatal("it still divides after 2 s")
+			}
+			if diff := cmp.Diff(x.granted, got); diff != "" {
 				t.Error(diff)
 			}
 		})
