@@ -121,6 +121,7 @@ type consultation struct {
 	model    capacity.Model
 	by, from string
 	planner  string
+	notes    []string // of the planner's arguments
 }
 
 // read takes from a graph what no flag gives.
@@ -185,7 +186,7 @@ func (c *consultation) told(g *graph.Graph) (config.Config, error) {
 		if err != nil {
 			return told, fmt.Errorf("planner %s of graph %s: %w", one.Name, g.Name, err)
 		}
-		c.planner = one.Name
+		c.planner, c.notes = one.Name, told.Notes
 		return told, nil
 	}
 	return config.New(nil, machine)
@@ -241,6 +242,9 @@ func (c *consultation) run(out io.Writer) error {
 	a, err := simulation.Advise(s, c.share, c.floors)
 	if err != nil {
 		return err
+	}
+	for _, note := range c.notes {
+		fmt.Fprintf(out, "note: %s: %s\n", c.planner, note)
 	}
 	prompt, answer := t.Means()
 	fmt.Fprintf(out, "%s: %d requests in %s, %.1f/s, %.0f and %.0f tokens\n", c.trace, len(t), round(t.Length()), t.Rate(), prompt, answer)

@@ -54,6 +54,8 @@ func TestAdviceIsInWordsThatCanBeWritten(t *testing.T) {
 			[]string{"--trace", "sine", "--low", "2", "--high", "20", "--period", "24m", "--length", "24m", "--startup", "20s", "--gpus", "24"}, []string{
 				"TTFT 200 ms, ITL 10 ms", "24 GPUs", "starts of 20s (as given)", "Take native, floors ", "there is time to follow them", "Write: a service of componentType planner", "--max-gpu-budget=24",
 			}},
+		{"a planner whose document is in a pod", strings.Replace(disaggregated, "PLANNER", `Planner: {componentType: planner, extraPodSpec: {mainContainer: {image: x, args: [--config, /etc/planner.yaml]}}}`, 1),
+			[]string{"--trace", "poisson", "--high", "5", "--length", "1m"}, []string{"note: Planner: --config /etc/planner.yaml is not there: the defaults count", "TTFT 500 ms"}},
 		{"what cannot be reached", strings.Replace(disaggregated, "PLANNER", "", 1), []string{"--trace", "poisson", "--high", "60", "--length", "2m", "--gpus", "3"}, []string{"Nothing reaches 97 % here"}},
 	} {
 		t.Run(x.rule, func(t *testing.T) {

@@ -96,6 +96,13 @@ func TestWhatHasNoEffectIsSaid(t *testing.T) {
 	}
 }
 
+func TestAFileThatNobodyCanReadIsSaid(t *testing.T) {
+	c, err := New([]string{"--config", "/etc/planner.yaml"}, Machine{Env: machine().Env})
+	if err != nil || !strings.Contains(strings.Join(c.Notes, "\n"), "the defaults count") {
+		t.Errorf("%v, %v", c.Notes, err)
+	}
+}
+
 func TestWhatCannotBeDoneIsRefused(t *testing.T) {
 	for _, x := range []struct {
 		rule  string
