@@ -17,6 +17,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/diagnosis"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/dormancy"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
@@ -200,11 +201,13 @@ func (p *Planner) snapshot(now time.Duration, g *kube.Graph, parts role.Componen
 	s := decision.Snapshot{
 		Now: now, Failed: r.Failed, Bins: r.Bins, Lengths: r.Lengths, Queue: r.Queue, Active: r.Active, Observed: r.Observed,
 	}
+	limited := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionScalingLimited)
+	held := limited != nil && limited.Reason == v1alpha1.ReasonBudgetExhausted || dormancy.Told(g.Status.Conditions) == dormancy.Dormant
 	for i, component := range parts.Scaled {
 		if component == nil {
 			continue
 		}
-		seen := observation.Replicas{Wanted: g.Wanted[component.Name], Draining: places.Ending[component.Name]}
+		seen := observation.Replicas{Wanted: g.Wanted[component.Name], Draining: places.Ending[component.Name], Held: held}
 		status := g.Status.Services[component.Name]
 		seen.Ready, seen.Message = ready(status), status.Message
 		seen.Unschedulable = diagnosis.NoRoom(seen.Message)
@@ -214,8 +217,8 @@ func (p *Planner) snapshot(now time.Duration, g *kube.Graph, parts role.Componen
 		if homeless := starts.Unschedulable(now); homeless > 0 {
 			state.Unschedulable, state.UnschedulableFor, state.Resource = unplaced(seen, *component, status.ComponentKind, places), homeless, observation.Lacking(seen.Message)
 		}
-		if c := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionScalingLimited); c != nil && c.Reason == v1alpha1.ReasonBudgetExhausted {
-			state.Starting = nil // a budget holds them back: they are on nobody's way
+		if held {
+			state.Starting = nil // they are on nobody's way
 		}
 		s.Roles[i] = state
 	}

@@ -17,10 +17,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/observation"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/kube"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/scrape"
@@ -278,6 +280,32 @@ func TestStartsThatTheGraphRemembersAreForeseen(t *testing.T) {
 	all := w.planner.journal.Records()
 	if len(all) == 0 || !strings.Contains(strings.Join(all[0].Words, "\n"), "within 5m5s") {
 		t.Errorf("decisions %+v", all)
+	}
+}
+
+func TestTimeThatReplicasAreHeldBackIsNotThatOfAStart(t *testing.T) {
+	for _, x := range []struct {
+		rule string
+		held metav1.Condition
+	}{
+		{"asleep", metav1.Condition{Type: v1alpha1.ConditionDormant, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonIdle}},
+		{"by a budget", metav1.Condition{Type: v1alpha1.ConditionScalingLimited, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonBudgetExhausted}},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			w := newWorld(t)
+			ready := func(n int32) { w.graph.Status.Services["d"] = v1alpha1.ServiceReplicaStatus{ReadyReplicas: new(n)} }
+			w.minutes(1, 0)
+			ready(0)
+			w.graph.Status.Conditions = []metav1.Condition{x.held}
+			w.minutes(60, 0)
+			w.graph.Status.Conditions = nil
+			w.minutes(0.5, 0)
+			ready(1)
+			w.minutes(0.5, 0)
+			if took := observation.Startup(w.planner.starts[:]...); took < 30*time.Second || took > 40*time.Second {
+				t.Errorf("a start of 30 s took %s", took)
+			}
+		})
 	}
 }
 

@@ -177,6 +177,14 @@ func TestStarts(t *testing.T) {
 		{"what was on its way before the first look is of unknown age", []look{{0, Replicas{Wanted: 1}}, {5 * s, Replicas{Wanted: 1, Ready: 1}}}, nil, 0, 0},
 		{"those that start have ages", []look{{0, Replicas{}}, {5 * s, Replicas{Wanted: 1}}, {10 * s, Replicas{Wanted: 2}}}, []time.Duration{10 * s, 5 * s}, 0, 0},
 		{"who asks for fewer gives up the newest", []look{{0, Replicas{}}, {5 * s, Replicas{Wanted: 1}}, {10 * s, Replicas{Wanted: 2}}, {15 * s, Replicas{Wanted: 1}}}, []time.Duration{15 * s}, 0, 0},
+		{"what is held back has not begun", []look{
+			{0, Replicas{Wanted: 1, Ready: 1}}, {5 * s, Replicas{Wanted: 1, Held: true}}, {3600 * s, Replicas{Wanted: 1, Held: true}},
+			{3605 * s, Replicas{Wanted: 1}}, {3630 * s, Replicas{Wanted: 1, Ready: 1}},
+		}, nil, 30 * s, 0},
+		{"and is of no age", []look{{0, Replicas{}}, {5 * s, Replicas{Wanted: 2, Held: true}}, {100 * s, Replicas{Wanted: 2, Held: true}}}, []time.Duration{0, 0}, 0, 0},
+		{"who gets ready while others are held back began nobody knows when", []look{
+			{0, Replicas{Wanted: 1, Ready: 1}}, {5 * s, Replicas{Wanted: 3, Ready: 1, Held: true}}, {90 * s, Replicas{Wanted: 3, Ready: 1, Held: true}}, {95 * s, Replicas{Wanted: 3, Ready: 2, Held: true}},
+		}, []time.Duration{0}, 0, 0},
 		{"without a node time counts from the first word of it", []look{{0, Replicas{Wanted: 1, Unschedulable: true}}, {60 * s, Replicas{Wanted: 1, Unschedulable: true}}}, []time.Duration{60 * s}, 0, 60 * s},
 		{"a word of something else between does not begin it anew", []look{{0, Replicas{Wanted: 1, Unschedulable: true}}, {50 * s, Replicas{Wanted: 1, Unschedulable: true}}, {55 * s, Replicas{Wanted: 2}}, {60 * s, Replicas{Wanted: 2, Unschedulable: true}}}, []time.Duration{60 * s, 10 * s}, 0, 60 * s},
 		{"who is silent of it for long has found a node", []look{{0, Replicas{Wanted: 1, Unschedulable: true}}, {10 * s, Replicas{Wanted: 1}}, {30 * s, Replicas{Wanted: 1}}, {35 * s, Replicas{Wanted: 1, Unschedulable: true}}, {40 * s, Replicas{Wanted: 1, Unschedulable: true}}}, []time.Duration{40 * s}, 0, 5 * s},

@@ -166,6 +166,9 @@ type Replicas struct {
 	// that no node has room.
 	Message       string
 	Unschedulable bool
+	// Held says that those that are missing are not on their way: the graph sleeps, or a
+	// budget of GPUs holds them back.
+	Held bool
 }
 
 // samples is how many starts are remembered.
@@ -179,6 +182,7 @@ type Starts struct {
 	ready  int
 	since  []start         // those that are not ready, the oldest first
 	took   []time.Duration // the newest last
+	held   bool            // at the last look
 	// Since when no node has had room, and when that was said last.
 	homeless         bool
 	homelessT, saidT time.Duration
@@ -217,6 +221,10 @@ func (s Starts) Unschedulable(now time.Duration) time.Duration {
 // asked for; who asks for fewer gives up the newest.
 func (s Starts) Next(now time.Duration, r Replicas) Starts {
 	s.since, s.took = slices.Clone(s.since), slices.Clone(s.took)
+	for i := range s.since {
+		// Those that were held back begin once they are not.
+		s.since[i].known = s.since[i].known || s.held && !r.Held
+	}
 	// What is wanted more now was asked for after the last look at the earliest.
 	for wanted := s.wanted; s.seen && wanted < r.Wanted; wanted++ {
 		s.since = append(s.since, start{s.at, true})
@@ -233,6 +241,12 @@ func (s Starts) Next(now time.Duration, r Replicas) Starts {
 		s.since = append(s.since, start{now, s.seen})
 	}
 	s.since = s.since[:missing]
+	for i := range s.since {
+		if r.Held { // one that gets ready meanwhile began nobody knows when
+			s.since[i] = start{now, false}
+		}
+	}
+	s.held = r.Held
 	s.seen, s.at, s.wanted, s.ready = true, now, r.Wanted, r.Ready
 	switch {
 	case missing == 0:
