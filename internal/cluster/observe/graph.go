@@ -5,9 +5,11 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
 // Graphs reads those of a namespace, or of all that are looked after.
@@ -31,29 +33,72 @@ func (f Facts) LiveGraphs(ctx context.Context, namespace string) ([]*v1alpha1.Dy
 
 // PodCount is how many pods of a service there are. Those that end have their GPUs until
 // they are gone.
-type PodCount struct{ Live, Ending int }
+type PodCount struct {
+	Live, Ending int
+	// GPUs are those of pods that have a node, as their limits say.
+	GPUs int
+}
 
 // PodsByService counts the pods of a graph that have not ended, by service.
-func (f Facts) PodsByService(ctx context.Context, namespace, graph string) (map[string]PodCount, error) {
+func (f Facts) PodsByService(ctx context.Context, namespace, name string) (map[string]PodCount, error) {
 	var list corev1.PodList
-	err := f.Cached.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{serves: serviceKey(graph, "")})
+	err := f.Cached.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{serves: serviceKey(name, "")}, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return nil, fmt.Errorf("list pods of graph %s/%s: %w", namespace, graph, err)
+		return nil, fmt.Errorf("list pods of graph %s/%s: %w", namespace, name, err)
 	}
-	counts := map[string]PodCount{}
-	for i := range list.Items {
-		pod := &list.Items[i]
+	return count(list.Items)[types.NamespacedName{Namespace: namespace, Name: name}], nil
+}
+
+// PodsByGraph counts those of all graphs of a namespace, or of all that are looked after,
+// whether the graphs are there or not, by graph and service.
+func (f Facts) PodsByGraph(ctx context.Context, namespace string) (map[types.NamespacedName]map[string]PodCount, error) {
+	var list corev1.PodList
+	if err := f.Cached.List(ctx, &list, client.InNamespace(namespace), client.HasLabels{v1alpha1.LabelGraphName}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list pods of graphs of %q: %w", namespace, err)
+	}
+	return count(list.Items), nil
+}
+
+func count(pods []corev1.Pod) map[types.NamespacedName]map[string]PodCount {
+	counts := map[types.NamespacedName]map[string]PodCount{}
+	for i := range pods {
+		pod := &pods[i]
 		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			continue
 		}
+		of := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[v1alpha1.LabelGraphName]}
+		if counts[of] == nil {
+			counts[of] = map[string]PodCount{}
+		}
 		service := pod.Labels[v1alpha1.LabelComponent]
-		n := counts[service]
+		n := counts[of][service]
 		if pod.DeletionTimestamp != nil {
 			n.Ending++
 		} else {
 			n.Live++
 		}
-		counts[service] = n
+		for _, c := range pod.Spec.Containers {
+			if pod.Spec.NodeName != "" {
+				n.GPUs += graph.GPUsIn(c.Resources.Limits)
+			}
+		}
+		counts[of][service] = n
 	}
-	return counts, nil
+	return counts
+}
+
+// Lone are the components of a namespace, or of all, that have no graph. Their pods are
+// labelled as those of a graph of their name.
+func (f Facts) Lone(ctx context.Context, namespace string) (map[types.NamespacedName]bool, error) {
+	var list v1alpha1.DynamoComponentDeploymentList
+	if err := f.Cached.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list components of %q: %w", namespace, err)
+	}
+	lone := map[types.NamespacedName]bool{}
+	for i := range list.Items {
+		if dcd := &list.Items[i]; graph.ParentGraph(dcd) == "" {
+			lone[client.ObjectKeyFromObject(dcd)] = true
+		}
+	}
+	return lone, nil
 }

@@ -201,7 +201,7 @@ func (c *Component) takePod(spec corev1.PodSpec, env []corev1.EnvVar) {
 	main.Resources = countable(main.Resources)
 	c.Main, c.Pod = &main, &spec
 	c.Mounts = claimsOf(main.VolumeMounts, spec.Volumes)
-	c.Resources.GPUs = gpusIn(main.Resources.Limits)
+	c.Resources.GPUs = GPUsIn(main.Resources.Limits)
 }
 
 // claimsOf are the mounts whose volume nobody declares: each is of the claim of its
@@ -239,8 +239,8 @@ func countable(r corev1.ResourceRequirements) corev1.ResourceRequirements {
 	return r
 }
 
-// gpusIn counts the GPUs of a container, whoever makes them.
-func gpusIn(limits corev1.ResourceList) int {
+// GPUsIn counts the GPUs of a container, whoever makes them.
+func GPUsIn(limits corev1.ResourceList) int {
 	if n := int(new(limits[defaultGPU]).Value()); n > 0 {
 		return n
 	}

@@ -1,7 +1,9 @@
 package graphdeployment
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,12 +12,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/deviceclaim"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/dormancy"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/budget"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 )
 
 // Ledger grants replicas out of budgets of GPUs. What it has granted counts from that
@@ -94,39 +99,92 @@ func (l *Ledger) grant(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment,
 	return b, limits, nil
 }
 
-// graphs are all that count against the same budgets. One whose spec cannot be read wants
-// nothing, and holds what it was granted.
+// graphs are all that count against the same budgets, the graph itself first. One whose
+// spec cannot be read, or that is gone, wants nothing, and holds what its pods have.
 func (l *Ledger) graphs(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, now time.Time) ([]budget.Graph, error) {
-	all := []*v1alpha1.DynamoGraphDeployment{dgd}
-	if l.Budgets.Shared(dgd.Namespace) {
-		namespace := dgd.Namespace
-		if l.Budgets.Cluster > 0 {
-			namespace = ""
-		}
-		others, err := l.Facts.Graphs(ctx, namespace)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, slices.DeleteFunc(others, func(o *v1alpha1.DynamoGraphDeployment) bool { return o.UID == dgd.UID })...)
+	if !l.Budgets.Shared(dgd.Namespace) {
+		pods, err := l.Facts.PodsByService(ctx, dgd.Namespace, dgd.Name)
+		return []budget.Graph{l.claims(dgd, g, pods, now)}, err
 	}
+	namespace := dgd.Namespace
+	if l.Budgets.Cluster > 0 {
+		namespace = ""
+	}
+	others, err := l.Facts.Graphs(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := l.Facts.PodsByGraph(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	all := append([]*v1alpha1.DynamoGraphDeployment{dgd}, slices.DeleteFunc(others, func(o *v1alpha1.DynamoGraphDeployment) bool { return o.UID == dgd.UID })...)
 	var out []budget.Graph
 	for _, one := range all {
 		meant := g
 		if one.UID != dgd.UID {
-			var err error
 			if meant, err = graph.FromGraphDeployment(one, l.Defaults); err != nil {
-				continue
+				continue // its own reconcile says so
 			}
 			if dormancy.Told(one.Status.Conditions) == dormancy.Dormant {
 				meant = meant.Asleep()
 			}
+			if meant, err = l.counted(ctx, meant); err != nil {
+				return nil, err
+			}
 		}
-		pods, err := l.Facts.PodsByService(ctx, one.Namespace, one.Name)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, l.claims(one, meant, pods, now))
+		key := client.ObjectKeyFromObject(one)
+		out = append(out, l.claims(one, meant, pods[key], now))
+		delete(pods, key)
 	}
+	left, err := l.left(ctx, namespace, pods)
+	return append(out, left...), err
+}
+
+// counted is another graph with the GPUs that it claims by templates. Claims that are
+// named are not watched: of others nobody asks for them.
+func (l *Ledger) counted(ctx context.Context, g *graph.Graph) (*graph.Graph, error) {
+	refs := slices.DeleteFunc(deviceclaim.Refs(g), func(r graph.Ref) bool { return r.Kind != deviceclaim.KindTemplate })
+	if len(refs) == 0 {
+		return g, nil
+	}
+	have, err := l.Facts.Capabilities(ctx)
+	if err != nil || !have.All(snapshot.APIDevices) {
+		return g, err
+	}
+	found, err := l.Facts.DeviceRequests(ctx, g.Namespace, refs)
+	if err != nil {
+		return nil, err
+	}
+	counted, _ := deviceclaim.Count(g, found) // what cannot be counted is not
+	return counted, nil
+}
+
+// left are graphs of which pods alone are left, with as many GPUs as those have.
+func (l *Ledger) left(ctx context.Context, namespace string, pods map[types.NamespacedName]map[string]observe.PodCount) ([]budget.Graph, error) {
+	var out []budget.Graph
+	for key, services := range pods {
+		g := budget.Graph{Namespace: key.Namespace, Name: key.Name}
+		for _, service := range slices.Sorted(maps.Keys(services)) {
+			if n := services[service].GPUs; n > 0 {
+				g.Services = append(g.Services, budget.Service{Name: service, GPUs: 1, Held: n})
+			}
+		}
+		if len(g.Services) > 0 {
+			out = append(out, g)
+		}
+	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	lone, err := l.Facts.Lone(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	out = slices.DeleteFunc(out, func(g budget.Graph) bool { return lone[types.NamespacedName{Namespace: g.Namespace, Name: g.Name}] })
+	slices.SortFunc(out, func(a, b budget.Graph) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 	return out, nil
 }
 

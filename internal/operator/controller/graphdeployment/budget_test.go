@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +22,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/budget"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 )
 
 // wants is a graph of one service with GPUs.
@@ -41,13 +45,49 @@ func podOf(namespace, name, graphName string, ends bool) *corev1.Pod {
 	return pod
 }
 
+// placed is a pod that has a node and GPUs of it.
+func placed(pod *corev1.Pod, gpus string) *corev1.Pod {
+	pod.Spec.NodeName = "n"
+	pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(gpus)}}}}
+	return pod
+}
+
+func pending(pod *corev1.Pod) *corev1.Pod {
+	pod.Spec.NodeName = ""
+	return pod
+}
+
+// unreadable is a graph whose spec nobody can read.
+func unreadable(dgd *v1alpha1.DynamoGraphDeployment) *v1alpha1.DynamoGraphDeployment {
+	dgd.Spec.Services["Worker"].Resources.Limits.GPU = "two"
+	return dgd
+}
+
+// claimed is a graph whose workers claim their GPUs by a template.
+func claimed(dgd *v1alpha1.DynamoGraphDeployment) *v1alpha1.DynamoGraphDeployment {
+	dgd.Annotations = map[string]string{v1alpha1.AnnotationOriginVersion: "1.4.1"}
+	worker := dgd.Spec.Services["Worker"]
+	worker.Resources = &v1alpha1.Resources{Claims: []corev1.ResourceClaim{{Name: "gpus"}}}
+	worker.ExtraPodSpec = &v1alpha1.ExtraPodSpec{PodSpec: &corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpus", ResourceClaimTemplateName: new("two")}}}}
+	return dgd
+}
+
+func template(namespace string) *resourcev1.ResourceClaimTemplate {
+	t := &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "two"}}
+	t.Spec.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "gpus", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu.nvidia.com", Count: 2}}}
+	return t
+}
+
 func ledger(t *testing.T, b budget.Budgets, objects ...client.Object) *Ledger {
 	t.Helper()
 	builder := fake.NewClientBuilder().WithScheme(scheme.New()).WithObjects(objects...)
 	if err := observe.IndexPods(t.Context(), indexer{builder}); err != nil {
 		t.Fatal(err)
 	}
-	return &Ledger{Budgets: b, Facts: observe.Facts{Cached: builder.Build()}}
+	facts := observe.Facts{Cached: builder.Build(), Served: &atomic.Pointer[snapshot.Capabilities]{}, Devices: &atomic.Bool{}}
+	facts.Served.Store(&snapshot.Capabilities{})
+	facts.Devices.Store(true)
+	return &Ledger{Budgets: b, Facts: facts}
 }
 
 // indexer is the informers' in a client that is none.
@@ -95,6 +135,26 @@ func TestReplicasAreGrantedOutOfBudgets(t *testing.T) {
 		{
 			"pods that nobody wants any more count until they are gone", budget.Budgets{Namespaces: map[string]int{"lab": 4}}, wants("lab", "a", 5, nil),
 			[]client.Object{wants("lab", "b", 0, nil), podOf("lab", "b-1", "b", true)}, map[string]int{"Worker": 1}, "held by lab/b Worker",
+		},
+		{
+			"and those of a graph that is gone", budget.Budgets{Cluster: 6}, wants("lab", "a", 5, nil),
+			[]client.Object{placed(podOf("other", "b-1", "b", true), "2"), placed(podOf("other", "b-2", "b", false), "2")}, map[string]int{"Worker": 1}, "held by other/b Worker",
+		},
+		{
+			"a pod without a node has no GPUs that nobody wants", budget.Budgets{Cluster: 4}, wants("lab", "a", 2, nil),
+			[]client.Object{pending(placed(podOf("lab", "b-1", "b", false), "2"))}, map[string]int{"Worker": 2}, "",
+		},
+		{
+			"components without a graph are not counted", budget.Budgets{Cluster: 4}, wants("lab", "a", 2, nil),
+			[]client.Object{&v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "b"}}, placed(podOf("lab", "b-1", "b", false), "2")}, map[string]int{"Worker": 2}, "",
+		},
+		{
+			"a graph that cannot be read holds what its pods have", budget.Budgets{Namespaces: map[string]int{"lab": 4}}, wants("lab", "a", 5, nil),
+			[]client.Object{unreadable(wants("lab", "b", 1, nil)), placed(podOf("lab", "b-1", "b", false), "2")}, map[string]int{"Worker": 1}, "held by lab/b Worker",
+		},
+		{
+			"GPUs that another graph claims by a template count", budget.Budgets{Cluster: 6}, wants("lab", "a", 5, nil),
+			[]client.Object{claimed(wants("other", "b", 2, nil)), template("other"), podOf("other", "b-1", "b", false), podOf("other", "b-2", "b", false)}, map[string]int{"Worker": 1}, "held by other/b Worker",
 		},
 	} {
 		t.Run(x.rule, func(t *testing.T) {
