@@ -2,6 +2,7 @@ package requestplan
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -67,8 +68,16 @@ func TestWhatAProfilerIsToldOfABetaRequest(t *testing.T) {
 			want: `{"model":"m","backend":"auto","image":"registry.example/dynamo-planner:1.4.1",` + h200JSON + `,"searchStrategy":"rapid","autoApply":false}`,
 		},
 		"what is given of the hardware counts": {
+			spec: `{model: m, backend: vllm, image: i, hardware: {totalGpus: 4, gpuSku: h200_sxm}}`, nodes: h200s,
+			want: `{"model":"m","backend":"vllm","image":"i","hardware":{"gpuSku":"h200_sxm","vramMb":143771,"totalGpus":4,"numGpusPerNode":8,"rdma":false},"searchStrategy":"rapid","autoApply":true}`,
+		},
+		"nodes with another GPU than the named one tell nothing of it": {
 			spec: `{model: m, backend: vllm, image: i, hardware: {totalGpus: 4, gpuSku: l40s}}`, nodes: h200s,
-			want: `{"model":"m","backend":"vllm","image":"i","hardware":{"gpuSku":"l40s","vramMb":143771,"totalGpus":4,"numGpusPerNode":8,"rdma":false},"searchStrategy":"rapid","autoApply":true}`,
+			want: `{"model":"m","backend":"vllm","image":"i","hardware":{"gpuSku":"l40s","totalGpus":4},"searchStrategy":"rapid","autoApply":true}`,
+		},
+		"of several kinds of nodes those with the named GPU tell": {
+			spec: `{model: m, backend: vllm, image: i, hardware: {gpuSku: l40s}}`, nodes: append(slices.Clone(h200s), Node{Product: "NVIDIA-L40S", GPUs: 2, MemoryMiB: 46068}),
+			want: `{"model":"m","backend":"vllm","image":"i","hardware":{"gpuSku":"l40s","vramMb":46068,"totalGpus":2,"numGpusPerNode":2,"rdma":false},"searchStrategy":"rapid","autoApply":true}`,
 		},
 		"where there is no node the GPU is enough": {
 			spec: `{model: m, backend: vllm, image: i, hardware: {gpuSku: h100_sxm}, searchStrategy: thorough}`,

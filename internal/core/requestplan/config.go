@@ -46,6 +46,9 @@ func configOf(r *v1alpha1.DynamoGraphDeploymentRequest, nodes []Node, p Policy) 
 		engine["config"] = BasePath
 	}
 	decide(root, "output_dir", "outputDir", OutputPath)
+	if named := having(namedGPU(r), nodes); len(named) > 0 {
+		nodes = named
+	}
 	switch hardware, found := Hardware(nodes); {
 	case found && Discovers(r):
 		discovered(root, hardware, p.Direct(r.Spec.ProfilingConfig.ProfilerImage))
@@ -70,6 +73,18 @@ func Discovers(r *v1alpha1.DynamoGraphDeploymentRequest) bool {
 func NamesGPU(r *v1alpha1.DynamoGraphDeploymentRequest) bool {
 	hardware, sweep := sections(r)
 	return either(hardware, "gpuType", "gpu_type") != nil || either(sweep, "aicSystem", "aic_system") != nil
+}
+
+// namedGPU is the GPU that a request says it is about; empty if it names none. The
+// profiler goes by sweep first.
+func namedGPU(r *v1alpha1.DynamoGraphDeploymentRequest) string {
+	hardware, sweep := sections(r)
+	for _, given := range []any{either(sweep, "aicSystem", "aic_system"), either(hardware, "gpuType", "gpu_type")} {
+		if name, ok := given.(string); ok && name != "" {
+			return name
+		}
+	}
+	return ""
 }
 
 // sections reads what a request says about hardware and sweep.

@@ -90,6 +90,11 @@ func TestConfigIsCompleted(t *testing.T) {
 			[]Node{{Product: "A", GPUs: 4, MemoryMiB: 9}, {Product: "B", GPUs: 8, MemoryMiB: 1}, {Product: "C", GPUs: 8, MemoryMiB: 2}},
 			"deployment:\n  model: m\n  namespace: team\nengine:\n  backend: vllm\nhardware:\n  enableGpuDiscovery: true\n  gpuType: H100\n  numGpusPerNode: 8\noutput_dir: /data\n",
 		},
+		"of several kinds of nodes those with the named GPU tell": {
+			at("", config(`{"sweep":{"aicSystem":"l40s"}}`), func(r *v1alpha1.DynamoGraphDeploymentRequest) { r.Spec.EnableGPUDiscovery = true }),
+			[]Node{{Product: "NVIDIA-H200", GPUs: 8, MemoryMiB: 9}, {Product: "NVIDIA-L40S", GPUs: 2, MemoryMiB: 1}},
+			"deployment:\n  model: m\n  namespace: team\nengine:\n  backend: vllm\nhardware:\n  enableGpuDiscovery: true\n  numGpusPerNode: 2\noutput_dir: /data\nsweep:\n  aicSystem: l40s\n",
+		},
 		"a profiler of others need not look at nodes": {
 			at("", config(`{"hardware":{"enable_gpu_discovery":true}}`), foreign), []Node{{Product: "C", GPUs: 8}},
 			"deployment:\n  model: m\n  namespace: team\nengine:\n  backend: vllm\nhardware:\n  enableGpuDiscovery: false\n  gpuType: C\n" +

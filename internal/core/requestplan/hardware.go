@@ -33,13 +33,24 @@ func Hardware(nodes []Node) (Node, bool) {
 // mostGPUs bounds what a request of v1beta1 that says nothing may plan for.
 const mostGPUs = 32
 
-// anything is a cluster that tells everything.
-var anything = []Node{{Product: "H200", MemoryMiB: 1, GPUs: 1}}
+// anything is what nodes tell where they tell everything.
+var anything = v1beta1.Hardware{GPUSKU: "h200_sxm", VRAMMB: new(1.0), TotalGPUs: new(int32(1)), NumGPUsPerNode: new(int32(1)), RDMA: new(false)}
+
+// having are the nodes with a GPU, whether it is named as a system or as a product.
+func having(gpu string, nodes []Node) []Node {
+	return slices.DeleteFunc(slices.Clone(nodes), func(n Node) bool {
+		return n.Product != gpu && (SKU(n.Product) == "" || SKU(n.Product) != SKU(gpu))
+	})
+}
 
 // complete adds what the nodes tell to what a request of v1beta1 says of its
-// hardware.
+// hardware. Where that names a GPU, nodes with another one have nothing to tell:
+// their memory and numbers are not those of the named.
 func complete(given *v1beta1.Hardware, nodes []Node) *v1beta1.Hardware {
 	var found v1beta1.Hardware
+	if given != nil && given.GPUSKU != "" {
+		nodes = having(given.GPUSKU, nodes)
+	}
 	if best, ok := Hardware(nodes); ok {
 		total, rdma := 0, false
 		for _, n := range nodes {

@@ -128,7 +128,7 @@ func (r Record) Image() string {
 func Looks(r *v1alpha1.DynamoGraphDeploymentRequest) bool {
 	if conversion.WrittenAs(r) == conversion.Beta || ofOne(r.Spec) {
 		given := askedIn(r).Hardware
-		return !reflect.DeepEqual(complete(given, anything), complete(given, nil))
+		return !reflect.DeepEqual(over(given, &anything), over(given, nil))
 	}
 	return Discovers(r) || !NamesGPU(r)
 }
