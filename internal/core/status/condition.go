@@ -4,6 +4,8 @@
 package status
 
 import (
+	"unicode/utf8"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -26,9 +28,22 @@ func setCondition(conditions *[]metav1.Condition, kind string, v condition, gene
 		state = metav1.ConditionTrue
 	}
 	meta.SetStatusCondition(conditions, metav1.Condition{
-		Type: kind, Status: state, Reason: v.reason, Message: sanitise.Text(v.message),
+		Type: kind, Status: state, Reason: v.reason, Message: fitted(sanitise.Text(v.message)),
 		ObservedGeneration: generation, LastTransitionTime: now,
 	})
+}
+
+// longestMessage is how many characters the API lets a message have.
+const longestMessage = 32768
+
+// fitted cuts a message short that the API would refuse, and the whole status with
+// it: it may quote what others wrote, at any length.
+func fitted(message string) string {
+	if len(message) <= longestMessage || utf8.RuneCountInString(message) <= longestMessage {
+		return message
+	}
+	const more = "..."
+	return string([]rune(message)[:longestMessage-len(more)]) + more
 }
 
 // failure is the verdict on an error. A fault explains itself; anything else
