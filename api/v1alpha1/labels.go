@@ -292,6 +292,9 @@ const (
 	// AnnotationProfilingAttempt holds on the objects that profile for a request
 	// the generation of the request that they were made for.
 	AnnotationProfilingAttempt = "dgdr.nvidia.com/profiling-attempt"
+	// AnnotationRequestUID holds on a graph the uid of the request that it was made
+	// for: one that is made again under the same name is another.
+	AnnotationRequestUID = "dgdr.nvidia.com/uid"
 	// AnnotationPodGroup names the Volcano PodGroup of a pod.
 	AnnotationPodGroup = "scheduling.k8s.io/group-name"
 	// AnnotationLastAppliedHash and AnnotationLastAppliedGeneration are the

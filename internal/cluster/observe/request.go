@@ -159,13 +159,18 @@ func (q Requests) prerequisites(ctx context.Context, s *requestplan.Sight, r *v1
 	return err
 }
 
-// graph reads the graph that was made. That there is none is believed only of
-// the server: the informer may be behind our own write.
+// graph reads the graph that was made, or what has its name before it is. That
+// there is none is believed only of the server: the informer may be behind our own
+// write.
 func (q Requests) graph(ctx context.Context, s *requestplan.Sight, r *v1alpha1.DynamoGraphDeploymentRequest) error {
-	if r.Status.Deployment == nil || !r.Status.Deployment.Created {
-		return nil
+	spec, automatic := r.Spec, r.Spec.AutoApply
+	if s.Record != nil {
+		spec, automatic = s.Record.Spec, automatic || s.Record.Spec.AutoApply
 	}
-	key := types.NamespacedName{Namespace: r.Status.Deployment.Namespace, Name: r.Status.Deployment.Name}
+	if made := r.Status.Deployment; !automatic && (made == nil || !made.Created) {
+		return nil // nobody asks for one
+	}
+	key := requestplan.GraphKey(r, spec)
 	for _, reader := range []client.Reader{q.Cached, q.Direct} {
 		dgd := &v1alpha1.DynamoGraphDeployment{}
 		err := reader.Get(ctx, key, dgd)

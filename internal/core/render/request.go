@@ -43,7 +43,9 @@ func Request(r *v1alpha1.DynamoGraphDeploymentRequest, step requestplan.Step, p 
 			wanted = append(wanted, graph.Desired{Object: extra, Ownership: graph.OwnershipByLabel})
 		}
 	case requestplan.Graph:
-		wanted = []graph.Desired{{Object: step.Generated.Graph, Ownership: graph.OwnershipByLabel, CreateOnly: true}}
+		made := step.Generated.Graph.DeepCopy()
+		metav1.SetMetaDataAnnotation(&made.ObjectMeta, v1alpha1.AnnotationRequestUID, string(r.UID))
+		wanted = []graph.Desired{{Object: made, Ownership: graph.OwnershipByLabel, CreateOnly: true}}
 	}
 	return wanted
 }

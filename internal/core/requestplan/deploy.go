@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -60,7 +61,7 @@ func deploy(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy) Step {
 		step.follow(r, s.Graph)
 	case spec.AutoApply:
 		step.State = v1alpha1.RequestStateDeploying
-		step.create(r, spec, s.Consent, p)
+		step.create(r, spec, s, p)
 	}
 	return step
 }
@@ -68,8 +69,8 @@ func deploy(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy) Step {
 // create wants the graph that the status shows, where the request was accepted for.
 // The operator is its author, and may make graphs and Ingresses everywhere; so what
 // it names is limited to what others consent to and the configuration allows.
-func (s *Step) create(r *v1alpha1.DynamoGraphDeploymentRequest, spec v1alpha1.DynamoGraphDeploymentRequestSpec, c *Consent, p Policy) {
-	account, denied := p.permit(r, spec, c, graphRights)
+func (s *Step) create(r *v1alpha1.DynamoGraphDeploymentRequest, spec v1alpha1.DynamoGraphDeploymentRequestSpec, seen Sight, p Policy) {
+	account, denied := p.permit(r, spec, seen.Consent, graphRights)
 	if denied != nil {
 		*s = s.wait(v1alpha1.ConditionDeploymentReady, denied)
 		return
@@ -94,7 +95,29 @@ func (s *Step) create(r *v1alpha1.DynamoGraphDeploymentRequest, spec v1alpha1.Dy
 		*s = s.fail(Finding{Type: v1alpha1.ConditionDeploymentReady, Reason: v1alpha1.ReasonDeploymentRefused, Message: err.Error()})
 		return
 	}
+	if left := seen.Graph; left != nil && leftByAnother(left, r) && !holds(left, dgd) {
+		*s = s.wait(v1alpha1.ConditionDeploymentReady, fault.New(fault.Waiting, v1alpha1.ReasonDeploymentNameTaken,
+			"graph %s was made for an earlier request of this name, and is not what this one found; delete it, or ask for another name", key).Again(absentAgain))
+		return
+	}
 	s.Generated, s.Wants = &Generated{Graph: dgd, Version: version}, Graph
+}
+
+// leftByAnother is a graph that outlived the request that it was made for, which had
+// the same name.
+func leftByAnother(dgd *v1alpha1.DynamoGraphDeployment, r *v1alpha1.DynamoGraphDeploymentRequest) bool {
+	return graph.OfRequest(dgd, r) && dgd.Annotations[v1alpha1.AnnotationRequestUID] != string(r.UID)
+}
+
+// holds reports whether a graph is what is wanted, as far as that says anything.
+// Annotations hold what v1alpha1 has no fields for.
+func holds(live, wanted *v1alpha1.DynamoGraphDeployment) bool {
+	for key, value := range wanted.Annotations {
+		if live.Annotations[key] != value {
+			return false
+		}
+	}
+	return equality.Semantic.DeepDerivative(wanted.Spec, live.Spec)
 }
 
 // follow says how the graph that was made is.

@@ -44,7 +44,7 @@ data: {prefill_raw_data.json: "{}"}
 // asked is a request as a user wrote it, changed by change.
 func asked(change func(*v1alpha1.DynamoGraphDeploymentRequest)) *v1alpha1.DynamoGraphDeploymentRequest {
 	r := &v1alpha1.DynamoGraphDeploymentRequest{
-		ObjectMeta: metav1.ObjectMeta{Name: "goal", Namespace: "team", Generation: 1},
+		ObjectMeta: metav1.ObjectMeta{Name: "goal", Namespace: "team", UID: "u1", Generation: 1},
 		Spec: v1alpha1.DynamoGraphDeploymentRequestSpec{
 			Model: "m", Backend: "vllm", AutoApply: true,
 			ProfilingConfig: v1alpha1.ProfilingConfig{
@@ -71,8 +71,16 @@ func at(state v1alpha1.RequestState, more ...func(*v1alpha1.DynamoGraphDeploymen
 
 func found(r *v1alpha1.DynamoGraphDeploymentRequest) {
 	r.Status.GeneratedDeployment = &runtime.RawExtension{Raw: []byte(
-		`{"apiVersion":"nvidia.com/v1alpha1","kind":"DynamoGraphDeployment","metadata":{"name":"goal","namespace":"team","labels":{"dgdr.nvidia.com/name":"goal","dgdr.nvidia.com/namespace":"team"}}}`)}
+		`{"apiVersion":"nvidia.com/v1alpha1","kind":"DynamoGraphDeployment","metadata":{"name":"goal","namespace":"team","labels":{"dgdr.nvidia.com/name":"goal","dgdr.nvidia.com/namespace":"team"}},"spec":{"backendFramework":"vllm"}}`)}
 	r.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSpecGenerated, Status: metav1.ConditionTrue}}
+}
+
+// left is a graph of the request's name that a request of some uid has made.
+func left(by string, framework v1alpha1.BackendFramework) *v1alpha1.DynamoGraphDeployment {
+	dgd := ofGraph("successful")
+	dgd.Annotations = map[string]string{v1alpha1.AnnotationRequestUID: by}
+	dgd.Spec.BackendFramework = framework
+	return dgd
 }
 
 func made(r *v1alpha1.DynamoGraphDeploymentRequest) {
@@ -283,7 +291,18 @@ func TestNext(t *testing.T) {
 			"Failed\n" + valid + "\nSpecGenerated False GenerationFailed spec.services: Required value: a graph has at least one service",
 		},
 
-		"the graph that was found is made":    {at("Deploying", found), Sight{Record: record()}, "Deploying wants graph\n" + valid},
+		"the graph that was found is made": {at("Deploying", found), Sight{Record: record()}, "Deploying wants graph\n" + valid},
+		"a graph that it made before it could say so is its own": {
+			at("Deploying", found), Sight{Record: record(), Graph: left("u1", "sglang")}, "Deploying wants graph\n" + valid,
+		},
+		"a graph that an earlier request of the name left is not taken for it": {
+			at("Deploying", found), Sight{Record: record(), Graph: left("u0", "sglang")},
+			"Deploying\n" + valid + "\nDeploymentReady False DeploymentNameTaken graph team/goal was made for an earlier request of this name, and is not what this one found; " +
+				"delete it, or ask for another name",
+		},
+		"one that is what was found is": {
+			at("Deploying", found), Sight{Record: record(), Graph: left("u0", "vllm")}, "Deploying wants graph\n" + valid,
+		},
 		"a graph that comes up is waited for": {at("Deploying", made), Sight{Record: record(), Graph: ofGraph("pending")}, "Deploying\n" + valid + "\nDeploymentReady False DeploymentCreated decode: 0 of 1"},
 		"a graph that is up makes the request ready": {
 			at("Deploying", made), Sight{Record: record(), Graph: ofGraph("successful")}, "Ready\n" + valid + "\nDeploymentReady True DeploymentReady",

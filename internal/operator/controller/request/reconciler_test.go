@@ -3,6 +3,7 @@ package request
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -282,6 +283,68 @@ func TestAnEditHalfWayChangesNothing(t *testing.T) {
 	w.settle()
 	if r = w.request(); r.Status.ObservedGeneration != 3 || !meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionValidation) {
 		t.Errorf("the edit that was undone is not forgiven: %+v", r.Status)
+	}
+}
+
+// TestARequestThatIsMadeAgainDoesNotTakeWhatTheOneBeforeItLeft: graphs outlive
+// requests, and the same name does not make an old one the answer to another goal.
+func TestARequestThatIsMadeAgainDoesNotTakeWhatTheOneBeforeItLeft(t *testing.T) {
+	other := success
+	other.GeneratedDeployment = strings.Replace(success.GeneratedDeployment, "Frontend: {}", "Frontend: {replicas: 7}", 1)
+	for rule, test := range map[string]struct {
+		found  profileoutput.Result
+		state  v1alpha1.RequestState
+		reason string
+	}{
+		"another graph was found":  {other, v1alpha1.RequestStateDeploying, v1alpha1.ReasonDeploymentNameTaken},
+		"the same graph was found": {success, v1alpha1.RequestStateReady, v1alpha1.ReasonDeploymentReady},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			w := newWorld(t)
+			w.settle()
+			w.finish(batchv1.JobComplete, success)
+			w.settle()
+			left := &v1alpha1.DynamoGraphDeployment{}
+			w.read(left, "goal")
+			left.Status.State = v1alpha1.GraphStateSuccessful
+			if err := w.Status().Update(t.Context(), left); err != nil {
+				t.Fatal(err)
+			}
+			again := w.request()
+			for object, name := range map[client.Object]string{
+				again: "goal", &batchv1.Job{}: "profile-goal", &corev1.Pod{}: "profile-goal-x",
+				&corev1.ConfigMap{}: "dgdr-input-goal", &corev1.ConfigMap{Data: map[string]string{}}: "dgdr-output-goal",
+			} {
+				w.read(object, name)
+				if err := w.Delete(t.Context(), object); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.make(&v1alpha1.DynamoGraphDeploymentRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "goal", UID: "u2", Generation: 1}, Spec: again.Spec})
+			w.settle()
+			w.finish(batchv1.JobComplete, test.found)
+			w.settle()
+			s := w.request().Status
+			if ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDeploymentReady); s.State != test.state || ready == nil || ready.Reason != test.reason {
+				t.Errorf("state %s, %+v; want %s for %s", s.State, ready, test.state, test.reason)
+			}
+			is := &v1alpha1.DynamoGraphDeployment{}
+			w.read(is, "goal")
+			if diff := cmp.Diff(left.Spec, is.Spec); diff != "" {
+				t.Errorf("the graph was changed: -want +got\n%s", diff)
+			}
+			if test.state == v1alpha1.RequestStateReady {
+				return
+			}
+			if err := w.Delete(t.Context(), is); err != nil {
+				t.Fatal(err)
+			}
+			w.settle()
+			w.read(is, "goal")
+			if got := is.Annotations[v1alpha1.AnnotationRequestUID]; got != "u2" {
+				t.Errorf("once the name is free its graph is made; this is one of %q", got)
+			}
+		})
 	}
 }
 
