@@ -84,7 +84,7 @@ func uninstall(ctx context.Context, i installation.Installer, at place, purge bo
 			return err
 		}
 	}
-	if err := i.Remove(ctx, objects); err != nil {
+	if err := i.Remove(ctx, objects, out); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "✓ operator and its rights removed")

@@ -3,9 +3,15 @@ package installation
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,10 +21,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 )
 
-// Registration names the webhooks that the operator registers while it runs.
-const Registration = "dynamo-operator-validating"
+// Registration names the webhooks that an operator for the whole cluster registers while
+// it runs, and ManagerOfCluster the ClusterRole that only such a one has.
+const (
+	Registration     = "dynamo-operator-validating"
+	ManagerOfCluster = "dynamo-operator-manager-cluster"
+)
 
 // Kinds are the kinds that people write, those that make others first.
 func Kinds() []schema.GroupVersionKind {
@@ -30,22 +41,92 @@ func Kinds() []schema.GroupVersionKind {
 }
 
 // Remove takes the operator out: first itself, then its webhooks, which nobody
-// serves from then on, then the rest.
-func (i Installer) Remove(ctx context.Context, objects []*unstructured.Unstructured) error {
-	isOperator := func(object *unstructured.Unstructured) bool { return object.GetKind() == "Deployment" }
-	at := slices.IndexFunc(objects, isOperator)
-	if at >= 0 {
-		if err := i.Delete(ctx, objects[at:at+1]); err != nil {
+// serves from then on, then the rest. Its namespace goes last, and stays if something of
+// others is in it: whoever gave the operator a home there keeps what they have.
+func (i Installer) Remove(ctx context.Context, objects []*unstructured.Unstructured, out io.Writer) error {
+	first := byKind(objects, "Deployment")
+	if of(objects, "ClusterRole", ManagerOfCluster) { // one for single namespaces registers none, and these are another's
+		first = append(named(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"), "", Registration), first...)
+	}
+	homes := byKind(objects, "Namespace")
+	rest := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == "Deployment" || o.GetKind() == "Namespace"
+	})
+	// Delete goes against the order: the operator is the first to go.
+	if err := i.Delete(ctx, slices.Concat(rest, first)); err != nil {
+		return err
+	}
+	for _, home := range homes {
+		if err := i.leave(ctx, home, out); err != nil {
 			return err
 		}
 	}
-	registered := &unstructured.Unstructured{}
-	registered.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"))
-	registered.SetName(Registration)
-	if err := i.Delete(ctx, []*unstructured.Unstructured{registered}); err != nil {
+	return nil
+}
+
+// leave takes away what the operator wrote for itself in its namespace, and then the
+// namespace, if that was all.
+func (i Installer) leave(ctx context.Context, home *unstructured.Unstructured, out io.Writer) error {
+	secret, lease := corev1.SchemeGroupVersion.WithKind("Secret"), coordinationv1.SchemeGroupVersion.WithKind("Lease")
+	defaults := config.Default()
+	if err := i.Delete(ctx, slices.Concat(
+		named(secret, home.GetName(), defaults.Certificate.Secret), named(secret, home.GetName(), MetricsToken), named(lease, home.GetName(), defaults.Leader.ID),
+	)); err != nil {
 		return err
 	}
-	return i.Delete(ctx, slices.DeleteFunc(slices.Clone(objects), isOperator))
+	for _, kind := range others() {
+		objects, err := i.all(ctx, kind, home.GetName())
+		if err != nil {
+			return err
+		}
+		for _, object := range objects {
+			if own(kind, object) {
+				continue
+			}
+			fmt.Fprintf(out, "· namespace %s stays: %s %s is there, and perhaps more\n", home.GetName(), kind.Kind, object.Name)
+			return nil
+		}
+	}
+	return i.Delete(ctx, []*unstructured.Unstructured{home})
+}
+
+// own reports whether an object is nobody's: the ConfigMap that every namespace has, and
+// pods of ours that are collected a moment after their Job.
+func own(kind schema.GroupVersionKind, object *metav1.PartialObjectMetadata) bool {
+	return kind.Kind == "ConfigMap" && object.Name == "kube-root-ca.crt" ||
+		kind.Kind == "Pod" && strings.HasPrefix(object.Labels["app.kubernetes.io/name"], "dynamo-operator")
+}
+
+// others are the kinds by which a namespace is known to be used: all of our API, and
+// what runs, keeps data or is configured.
+func others() []schema.GroupVersionKind {
+	core, apps, batch := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion
+	return append(Kinds(), v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoCheckpoint),
+		apps.WithKind("Deployment"), apps.WithKind("StatefulSet"), apps.WithKind("DaemonSet"), batch.WithKind("CronJob"), batch.WithKind("Job"),
+		core.WithKind("PersistentVolumeClaim"), core.WithKind("Pod"), core.WithKind("Service"), core.WithKind("Secret"), core.WithKind("ConfigMap"))
+}
+
+func byKind(objects []*unstructured.Unstructured, kind string) []*unstructured.Unstructured {
+	var found []*unstructured.Unstructured
+	for _, o := range objects {
+		if o.GetKind() == kind {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+func of(objects []*unstructured.Unstructured, kind, name string) bool {
+	return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind && o.GetName() == name })
+}
+
+// named is an object that is to be deleted, of which no more than its name is known.
+func named(kind schema.GroupVersionKind, namespace, name string) []*unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(kind)
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return []*unstructured.Unstructured{o}
 }
 
 // Purge deletes all objects of a kind with what they own, in a namespace or in all, and
