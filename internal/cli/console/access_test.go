@@ -3,14 +3,12 @@ package console
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
 	"regexp"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -451,39 +449,5 @@ func TestAnotherUserOfTheMachineIsRefused(t *testing.T) {
 	c := newConsole(t, Options{Namespace: "lab"}, nil, sample()...)
 	if got := readAsOther(t, c); got != "403" {
 		t.Errorf("another user's request with a stolen cookie: %s", got)
-	}
-}
-
-func TestThePeerOfAConnectionIsKnown(t *testing.T) {
-	found := make(chan int, 1)
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		c, err := l.Accept()
-		if err != nil {
-			found <- -1
-			return
-		}
-		defer c.Close()
-		uid, known := peer(c)
-		if !known {
-			uid = -1
-		}
-		found <- uid
-	}()
-	c, err := net.Dial("tcp4", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	uid := <-found
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells")
-	}
-	if uid != os.Getuid() {
-		t.Errorf("user %d, want %d", uid, os.Getuid())
 	}
 }
