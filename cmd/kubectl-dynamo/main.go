@@ -30,6 +30,20 @@ import (
 )
 
 func main() {
+	root := command()
+	// What is shown are names, messages and log lines of tenants.
+	stderr := sanitise.NewWriter(os.Stderr)
+	root.SetOut(sanitise.NewWriter(os.Stdout))
+	root.SetErr(stderr)
+	if err := root.Execute(); err != nil {
+		if err.Error() != "" {
+			fmt.Fprintln(stderr, "kubectl-dynamo:", err)
+		}
+		os.Exit(code(err))
+	}
+}
+
+func command() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "kubectl-dynamo",
 		Short:         "Work with inference graphs",
@@ -37,18 +51,23 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	// What is shown are names, messages and log lines of tenants.
-	stderr := sanitise.NewWriter(os.Stderr)
-	root.SetOut(sanitise.NewWriter(os.Stdout))
-	root.SetErr(stderr)
 	scaling := scale.Command()
 	scaling.AddCommand(wake.Command())
 	root.AddCommand(convert.Command(), demo.Command(), doctor.Command(), install.Command(), install.Uninstall(), models.Command(), plan.Command(), profile.Command(), render.Command(), rollout.Command(), scaling, status.Command(), console.Command(), validate.Command(), why.Command())
-	if err := root.Execute(); err != nil {
-		if err.Error() != "" {
-			fmt.Fprintln(stderr, "kubectl-dynamo:", err)
+	refuseUnknown(root)
+	return root
+}
+
+// refuseUnknown has a verb with others below it refuse one that it does not have. By
+// itself it would print its help and end well, and a script that says "rollout abrot"
+// would go on as if something had been aborted.
+func refuseUnknown(c *cobra.Command) {
+	for _, below := range c.Commands() {
+		if below.HasSubCommands() && !below.Runnable() {
+			below.Args = cobra.NoArgs
+			below.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
-		os.Exit(code(err))
+		refuseUnknown(below)
 	}
 }
 
