@@ -57,6 +57,9 @@ func advise() *cobra.Command {
 			if !(share > 0 && share <= 1) {
 				return fmt.Errorf("--share %v: want more than 0 and at most 1", share)
 			}
+			if startup < 0 {
+				return fmt.Errorf("--startup %s: want 0 or more", startup)
+			}
 			c := &consultation{options: o, share: share, startup: startup}
 			if err := c.read(dgd, cmd.Flags()); err != nil {
 				return err

@@ -5,7 +5,6 @@ package scale
 
 import (
 	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -132,6 +131,10 @@ func (o *options) run(out, notes io.Writer) error {
 			return fmt.Errorf("policy %q: want some of %v", p, simulation.Names())
 		}
 	}
+	each := decision.Vector{max(1, o.prefillGPUs), max(1, o.decodeGPUs)}
+	if least := each[decision.Prefill] + each[decision.Decode]; o.gpus > 0 && o.gpus < least {
+		return fmt.Errorf("--gpus %d: one replica of prefill and one of decode take %d", o.gpus, least)
+	}
 	t, err := o.requests()
 	if err != nil {
 		return err
@@ -147,7 +150,7 @@ func (o *options) run(out, notes io.Writer) error {
 	for _, startup := range o.startups {
 		s := simulation.Setup{
 			Trace: t, Model: model, Target: capacity.Target{FirstToken: o.ttft / 1e3, Token: o.itl / 1e3}, Startup: startup.Seconds(),
-			Budget: o.gpus, GPUs: decision.Vector{max(1, o.prefillGPUs), max(1, o.decodeGPUs)},
+			Budget: o.gpus, GPUs: each,
 		}
 		s.Begin = simulation.Beginning(s)
 		section := Section{Startup: startup}
@@ -193,6 +196,9 @@ func Print(out io.Writer, s Section) {
 
 // requests is the trace.
 func (o *options) requests() (trace.Trace, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	chance := rand.New(rand.NewPCG(o.seed, o.seed)) //nolint:gosec // a simulation is to be the same each time
 	length := o.length.Seconds()
 	var t trace.Trace
@@ -207,9 +213,6 @@ func (o *options) requests() (trace.Trace, error) {
 		var err error
 		if t, err = ReadTrace(o.trace); err != nil {
 			return nil, err
-		}
-		if !(o.rate > 0) || !(o.time > 0) {
-			return nil, errors.New("--rate-scale and --time-scale: want positive numbers")
 		}
 		t = t.Stretch(o.time)
 		if o.repeat > 0 {

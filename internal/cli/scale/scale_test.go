@@ -68,12 +68,27 @@ func TestWhatCannotBePlayedIsRefused(t *testing.T) {
 	if err := os.WriteFile(file, []byte("a,b\n1,2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	good := filepath.Join(t.TempDir(), "good.csv")
+	if err := os.WriteFile(good, []byte("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46,374,44\n2023-11-16 18:16:56,396,109\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for rule, arguments := range map[string][]string{
-		"an unknown policy":     {"--trace", "sine", "--policy", "best"},
-		"columns of nobody":     {"--trace", file},
-		"a file that is absent": {"--trace", file + "x"},
-		"an unknown model":      {"--trace", "sine", "--model", "nobody/knows"},
-		"a profile that is not": {"--trace", "sine", "--profile", t.TempDir()},
+		"an unknown policy":                       {"--trace", "sine", "--policy", "best"},
+		"columns of nobody":                       {"--trace", file},
+		"a file that is absent":                   {"--trace", file + "x"},
+		"an unknown model":                        {"--trace", "sine", "--model", "nobody/knows"},
+		"a profile that is not":                   {"--trace", "sine", "--profile", t.TempDir()},
+		"no room for one of each role":            {"--trace", "sine", "--length", "2m", "--policy", "fixed", "--gpus", "1"},
+		"nor for larger ones":                     {"--trace", "sine", "--length", "2m", "--policy", "fixed", "--gpus", "8", "--prefill-gpus", "4", "--decode-gpus", "8"},
+		"requests without tokens":                 {"--trace", "sine", "--length", "2m", "--osl", "0"},
+		"prompts of less than nothing":            {"--trace", "sine", "--length", "2m", "--isl", "-5"},
+		"a rate that is no number, and no end":    {"--trace", "poisson", "--length", "2m", "--high", "NaN"},
+		"a period of no time, which is no number": {"--trace", "sine", "--length", "2m", "--period", "0s"},
+		"a target that nothing can reach":         {"--trace", "sine", "--length", "2m", "--ttft", "0"},
+		"starts that end before they begin":       {"--trace", "sine", "--length", "2m", "--startup", "-5s"},
+		"fewer GPUs than none":                    {"--trace", "sine", "--length", "2m", "--gpus", "-3"},
+		"a share of more than all":                {"--trace", "sine", "--length", "2m", "--quantile", "5"},
+		"copies without number":                   {"--trace", good, "--rate-scale", "Inf"},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			if out, err := play(t, arguments...); err == nil {
