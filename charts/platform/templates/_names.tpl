@@ -1,14 +1,16 @@
-{{/* Prefix of all names: the release's name if it says what this is. */}}
+{{/* Prefix of all names: the release's name if it says what this is. What is put behind it
+     has to fit: a CronJob has room for 52 characters, of which "-conversion" takes 11, Jobs
+     and Services for 63. */}}
 {{- define "dynamo.fullname" -}}
 {{- $op := index .Values "dynamo-operator" -}}
 {{- if $op.fullnameOverride -}}
-{{- $op.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- $op.fullnameOverride | trunc 41 | trimSuffix "-" -}}
 {{- else -}}
 {{- $name := default "dynamo-operator" $op.nameOverride -}}
 {{- if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- .Release.Name | trunc 41 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 41 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
