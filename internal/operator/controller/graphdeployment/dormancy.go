@@ -14,6 +14,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/dormancy"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 )
 
@@ -41,7 +42,7 @@ func sleeps(dgd *v1alpha1.DynamoGraphDeployment, seen observation, now time.Time
 	case !on:
 		return nil
 	}
-	was := dormancy.Seen{Now: now, Was: dormancy.Told(dgd.Status.Conditions), Rolling: dgd.Status.ObservedGeneration != dgd.Generation}
+	was := dormancy.Seen{Now: now, Was: dormancy.Told(dgd.Status.Conditions), Rolling: rolling(dgd)}
 	if ready := meta.FindStatusCondition(dgd.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Status == metav1.ConditionTrue {
 		was.Ready, was.ReadySince = true, ready.LastTransitionTime.Time
 	}
@@ -50,6 +51,13 @@ func sleeps(dgd *v1alpha1.DynamoGraphDeployment, seen observation, now time.Time
 		was.Signal = &said
 	}
 	return &snapshot.Dormancy{Settings: s, Decision: dormancy.Decide(s, was)}
+}
+
+// rolling says that workers are being replaced. A canary that waits to be approved is, too:
+// without replicas its rollout would pass every step at once, and end the stable generation.
+func rolling(dgd *v1alpha1.DynamoGraphDeployment) bool {
+	last := dgd.Status.Rollout
+	return dgd.Status.ObservedGeneration != dgd.Generation || last != nil && !generation.Phase(last.Phase).Ended()
 }
 
 // wanted is the graph with the replicas that adapters ask for, or with no workers at all

@@ -43,15 +43,19 @@ func TestAGraphThatScalesToZero(t *testing.T) {
 		was      metav1.Condition
 		provider workload.Provider
 		want     verdict
-		without  bool // the installation lets no graph scale to zero
+		without  bool   // the installation lets no graph scale to zero
+		rollout  string // the phase of one that was told; the graph is not ready then
 	}{
 		"nothing is made for others":                       {provider: workload.ProviderComponent, want: verdict{Workers: 2, Lease: "left"}},
 		"the Lease is made first":                          {after: "15m", provider: workload.ProviderComponent, want: verdict{2, "made", v1alpha1.ReasonWaking, true, true}},
-		"requests keep it awake":                           {"15m", lease(time.Minute), told("False", v1alpha1.ReasonActive), workload.ProviderComponent, verdict{2, "left", v1alpha1.ReasonActive, true, true}, false},
-		"without any its workers end":                      {"15m", lease(time.Hour), told("False", v1alpha1.ReasonActive), workload.ProviderComponent, verdict{0, "left", v1alpha1.ReasonIdle, true, false}, false},
-		"a request wakes it":                               {"15m", lease(time.Second), told("True", v1alpha1.ReasonIdle), workload.ProviderComponent, verdict{2, "left", v1alpha1.ReasonWaking, true, true}, false},
-		"one that is not to sleep any more wakes":          {"", lease(time.Hour), told("True", v1alpha1.ReasonIdle), workload.ProviderComponent, verdict{2, "pruned", "", false, false}, false},
-		"what cannot be read is as if it were not":         {"soon", lease(time.Hour), told("True", v1alpha1.ReasonIdle), workload.ProviderComponent, verdict{2, "pruned", "", false, false}, false},
+		"requests keep it awake":                           {"15m", lease(time.Minute), told("False", v1alpha1.ReasonActive), workload.ProviderComponent, verdict{2, "left", v1alpha1.ReasonActive, true, true}, false, ""},
+		"without any its workers end":                      {"15m", lease(time.Hour), told("False", v1alpha1.ReasonActive), workload.ProviderComponent, verdict{0, "left", v1alpha1.ReasonIdle, true, false}, false, ""},
+		"none sleeps while a canary is held":               {"15m", lease(time.Hour), told("False", v1alpha1.ReasonActive), workload.ProviderComponent, verdict{2, "left", v1alpha1.ReasonActive, true, true}, false, "Held"},
+		"one whose rollout was aborted may sleep":          {"15m", lease(time.Hour), told("False", v1alpha1.ReasonActive), workload.ProviderComponent, verdict{0, "left", v1alpha1.ReasonIdle, true, false}, false, "Aborted"},
+		"one that is changed while it sleeps sleeps on":    {"15m", lease(time.Hour), told("True", v1alpha1.ReasonIdle), workload.ProviderComponent, verdict{0, "left", v1alpha1.ReasonIdle, true, false}, false, "Starting"},
+		"a request wakes it":                               {"15m", lease(time.Second), told("True", v1alpha1.ReasonIdle), workload.ProviderComponent, verdict{2, "left", v1alpha1.ReasonWaking, true, true}, false, ""},
+		"one that is not to sleep any more wakes":          {"", lease(time.Hour), told("True", v1alpha1.ReasonIdle), workload.ProviderComponent, verdict{2, "pruned", "", false, false}, false, ""},
+		"what cannot be read is as if it were not":         {"soon", lease(time.Hour), told("True", v1alpha1.ReasonIdle), workload.ProviderComponent, verdict{2, "pruned", "", false, false}, false, ""},
 		"none does where the installation does not let it": {after: "15m", provider: workload.ProviderComponent, without: true, want: verdict{2, "left", v1alpha1.ReasonDormancyUnsupported, false, false}},
 		"Grove's graphs do not sleep, and say so":          {after: "15m", provider: workload.ProviderGrove, want: verdict{2, "left", v1alpha1.ReasonDormancyUnsupported, false, false}},
 	} {
@@ -67,6 +71,10 @@ func TestAGraphThatScalesToZero(t *testing.T) {
 			dgd.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-20 * time.Hour))}}
 			if c.was.Type != "" {
 				dgd.Status.Conditions = append(dgd.Status.Conditions, c.was)
+			}
+			if c.rollout != "" {
+				dgd.Status.Rollout = &v1alpha1.RolloutStatus{Phase: c.rollout, Step: "1/2"}
+				dgd.Status.Conditions[0].Status = metav1.ConditionFalse
 			}
 			seen := seenOf(t, dgd, c.provider, "")
 			if seen.lease = c.lease; !c.without {
