@@ -10,10 +10,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/dormancy"
 )
 
 // fieldManager owns what an activator writes.
@@ -26,6 +29,9 @@ const (
 	mostModels = 500
 	mostBytes  = 64 << 10
 )
+
+// contention is how long a write gives way to those of other frontends.
+var contention = wait.Backoff{Steps: 8, Duration: 10 * time.Millisecond, Factor: 2, Jitter: 1}
 
 // KubernetesLease is a Lease in the cluster.
 type KubernetesLease struct {
@@ -69,9 +75,9 @@ func (l *KubernetesLease) Read(ctx context.Context) (told Told, err error) {
 // Renew implements Lease. Where the Lease takes no annotation any more, such as one that
 // somebody has filled, the time is told alone: without it nobody would be woken.
 func (l *KubernetesLease) Renew(ctx context.Context, told Told) error {
-	err := l.patch(ctx, told.LastRequest, told.annotations())
+	err := l.write(ctx, told.LastRequest, told.annotations())
 	if apierrors.IsInvalid(err) {
-		err = l.patch(ctx, told.LastRequest, map[string]string{})
+		err = l.write(ctx, told.LastRequest, map[string]string{})
 	}
 	if err != nil {
 		return fmt.Errorf("renew Lease %s: %w", l.name, err)
@@ -79,16 +85,28 @@ func (l *KubernetesLease) Renew(ctx context.Context, told Told) error {
 	return nil
 }
 
-func (l *KubernetesLease) patch(ctx context.Context, at time.Time, annotations map[string]string) error {
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"annotations": annotations},
-		"spec":     map[string]any{"holderIdentity": l.pod, "renewTime": metav1.NewMicroTime(at)},
-	})
-	if err != nil {
+// write never puts a time back: frontends tell at any moment of requests that they had a
+// while before, and a graph whose last request seems to be long ago sleeps.
+func (l *KubernetesLease) write(ctx context.Context, at time.Time, annotations map[string]string) error {
+	return retry.RetryOnConflict(contention, func() error {
+		stored, err := l.leases.Get(ctx, l.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		spec := map[string]any{}
+		if last := stored.Spec.RenewTime; last == nil || last.Before(&metav1.MicroTime{Time: at}) || last.After(time.Now().Add(dormancy.Skew)) {
+			spec = map[string]any{"holderIdentity": l.pod, "renewTime": metav1.NewMicroTime(at)}
+		}
+		patch, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"annotations": annotations, "resourceVersion": stored.ResourceVersion},
+			"spec":     spec,
+		})
+		if err != nil {
+			return err
+		}
+		_, err = l.leases.Patch(ctx, l.name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 		return err
-	}
-	_, err = l.leases.Patch(ctx, l.name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
-	return err
+	})
 }
 
 // annotations are what is remembered beside the time.

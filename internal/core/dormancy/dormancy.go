@@ -40,9 +40,9 @@ const (
 )
 
 const (
-	// skew is how far clocks may be apart. A request that came later than that has not
+	// Skew is how far clocks may be apart. A request that came later than that has not
 	// come.
-	skew = time.Minute
+	Skew = time.Minute
 	// giveUp is after how long without a request workers end that never got ready.
 	giveUp = 30 * time.Minute
 	// wakingAgain is when a graph that wakes is looked at again.
@@ -67,7 +67,7 @@ func FromLease(lease *coordinationv1.Lease) Signal {
 // LastRequest is when the last one came, as far as that can be true.
 func (s Signal) LastRequest(now time.Time) time.Time {
 	last := s.Made
-	if s.Renewed.After(last) && (!s.Renewed.After(now.Add(skew)) || GuardClock.Off()) {
+	if s.Renewed.After(last) && (!s.Renewed.After(now.Add(Skew)) || GuardClock.Off()) {
 		last = s.Renewed
 	}
 	if last.After(now) {
