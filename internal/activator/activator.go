@@ -93,14 +93,20 @@ func (a *Activator) pass(w http.ResponseWriter, r *http.Request) { a.forward.Ser
 
 // serve has a model asked, and wakes the graph if it is not there.
 func (a *Activator) serve(w http.ResponseWriter, r *http.Request) {
-	asked, err := read(r.Body, r.ContentLength)
+	asked, err := read(r)
 	if err != nil {
 		refuse(w, http.StatusBadRequest, "the request cannot be read")
 		return
 	}
 	out := &answer{ResponseWriter: w}
+	if err := a.recognise(r, asked); err != nil {
+		a.refuse(out, err)
+		return
+	}
 	switch {
-	case asked.model == "": // the frontend says what is wrong with it
+	case asked.model == "" && asked.whole: // the frontend says what is wrong with it
+	case asked.model == "": // it is named further on, and the frontend finds it there
+		defer a.signal.begin()()
 	case !a.frontend.serves(r.Context(), asked.model, fresh) && !a.signal.knows(asked.model):
 		a.refuse(out, errUnknownModel)
 		return
@@ -152,6 +158,23 @@ func (a *Activator) again(ctx context.Context, asked *request, status int, held 
 		return true
 	}
 	return !a.frontend.serves(ctx, asked.model, 0)
+}
+
+// recognise reads all of a request whose model is not named in what was read of it, if
+// nobody is there to answer it: only then it is known whether the graph is worth waking.
+func (a *Activator) recognise(r *http.Request, asked *request) error {
+	if asked.model != "" || asked.whole || a.frontend.awake(r.Context()) {
+		return nil
+	}
+	ticket, err := a.gate.reserve(asked)
+	if errors.Is(err, errTooLarge) {
+		a.signal.begin()() // nothing finds out, and it is told to come back
+	}
+	if err != nil {
+		return err
+	}
+	defer a.gate.release(ticket)
+	return asked.complete(r.Body)
 }
 
 // hold keeps a request until its model is served.

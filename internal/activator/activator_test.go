@@ -2,12 +2,14 @@ package activator
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -388,6 +390,85 @@ func TestALargeRequestIsHeldWhole(t *testing.T) {
 	w.serve("qwen")
 	if text := <-done; text != fmt.Sprintf("%d bytes", len(large)) {
 		t.Error(text)
+	}
+}
+
+// late is a request of 3 MiB whose model comes after everything else.
+func late(model string) string {
+	return `{"messages":"` + strings.Repeat("x", 3<<20) + `","model":"` + model + `"}`
+}
+
+func TestAModelThatIsNamedLateIsFound(t *testing.T) {
+	t.Run("a graph that serves is told to be asked", func(t *testing.T) {
+		w := newWorld(t, roomy(), 30*time.Second, Told{Models: []string{"qwen"}})
+		w.serve("qwen")
+		if status, text, _ := w.ask(late("qwen")); status != http.StatusOK || text != fmt.Sprintf("%d bytes", len(late("qwen"))) {
+			t.Errorf("%d %s", status, text)
+		}
+		w.until("the request to be told of", func() bool { return w.lease.writes() == 1 })
+	})
+	t.Run("a graph that sleeps is woken", func(t *testing.T) {
+		w := newWorld(t, roomy(), 30*time.Second, Told{Models: []string{"qwen"}})
+		w.until("what was told before", func() bool { return len(w.a.signal.models()) > 0 })
+		done := make(chan string, 1)
+		go func() { _, text, _ := w.ask(late("qwen")); done <- text }()
+		w.until("the request to be held", func() bool { return w.held() == 1 || len(done) > 0 })
+		w.until("the wake to be written", func() bool { return w.lease.writes() == 1 || len(done) > 0 })
+		w.serve("qwen")
+		if text := <-done; text != fmt.Sprintf("%d bytes", len(late("qwen"))) {
+			t.Error(text)
+		}
+		if n := w.lease.writes(); n != 1 {
+			t.Errorf("%d writes", n)
+		}
+	})
+	t.Run("what it never served wakes nobody", func(t *testing.T) {
+		w := newWorld(t, roomy(), time.Millisecond, Told{Models: []string{"llama"}})
+		w.until("what was told before", func() bool { return len(w.a.signal.models()) > 0 })
+		if status, _, _ := w.ask(late("qwen")); status != http.StatusNotFound {
+			t.Errorf("answered %d", status)
+		}
+		w.a.signal.mu.Lock()
+		defer w.a.signal.mu.Unlock()
+		if !w.a.signal.told.LastRequest.IsZero() || w.lease.writes() > 0 {
+			t.Error("a request for nothing was told of")
+		}
+	})
+}
+
+// TestAFormNamesItsModel: requests with audio are forms, with the file before or after.
+func TestAFormNamesItsModel(t *testing.T) {
+	for _, fields := range [][]string{{"model", "file"}, {"file", "model"}} {
+		t.Run(strings.Join(fields, " before "), func(t *testing.T) {
+			w := newWorld(t, roomy(), 30*time.Second, Told{Models: []string{"whisper"}})
+			w.until("what was told before", func() bool { return len(w.a.signal.models()) > 0 })
+			body := &bytes.Buffer{}
+			form := multipart.NewWriter(body)
+			for _, field := range fields {
+				if field == "model" {
+					_ = form.WriteField("model", "whisper")
+					continue
+				}
+				file, err := form.CreateFormFile("file", "speech.wav")
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, _ = file.Write(make([]byte, 3<<20))
+			}
+			_ = form.Close()
+			text := body.String()
+			done := make(chan string, 1)
+			go func() {
+				_, answer, _ := w.ask(text, "Content-Type", form.FormDataContentType())
+				done <- answer
+			}()
+			w.until("the request to be held", func() bool { return w.held() == 1 || len(done) > 0 })
+			w.serve("whisper")
+			if answer := <-done; answer != fmt.Sprintf("%d bytes", len(text)) {
+				t.Error(answer)
+			}
+			w.until("the wake to be written", func() bool { return w.lease.writes() > 0 })
+		})
 	}
 }
 

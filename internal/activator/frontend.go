@@ -62,6 +62,14 @@ func (f *frontend) serves(ctx context.Context, model string, age time.Duration) 
 	return slices.Contains(f.models, model)
 }
 
+// awake reports whether any model is listed.
+func (f *frontend) awake(ctx context.Context) bool {
+	f.serves(ctx, "", fresh)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.models) > 0
+}
+
 // list asks which models there are; a frontend that does not answer has none.
 func (f *frontend) list(ctx context.Context) []string {
 	// What one who asks finds out counts for others: it may not end with them.
@@ -119,12 +127,8 @@ func (f *frontend) get(ctx context.Context, path string) (*http.Response, error)
 
 // listModels shows the models of a graph that sleeps, too.
 func (a *Activator) listModels(w http.ResponseWriter, r *http.Request) {
-	a.frontend.serves(r.Context(), "", fresh)
-	a.frontend.mu.Lock()
-	awake := len(a.frontend.models) > 0
-	a.frontend.mu.Unlock()
 	known := a.signal.models()
-	if awake || len(known) == 0 {
+	if a.frontend.awake(r.Context()) || len(known) == 0 {
 		a.pass(w, r)
 		return
 	}

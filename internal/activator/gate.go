@@ -39,15 +39,37 @@ func (g *gate) close() { g.once.Do(func() { close(g.closed) }) }
 
 func (g *gate) wait(header string) time.Duration { return maxWait(header, g.limits.Wait) }
 
-// enter counts a request in, and has the graph woken.
-func (g *gate) enter(asked *request) (ticket int64, err error) {
+// reserve takes room for the body of a request.
+func (g *gate) reserve(asked *request) (ticket int64, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	ticket = max(int64(len(asked.read)), asked.length)
 	switch {
 	case !asked.whole && asked.length < 0 || ticket > g.limits.Bytes:
 		return 0, errTooLarge
-	case g.held >= g.limits.Requests || g.bytes+ticket > g.limits.Bytes:
+	case g.bytes+ticket > g.limits.Bytes:
+		return 0, errFull
+	}
+	g.bytes += ticket
+	return ticket, nil
+}
+
+// release gives it back.
+func (g *gate) release(ticket int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.bytes -= ticket
+}
+
+// enter counts a request in, and has the graph woken.
+func (g *gate) enter(asked *request) (ticket int64, err error) {
+	if ticket, err = g.reserve(asked); err != nil {
+		return 0, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.held >= g.limits.Requests {
+		g.bytes -= ticket
 		return 0, errFull
 	}
 	if g.held == 0 {
@@ -55,7 +77,6 @@ func (g *gate) enter(asked *request) (ticket int64, err error) {
 		g.signal.now()
 	}
 	g.held++
-	g.bytes += ticket
 	return ticket, nil
 }
 

@@ -60,8 +60,18 @@ func (n *renewer) count(by int) {
 	n.kick()
 }
 
-// now has the last request told whatever was written a moment ago.
+// now has the last request told, unless it just was.
 func (n *renewer) now() {
+	n.mu.Lock()
+	told := !n.dirty && time.Since(n.written) < time.Second
+	n.mu.Unlock()
+	if !told {
+		n.again()
+	}
+}
+
+// again has it told at once whatever was written.
+func (n *renewer) again() {
 	n.mu.Lock()
 	n.dirty, n.urgent = true, true
 	n.mu.Unlock()
@@ -142,7 +152,7 @@ func (n *renewer) run(ctx context.Context) {
 			continue
 		}
 		n.log.Warn("cannot tell of requests", "error", err)
-		n.now()
+		n.again()
 		sleep(ctx, min(5*time.Second, 250*time.Millisecond<<min(failures, 5)))
 		failures++
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"mime"
+	"mime/multipart"
 	"net/http"
 	"strings"
 	"time"
@@ -29,6 +31,8 @@ type request struct {
 	read   []byte
 	whole  bool
 	length int64
+	// boundary is what parts of a form are set apart by; empty where the body is JSON.
+	boundary string
 }
 
 // complete reads the rest of a body that is held.
@@ -42,21 +46,57 @@ func (q *request) complete(body io.Reader) error {
 	}
 	q.read, q.whole = append(q.read, rest...), true
 	if q.model == "" {
-		q.model, q.stream = names(q.read)
+		q.name()
 	}
 	return nil
 }
 
-func read(body io.Reader, length int64) (*request, error) {
-	asked := &request{length: length}
+func read(r *http.Request) (*request, error) {
+	asked := &request{length: r.ContentLength}
+	if kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && kind == "multipart/form-data" {
+		asked.boundary = parameters["boundary"]
+	}
 	buffer := &bytes.Buffer{}
-	n, err := io.Copy(buffer, io.LimitReader(body, peek))
+	n, err := io.Copy(buffer, io.LimitReader(r.Body, peek))
 	if err != nil {
 		return nil, err
 	}
 	asked.read, asked.whole = buffer.Bytes(), n < peek
-	asked.model, asked.stream = names(asked.read)
+	asked.name()
 	return asked, nil
+}
+
+// name finds what is asked in what was read.
+func (q *request) name() {
+	if q.boundary != "" {
+		q.model, q.stream = fields(q.read, q.boundary)
+		return
+	}
+	q.model, q.stream = names(q.read)
+}
+
+// fields reads the same from a form, as requests with a file are.
+func fields(body []byte, boundary string) (model string, stream bool) {
+	const most = 4 << 10 // no name of a model is longer
+	for form := multipart.NewReader(bytes.NewReader(body), boundary); ; {
+		part, err := form.NextPart()
+		if err != nil {
+			return model, stream
+		}
+		field := part.FormName()
+		if field != "model" && field != "stream" {
+			continue
+		}
+		value, err := io.ReadAll(io.LimitReader(part, most))
+		if err != nil {
+			return model, stream
+		}
+		if field == "model" {
+			model = string(value)
+		} else {
+			stream = string(value) == "true"
+		}
+	}
 }
 
 // names reads which model is asked, and whether for a stream, from the beginning of a
