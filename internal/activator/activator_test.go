@@ -472,6 +472,46 @@ func TestAFormNamesItsModel(t *testing.T) {
 	}
 }
 
+// TestAModelThatDoesNotComeBackIsNotWaitedFor: a graph woke with other models than those
+// that a request was held for.
+func TestAModelThatDoesNotComeBackIsNotWaitedFor(t *testing.T) {
+	for rule, c := range map[string]struct {
+		before []string
+		listed time.Duration // for so long others are
+		status int
+	}{
+		"not longer than adapters take":             {[]string{"qwen"}, complete + time.Second, http.StatusNotFound},
+		"where nothing is known not even that long": {nil, settling + time.Second, http.StatusNotFound},
+		"one that was served may still come":        {[]string{"qwen"}, complete - 30*time.Second, http.StatusServiceUnavailable},
+		"soon after the first one others may come":  {nil, time.Second, http.StatusServiceUnavailable},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			w := newWorld(t, roomy(), 30*time.Second, Told{Models: c.before})
+			w.until("what was told before", func() bool { return len(w.a.signal.models()) == len(c.before) })
+			type answer struct {
+				status int
+				text   string
+			}
+			done := make(chan answer, 1)
+			go func() { status, text, _ := w.ask(chat, maxWaitHeader, "3s"); done <- answer{status, text} }()
+			w.until("the request to be held", func() bool { return w.held() == 1 })
+			w.serve("llama")
+			w.until("the other to be seen", func() bool {
+				w.a.frontend.mu.Lock()
+				defer w.a.frontend.mu.Unlock()
+				if w.a.frontend.up.IsZero() {
+					return false
+				}
+				w.a.frontend.up = time.Now().Add(-c.listed)
+				return true
+			})
+			if got := <-done; got.status != c.status {
+				t.Errorf("answered %d %s", got.status, got.text)
+			}
+		})
+	}
+}
+
 func TestWhoeverOnlyLooksWakesNobody(t *testing.T) {
 	w := newWorld(t, roomy(), time.Millisecond, Told{Models: []string{"qwen"}})
 	w.until("what was told before", func() bool { return len(w.a.signal.models()) > 0 })

@@ -70,6 +70,13 @@ func (f *frontend) awake(ctx context.Context) bool {
 	return len(f.models) > 0
 }
 
+// lacks reports whether other models have been listed for so long, and this one is not.
+func (f *frontend) lacks(model string, since time.Duration) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.up.IsZero() && time.Since(f.up) > since && !slices.Contains(f.models, model)
+}
+
 // list asks which models there are; a frontend that does not answer has none.
 func (f *frontend) list(ctx context.Context) []string {
 	// What one who asks finds out counts for others: it may not end with them.

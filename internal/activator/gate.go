@@ -88,8 +88,9 @@ func (g *gate) leave(ticket int64) {
 	g.bytes -= ticket
 }
 
-// open returns when a model is ready, or with errStill after a while.
-func (g *gate) open(ctx context.Context, model string, while time.Duration) error {
+// open returns when a model is ready, or with errStill after a while. It is not waited for
+// where others have been listed for so long as the last one takes.
+func (g *gate) open(ctx context.Context, model string, last, while time.Duration) error {
 	still := time.NewTimer(while)
 	defer still.Stop()
 	poll := time.NewTicker(pollPeriod)
@@ -100,6 +101,9 @@ func (g *gate) open(ctx context.Context, model string, while time.Duration) erro
 			g.signal.woke(time.Since(g.since))
 			g.mu.Unlock()
 			return nil
+		}
+		if g.frontend.lacks(model, last) {
+			return errUnknownModel
 		}
 		select {
 		case <-ctx.Done():

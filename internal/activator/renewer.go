@@ -102,6 +102,9 @@ func (n *renewer) models() []string {
 	return n.told.Models
 }
 
+// remembers reports whether the graph has served a model before.
+func (n *renewer) remembers(model string) bool { return slices.Contains(n.models(), model) }
+
 // knows reports whether the graph has served a model before, or nothing is known of that.
 // What it never served is not worth a start.
 func (n *renewer) knows(model string) bool {
