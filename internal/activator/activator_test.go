@@ -512,6 +512,21 @@ func TestAModelThatDoesNotComeBackIsNotWaitedFor(t *testing.T) {
 	}
 }
 
+func TestAMomentIsNoStart(t *testing.T) {
+	w := newWorld(t, roomy(), 30*time.Second, Told{Start: 45 * time.Second})
+	w.until("what was told before", func() bool { return w.a.signal.start() == 45*time.Second })
+	done := make(chan int)
+	go func() { status, _, _ := w.ask(chat); done <- status }()
+	w.until("the request to be held", func() bool { return w.held() == 1 })
+	w.serve("qwen")
+	if status := <-done; status != http.StatusOK {
+		t.Errorf("answered %d", status)
+	}
+	if got := w.a.signal.start(); got != 45*time.Second {
+		t.Errorf("the last start took %s", got)
+	}
+}
+
 func TestWhoeverOnlyLooksWakesNobody(t *testing.T) {
 	w := newWorld(t, roomy(), time.Millisecond, Told{Models: []string{"qwen"}})
 	w.until("what was told before", func() bool { return len(w.a.signal.models()) > 0 })

@@ -89,8 +89,15 @@ func (n *renewer) note(models []string, all bool) {
 	n.told.Models = slices.Compact(slices.Sorted(slices.Values(models)))
 }
 
+// leastStart is what a start takes at least. Who was held for less has met a frontend that
+// did not answer for a moment, which says nothing of how long workers take.
+const leastStart = 3 * time.Second
+
 // woke remembers how long a start took.
 func (n *renewer) woke(took time.Duration) {
+	if took < leastStart {
+		return
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.told.Start = took
