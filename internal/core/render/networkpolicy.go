@@ -29,23 +29,24 @@ func networkPolicies(g *graph.Graph, p *NetworkPolicy) []graph.Object {
 		return nil
 	}
 	var dynamoNamespaces []string
-	open := map[graph.Role]int{graph.RoleFrontend: pod.PortHTTP, graph.RoleEPP: pod.PortPicker}
+	// A frontend has both doors whether an activator is before it or not: while those with
+	// and those without replace each other, all of them serve.
+	open := map[graph.Role][]int{graph.RoleFrontend: {pod.PortHTTP, pod.PortActivator}, graph.RoleEPP: {pod.PortPicker}}
 	var doors []networkingv1.NetworkPolicyPort
 	var types, routed []string
 	for _, c := range g.Components {
 		if !slices.Contains(dynamoNamespaces, c.DynamoNamespace) {
 			dynamoNamespaces = append(dynamoNamespaces, c.DynamoNamespace)
 		}
-		port, serves := open[c.Role]
+		ports, serves := open[c.Role]
 		if !serves && c.Ingress != nil {
 			routed = append(routed, c.Name)
 		}
-		if c.Activated {
-			port = pod.PortActivator
-		}
 		if serves && !slices.Contains(types, c.Type) {
 			types = append(types, c.Type)
-			doors = append(doors, networkingv1.NetworkPolicyPort{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt(port))})
+			for _, port := range ports {
+				doors = append(doors, networkingv1.NetworkPolicyPort{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt(port))})
+			}
 		}
 	}
 	slices.Sort(dynamoNamespaces)

@@ -3,6 +3,7 @@ package render_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -46,8 +47,14 @@ func TestNetworkPolicies(t *testing.T) {
 	if values := doors.PodSelector.MatchExpressions[0].Values; len(values) != 1 || values[0] != "frontend" {
 		t.Errorf("doors are %v", values)
 	}
-	if ports := doors.Ingress[0].Ports; len(ports) != 1 || ports[0].Port.IntValue() != 8000 || len(doors.Ingress[0].From) != 0 {
+	if ports := doors.Ingress[0].Ports; len(ports) != 2 || ports[0].Port.IntValue() != 8000 || ports[1].Port.IntValue() != 8099 || len(doors.Ingress[0].From) != 0 {
 		t.Errorf("doors let in %v", doors.Ingress)
+	}
+	// Frontends with and without an activator serve side by side while they are replaced.
+	dgd.Annotations = map[string]string{v1alpha1.AnnotationScaleToZeroAfter: "15m"}
+	sleepy := policies(render.Platform{NetworkPolicy: &render.NetworkPolicy{Namespaces: []string{"ops"}}, Activator: "registry.example/dynamo-activator:v1"})
+	if diff := cmp.Diff(doors, sleepy["g-doors"]); diff != "" {
+		t.Errorf("doors of a graph that scales to zero (-without +with):\n%s", diff)
 	}
 	routes := got["g-routes"]
 	if by := routes.PodSelector.MatchExpressions[0]; by.Key != v1alpha1.LabelComponent || len(by.Values) != 1 || by.Values[0] != "routed" {
