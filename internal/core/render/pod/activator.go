@@ -33,26 +33,23 @@ func Activated(c graph.Component, image, lease string, s dormancy.Settings) grap
 		main = *c.Main.DeepCopy() // the user's object stays as it is
 	}
 	base := frontendContainer()
-	port := int32(PortHTTP)
-	if at := slices.IndexFunc(main.Ports, func(p corev1.ContainerPort) bool { return p.Name == PortNameHTTP }); at >= 0 {
-		main.Ports[at].Name, port = portNameFrontend, main.Ports[at].ContainerPort
-	}
-	if !slices.ContainsFunc(main.Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == PortHTTP }) {
-		name := portNameFrontend
-		if port != PortHTTP {
-			name = "frontend-unused" // ours, which nobody listens on
-		}
-		main.Ports = append(main.Ports, tcp(name, PortHTTP))
-	}
-	main.LivenessProbe = behind(chooseProbe(chooseProbe(base.LivenessProbe, main.LivenessProbe), c.Liveness))
-	ready := behind(chooseProbe(chooseProbe(base.ReadinessProbe, main.ReadinessProbe), c.Readiness))
-	if get := ready.HTTPGet; get != nil {
+	name, port := frontendPort(&main)
+	main.LivenessProbe = behind(chooseProbe(chooseProbe(base.LivenessProbe, main.LivenessProbe), c.Liveness), name)
+	ready := behind(chooseProbe(chooseProbe(base.ReadinessProbe, main.ReadinessProbe), c.Readiness), name)
+	if get := ready.HTTPGet; get != nil && get.Path == base.ReadinessProbe.HTTPGet.Path {
 		// Some frontends say that they are not healthy without a worker, and one that is
-		// not ready is not asked.
+		// not ready is not asked. Elsewhere the user knows what is asked.
 		get.Path = base.LivenessProbe.HTTPGet.Path
 	}
 	main.ReadinessProbe = ready
-	main.StartupProbe = behind(main.StartupProbe)
+	main.StartupProbe = behind(main.StartupProbe, name)
+	if l := main.Lifecycle; l != nil {
+		for _, hook := range []*corev1.LifecycleHandler{l.PostStart, l.PreStop} {
+			if hook != nil {
+				move(hook.HTTPGet, hook.TCPSocket, name)
+			}
+		}
+	}
 	c.Main, c.Liveness, c.Readiness = &main, nil, nil
 
 	users := corev1.PodSpec{}
@@ -75,19 +72,48 @@ func ActivatorAccount(c graph.Component) string {
 	return graph.DiscoveryAccount(c.Graph)
 }
 
+// frontendPort takes the name that Services ask for from the frontend's ports, and says
+// which name and number the frontend has. A port that the user gives no name would have
+// that of ours, which has its number.
+func frontendPort(main *corev1.Container) (name string, port int32) {
+	name, port = portNameFrontend, PortHTTP
+	taken := false
+	if at := slices.IndexFunc(main.Ports, func(p corev1.ContainerPort) bool { return p.Name == PortNameHTTP }); at >= 0 {
+		main.Ports[at].Name, port, taken = name, main.Ports[at].ContainerPort, true
+	}
+	at := slices.IndexFunc(main.Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == PortHTTP })
+	if at < 0 {
+		main.Ports, at = append(main.Ports, tcp("", PortHTTP)), len(main.Ports)
+	}
+	switch ours := &main.Ports[at]; {
+	case ours.Name != "" && !taken:
+		name = ours.Name
+	case ours.Name == "" && taken:
+		ours.Name = "frontend-unused" // which nobody listens on
+	case ours.Name == "":
+		ours.Name = name
+	}
+	return name, port
+}
+
 // behind has a probe ask the frontend, and not who stands before it.
-func behind(p *corev1.Probe) *corev1.Probe {
+func behind(p *corev1.Probe, name string) *corev1.Probe {
 	if p == nil {
 		return nil
 	}
 	p = p.DeepCopy()
-	if p.HTTPGet != nil && p.HTTPGet.Port == intstr.FromString(PortNameHTTP) {
-		p.HTTPGet.Port = intstr.FromString(portNameFrontend)
-	}
-	if p.TCPSocket != nil && p.TCPSocket.Port == intstr.FromString(PortNameHTTP) {
-		p.TCPSocket.Port = intstr.FromString(portNameFrontend)
-	}
+	move(p.HTTPGet, p.TCPSocket, name)
 	return p
+}
+
+// move has who asks at the port that Services ask for ask at another.
+func move(get *corev1.HTTPGetAction, socket *corev1.TCPSocketAction, name string) {
+	if get != nil && get.Port == intstr.FromString(PortNameHTTP) {
+		get.Port = intstr.FromString(name)
+	}
+	if socket != nil && socket.Port == intstr.FromString(PortNameHTTP) {
+		socket.Port = intstr.FromString(name)
+	}
 }
 
 func activator(image, lease string, frontend int32, s dormancy.Settings) corev1.Container {
