@@ -35,8 +35,6 @@ type Runtime struct {
 	// PackDomain is the level of the graph's topology within which the pods of a
 	// replica are; empty for none of its own.
 	PackDomain string
-	// KVTransfer is the graph's, for workers.
-	KVTransfer *KVTransfer
 	// MinAvailable is how many replicas a gang needs to start.
 	MinAvailable *int32
 	// Version is the user's word for the version of the runtime in the image.

@@ -87,9 +87,7 @@ func newGraph(dgd *v1alpha1.DynamoGraphDeployment, d Defaults) *Graph {
 func (g *Graph) named(c Component, name string, global, adapter bool) {
 	c.Name = name
 	c.ObjectName = ComponentName(g.Name, name)
-	if c.Role.RunsEngine() {
-		c.KVTransfer = g.KVTransfer
-	}
+	c.locate(g.KVTransfer, g.Contract)
 	g.add(c, global)
 	if adapter {
 		g.Adapters = append(g.Adapters, Adapter{Service: name, ObjectName: c.ObjectName, Replicas: c.Replicas})

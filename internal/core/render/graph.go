@@ -27,7 +27,6 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, provider workloa
 	picker, pickerErr := picker(g, p.Capabilities)
 	wanted = append(wanted, controlled(picker...)...)
 	builder := p.GraphBuilder(dgd, provider)
-	g = located(g)
 	// A component that is told of its generation leaves these: they have to be the graph's
 	// before.
 	fronts, frontErr := fronts(g, p)

@@ -1,4 +1,4 @@
-package render
+package graph
 
 import (
 	"maps"
@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
 // Where a worker finds out where it is.
@@ -17,25 +16,12 @@ const (
 	topologyPath   = "/etc/dynamo/topology"
 )
 
-// located is a graph whose workers know where they are.
-func located(g *graph.Graph) *graph.Graph {
-	if g.KVTransfer == nil {
-		return g
-	}
-	told := *g
-	told.Components = slices.Clone(g.Components)
-	for i := range told.Components {
-		told.Components[i] = locate(told.Components[i])
-	}
-	return &told
-}
-
 // locate tells a worker within which domain it may send caches, and gives it a file
-// with its own place, which is a label of its pod.
-func locate(c graph.Component) graph.Component {
-	policy := c.KVTransfer
-	if policy == nil || c.Contract != graph.ContractV1 {
-		return c
+// with its own place, which is a label of its pod. It is a part of what the graph means:
+// what workers were told is compared with that.
+func (c *Component) locate(policy *KVTransfer, contract Contract) {
+	if policy == nil || contract != ContractV1 || !c.Role.RunsEngine() {
+		return
 	}
 	enforcement := v1alpha1.EnforcementRequired
 	if policy.Preferred {
@@ -59,7 +45,6 @@ func locate(c graph.Component) graph.Component {
 	}
 	main.Env = append(env, main.Env...)
 	main.VolumeMounts = append(slices.Clip(main.VolumeMounts), corev1.VolumeMount{Name: topologyVolume, MountPath: topologyPath, ReadOnly: true})
-	source := &corev1.DownwardAPIVolumeSource{}
 	annotations := map[string]string{}
 	maps.Copy(annotations, c.PodAnnotations)
 	label := policy.LabelKey
@@ -69,10 +54,9 @@ func locate(c graph.Component) graph.Component {
 		label = v1alpha1.LabelTopologyPrefix + policy.Domain
 		annotations[v1alpha1.AnnotationTopologyName] = policy.TopologyName
 	}
-	source.Items = []corev1.DownwardAPIVolumeFile{{
+	source := &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{{
 		Path: policy.Domain, FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['" + label + "']"},
-	}}
+	}}}
 	pod.Volumes = append(slices.Clip(pod.Volumes), corev1.Volume{Name: topologyVolume, VolumeSource: corev1.VolumeSource{DownwardAPI: source}})
 	c.Main, c.Pod, c.PodAnnotations = &main, &pod, annotations
-	return c
 }
