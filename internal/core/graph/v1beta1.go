@@ -147,7 +147,8 @@ func betaComponent(spec *v1beta1.Component, stored *v1alpha1.SharedSpec, under b
 }
 
 // betaType is a component's type and its refinement. Under the seed's contract they
-// are what v1alpha1 calls them. A word of the user's own is known to that alone.
+// are what v1alpha1 calls them. A word of the user's own, for either, is known to that
+// alone.
 func betaType(contract Contract, role v1beta1.ComponentType, stored *v1alpha1.SharedSpec) (word, sub string) {
 	if role == "" {
 		return string(stored.ComponentType), stored.SubComponentType
@@ -155,7 +156,7 @@ func betaType(contract Contract, role v1beta1.ComponentType, stored *v1alpha1.Sh
 	if role == v1beta1.ComponentTypePrefill || role == v1beta1.ComponentTypeDecode {
 		return typeUnder(contract, string(RoleWorker), string(role))
 	}
-	return string(role), ""
+	return string(role), stored.SubComponentType
 }
 
 // switchKeys are annotations that are read where those of a service stand. In

@@ -46,7 +46,10 @@ func (b Builder) beta(c graph.Component, engine graph.Engine) (*v1alpha1.DynamoC
 	stored.TypeMeta = metav1.TypeMeta{}
 	stored.Spec.DynamoNamespace = new(c.DynamoNamespace)
 	if c.Role == graph.RoleOther {
-		stored.Spec.ComponentType, stored.Spec.SubComponentType = v1alpha1.ComponentType(c.Type), c.SubType
+		stored.Spec.ComponentType = v1alpha1.ComponentType(c.Type)
+	}
+	if spec.Type != v1beta1.ComponentTypePrefill && spec.Type != v1beta1.ComponentTypeDecode {
+		stored.Spec.SubComponentType = c.SubType
 	}
 	stored.Spec.Labels = over(over(c.Labels, c.PodLabels), systemLabels(c))
 	stored.Spec.Ingress = b.ingress(c)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
@@ -46,6 +47,38 @@ func TestWhatAWorkerWasToldIsReadBackAsWhatTheGraphMeans(t *testing.T) {
 			}
 			t.Log(members)
 		})
+	}
+}
+
+// TestAComponentKeepsItsSubType: v1beta1, in whose words it is stored, knows only those
+// of workers that split the work, and the pods of all others have theirs as a label.
+func TestAComponentKeepsItsSubType(t *testing.T) {
+	for _, kind := range []v1alpha1.ComponentType{"worker", "prefill", "decode", "frontend", "planner", "tool", ""} {
+		for _, sub := range []string{"", "prefill", "decode", "encode"} {
+			t.Run(string(kind)+" "+sub, func(t *testing.T) {
+				dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Name: "chat"}}
+				dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{"s": {ComponentType: kind, SubComponentType: sub}, "w": {ComponentType: "worker"}}
+				readBack(t, dgd, graph.ContractV1, map[graph.Role]int{})
+				b := Builder{Graph: dgd, Defaults: graph.Defaults{Contract: graph.ContractRules{Forced: graph.ContractV1}}}
+				g, err := graph.FromGraphDeployment(dgd, b.Defaults)
+				if err != nil {
+					t.Fatal(err)
+				}
+				made, err := b.Build(g, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				made[0].SetOwnerReferences([]metav1.OwnerReference{{Kind: v1alpha1.KindDynamoGraphDeployment, Name: dgd.Name, Controller: new(true)}})
+				one, err := graph.FromComponentDeployment(made[0].(*v1alpha1.DynamoComponentDeployment), b.Defaults)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, got := g.Components[0], one.Components[0]
+				if diff := cmp.Diff([]string{want.Type, want.SubType}, []string{got.Type, got.SubType}); diff != "" {
+					t.Errorf("-want +got:\n%s", diff)
+				}
+			})
+		}
 	}
 }
 
