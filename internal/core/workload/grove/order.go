@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
@@ -48,7 +49,7 @@ func cliqueNames(c graph.Component) []string {
 // made again.
 func (Builder) InOrder(_ *graph.Graph, wanted []graph.Desired, s snapshot.Snapshot) []graph.Desired {
 	for _, w := range wanted {
-		set, ok := w.Object.(*grovev1alpha1.PodCliqueSet)
+		set, extended, ok := typed(w.Object)
 		if !ok {
 			continue
 		}
@@ -60,8 +61,32 @@ func (Builder) InOrder(_ *graph.Graph, wanted []graph.Desired, s snapshot.Snapsh
 		for _, clique := range set.Spec.Template.Cliques {
 			clique.Spec.StartsAfter = template(live, clique.Name).Spec.StartsAfter
 		}
+		if extended != nil {
+			reorder(extended, set)
+		}
 	}
 	return wanted
+}
+
+// reorder brings the order of a set into the one that is written.
+func reorder(extended *unstructured.Unstructured, set *grovev1alpha1.PodCliqueSet) {
+	content := extended.Object["spec"].(map[string]any)["template"].(map[string]any)
+	delete(content, "cliqueStartupType")
+	if kind := set.Spec.Template.StartupType; kind != nil {
+		content["cliqueStartupType"] = string(*kind)
+	}
+	cliques, _ := content["cliques"].([]any)
+	for i, clique := range set.Spec.Template.Cliques { // it was read from these
+		spec := cliques[i].(map[string]any)["spec"].(map[string]any)
+		delete(spec, "startsAfter")
+		var names []any
+		for _, name := range clique.Spec.StartsAfter {
+			names = append(names, name)
+		}
+		if names != nil {
+			spec["startsAfter"] = names
+		}
+	}
 }
 
 // sameGroups reports whether two sets have the same cliques, in the same order

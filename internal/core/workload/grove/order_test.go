@@ -65,6 +65,39 @@ func TestASetKeepsTheOrderThatItWasMadeWith(t *testing.T) {
 	}
 }
 
+// TestAnExtendedSetKeepsItsOrder: it does as another does, with what it says beside.
+func TestAnExtendedSetKeepsItsOrder(t *testing.T) {
+	const anyOrder, explicit = grovev1alpha1.CliqueStartupTypeAnyOrder, grovev1alpha1.CliqueStartupTypeExplicit
+	none := with(anyOrder, nil)
+	users := with(explicit, map[string][]string{"a": {"w-ldr", "w-wkr"}})
+	for rule, c := range map[string]struct{ wanted, live, want *grovev1alpha1.PodCliqueSet }{
+		"what a new set is made with":                       {users, nil, users},
+		"an order that is given later changes nothing":      {users, none, none},
+		"an order that is taken away later changes nothing": {none, users, users},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			var s snapshot.Snapshot
+			if c.live != nil {
+				s.Owned = []graph.Object{c.live.DeepCopy()}
+			}
+			more := extension{strategy: "OnDelete", topology: packed("racks", "zone")}
+			more.cliques = set(more.cliques, 0, "topologyConstraint", packed("racks", "rack"))
+			wanted, err := more.extend(c.wanted.DeepCopy())
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := more.extend(c.want.DeepCopy())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := Builder{}.InOrder(nil, []graph.Desired{{Object: wanted}}, s)
+			if diff := cmp.Diff(want, got[0].Object); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestAServiceThatWaitsSaysForWhom, and does not count as stuck.
 func TestAServiceThatWaitsSaysForWhom(t *testing.T) {
 	stopped := func(below []graph.Object, names ...string) {
