@@ -125,6 +125,34 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestAGangNeedsNoMoreReplicasThanThereAre, except that an adapter's number, which is
+// mirrored into the graph, must not have the next apply of its manifest refused.
+func TestAGangNeedsNoMoreReplicasThanThereAre(t *testing.T) {
+	schema, known, err := OfVersion("DynamoGraphDeployment", "v1beta1")
+	if err != nil || !known {
+		t.Fatalf("known %v: %v", known, err)
+	}
+	for rule, c := range map[string]struct {
+		given string
+		want  []string
+	}{
+		"as many as there are": {`{name: a, replicas: 2, minAvailable: 2}`, nil},
+		"more than there are":  {`{name: a, replicas: 1, minAvailable: 2}`, []string{"spec.components[0].minAvailable: minAvailable cannot be more than replicas"}},
+		"none at all":          {`{name: a, replicas: 0, minAvailable: 2}`, nil},
+		"an adapter's number":  {`{name: a, replicas: 1, minAvailable: 2, scalingAdapter: {}}`, nil},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			var got []string
+			for _, e := range schema.Rules(parse(t, "spec: {components: ["+c.given+"]}")) {
+				got = append(got, e.Field+": "+e.Detail)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestAKindOfOthersIsNotKnown(t *testing.T) {
 	if _, known, err := Of("Deployment"); known || err != nil {
 		t.Errorf("known %v, %v", known, err)

@@ -128,7 +128,7 @@ func (b Builder) set(whole *graph.Graph, name string, pods workload.Pods) (graph
 			continue
 		}
 		group := grovev1alpha1.PodCliqueScalingGroupConfig{
-			Name: c.Clique, Replicas: new(c.Replicas), MinAvailable: new(minAvailable(c)),
+			Name: c.Clique, Replicas: new(firstReplicas(c)), MinAvailable: new(minAvailable(c)),
 		}
 		for _, clique := range cliques {
 			group.CliqueNames = append(group.CliqueNames, clique.Name)
@@ -170,13 +170,23 @@ func minAvailable(c graph.Component) int32 {
 	return 1
 }
 
+// firstReplicas is the number in a set. Grove refuses one that its gang could not start
+// with, and another minAvailable later; it reads the number once, and from then on what
+// an adapter, a budget or a user that wants none asks for is told to what was made.
+func firstReplicas(c graph.Component) int32 {
+	if c.MinAvailable != nil && (c.Adapted || c.Replicas == 0) {
+		return max(c.Replicas, minAvailable(c))
+	}
+	return c.Replicas
+}
+
 // cliques are the cliques of one component.
 func (b Builder) cliques(c graph.Component, pods workload.Pods) ([]*grovev1alpha1.PodCliqueTemplateSpec, error) {
 	if c.SharesAcrossPods() {
 		return b.sharing(c, pods)
 	}
 	if !c.Multinode() {
-		one, err := b.clique(c, c.Clique, c.Replicas, engine.Group{Position: engine.Alone, Nodes: 1}, pods)
+		one, err := b.clique(c, c.Clique, firstReplicas(c), engine.Group{Position: engine.Alone, Nodes: 1}, pods)
 		if err == nil {
 			one.Spec.MinAvailable = new(minAvailable(c))
 		}

@@ -44,3 +44,38 @@ func TestRescale(t *testing.T) {
 		})
 	}
 }
+
+// TestASetIsToldNoFewerReplicasThanItsGangNeeds: Grove refuses it otherwise, and takes no
+// other minAvailable later. What a service is scaled down to is told to what was made.
+func TestASetIsToldNoFewerReplicasThanItsGangNeeds(t *testing.T) {
+	for rule, c := range map[string]struct {
+		replicas int32
+		least    *int32
+		adapted  bool
+		want     [2]int32
+	}{
+		"the user's number":                         {replicas: 4, least: new(int32(2)), want: [2]int32{4, 2}},
+		"an adapter's number":                       {replicas: 3, least: new(int32(2)), adapted: true, want: [2]int32{3, 2}},
+		"an adapter's number that is too small":     {replicas: 1, least: new(int32(2)), adapted: true, want: [2]int32{2, 2}},
+		"an adapter's number where nothing is said": {replicas: 1, adapted: true, want: [2]int32{1, 1}},
+		"none":                          {replicas: 0, least: new(int32(2)), want: [2]int32{2, 2}},
+		"none where nothing is said":    {replicas: 0, want: [2]int32{0, 1}},
+		"what a user got wrong is told": {replicas: 1, least: new(int32(2)), want: [2]int32{1, 2}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			g := meaning(t, chat())
+			for i := range g.Components {
+				one := &g.Components[i]
+				one.Replicas, one.Adapted, one.MinAvailable = c.replicas, c.adapted, c.least
+			}
+			set := built(t, Builder{}, g)[0]
+			group, clique := set.Spec.Template.PodCliqueScalingGroupConfigs[0], template(set, "prefill").Spec
+			if diff := cmp.Diff(c.want, [2]int32{*group.Replicas, *group.MinAvailable}); diff != "" {
+				t.Errorf("the group's replicas and minAvailable (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.want, [2]int32{clique.Replicas, *clique.MinAvailable}); diff != "" {
+				t.Errorf("the clique's replicas and minAvailable (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
