@@ -358,7 +358,7 @@ func (c *Component) readRuntime(s *v1alpha1.SharedSpec) {
 		c.GPUMemory = &GPUMemory{Mode: sharing(m.Mode == v1alpha1.SharingInterPod), DeviceClass: cmp.Or(m.DeviceClassName, defaultDeviceClass), Clients: m.ExtraClientContainers}
 	}
 	if f := s.Failover; f != nil && f.Enabled {
-		c.Failover = &Failover{Mode: sharing(f.Mode == v1alpha1.SharingInterPod), Shadows: max(1, f.NumShadows)}
+		c.Failover = failover(f.Mode == v1alpha1.SharingInterPod, f.NumShadows)
 	}
 	if k := s.Checkpoint; k != nil && k.Enabled {
 		c.Checkpoint = &Checkpoint{Ref: k.CheckpointRef, Wait: k.StartupPolicy == v1alpha1.StartupWaitForCheckpoint}
@@ -383,6 +383,15 @@ func sharing(interPod bool) SharingMode {
 		return SharingInterPod
 	}
 	return SharingIntraPod
+}
+
+// failover is how engines stand by. Those of one pod are two: a third would meet its group
+// where the second does.
+func failover(interPod bool, shadows int32) *Failover {
+	if !interPod {
+		shadows = 1
+	}
+	return &Failover{Mode: sharing(interPod), Shadows: max(1, shadows)}
 }
 
 // tune reads the annotations by which a user tunes the runtime.

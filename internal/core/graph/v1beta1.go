@@ -142,7 +142,7 @@ func betaComponent(spec *v1beta1.Component, stored *v1alpha1.SharedSpec, under b
 			return m.Name == spec.CompilationCache.PVCName && m.MountPath == ""
 		})
 	}
-	c.readBetaRuntime(spec)
+	c.readBetaRuntime(spec, stored)
 	return c, nil
 }
 
@@ -290,7 +290,7 @@ func (c *Component) configure(name string, scale bool) error {
 }
 
 // readBetaRuntime reads what the contract of 1.x renders.
-func (c *Component) readBetaRuntime(spec *v1beta1.Component) {
+func (c *Component) readBetaRuntime(spec *v1beta1.Component, stored *v1alpha1.SharedSpec) {
 	if name := spec.FrontendSidecar; slices.ContainsFunc(c.Pod.Containers, func(o corev1.Container) bool { return o.Name == name }) {
 		c.FrontendSidecar = name
 	}
@@ -299,7 +299,7 @@ func (c *Component) readBetaRuntime(spec *v1beta1.Component) {
 			c.GPUMemory = &GPUMemory{Mode: sharing(m.Mode == v1beta1.SharingInterPod), DeviceClass: cmp.Or(m.DeviceClassName, defaultDeviceClass), Clients: m.ExtraClientContainers}
 		}
 		if f := e.Failover; f != nil {
-			c.Failover = &Failover{Mode: sharing(f.Mode == v1beta1.SharingInterPod), Shadows: max(1, f.NumShadows)}
+			c.Failover = failover(f.Mode == v1beta1.SharingInterPod, shadows(f, stored))
 		}
 		if k := e.Checkpoint; k != nil && k.Enabled {
 			c.Checkpoint = &Checkpoint{Ref: k.CheckpointRef, Wait: k.StartupPolicy == v1alpha1.StartupWaitForCheckpoint}
@@ -311,4 +311,13 @@ func (c *Component) readBetaRuntime(spec *v1beta1.Component) {
 	c.MinAvailable = spec.MinAvailable
 	c.Version = spec.RuntimeVersionOverride
 	c.Devices = deviceClaims(c.Pod, c.Main.Resources.Claims)
+}
+
+// shadows is the number of engines that stand by. More than one are known to v1alpha1
+// alone.
+func shadows(f *v1beta1.Failover, stored *v1alpha1.SharedSpec) int32 {
+	if stored.Failover != nil {
+		return max(f.NumShadows, stored.Failover.NumShadows)
+	}
+	return f.NumShadows
 }

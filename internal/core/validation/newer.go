@@ -80,6 +80,9 @@ func (w *warnings) newerComponent(dgd *v1alpha1.DynamoGraphDeployment, c graph.C
 			w.add(here, fmt.Sprintf("engines of one pod are told apart only with annotation %s: %s on the graph", v1alpha1.AnnotationDiscoveryMode, v1alpha1.DiscoveryModeContainer))
 		}
 	}
+	if s := dgd.Spec.Services[c.Name]; c.Failover != nil && s != nil && s.Failover != nil && s.Failover.NumShadows > c.Failover.Shadows {
+		w.add(at.Child("failover", "numShadows"), fmt.Sprintf("%d is not used; one engine of a pod stands by, and more only in pods of their own", s.Failover.NumShadows))
+	}
 	if c.PackDomain != "" && dgd.Spec.TopologyConstraint == nil {
 		w.add(at.Child("topologyConstraint"), "has no effect without a topologyConstraint of the graph, which names the topology")
 	}

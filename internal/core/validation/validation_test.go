@@ -179,6 +179,8 @@ func TestWarnings(t *testing.T) {
 		"a route to a component without a port":     {`{services: {a: {componentType: planner, ingress: {enabled: true, host: h, ingressControllerClassName: c}}}}`, []string{"spec.services[a].ingress: leads nowhere"}},
 		"a route to a component with one":           {`{services: {a: {ingress: {enabled: true, host: h, ingressControllerClassName: c}, extraPodSpec: {mainContainer: {ports: [{name: system, containerPort: 80}]}}}}}`, nil},
 		"a checkpoint":                              {`{services: {a: {checkpoint: {enabled: true}}}}`, []string{"spec.services[a].checkpoint: pods start cold; nothing captures checkpoints"}},
+		"more shadows than a pod has":               {`{services: {a: {componentType: worker, gpuMemoryService: {enabled: true}, failover: {enabled: true, numShadows: 2}, extraPodSpec: {mainContainer: {args: [python3 -m dynamo.vllm], resources: {limits: {nvidia.com/gpu: 1}}}}}}}`, []string{"spec.services[a].failover.numShadows: 2 is not used", "spec.services[a].failover: engines of one pod"}},
+		"more shadows in pods of their own":         {`{services: {a: {componentType: worker, gpuMemoryService: {enabled: true, mode: interPod}, failover: {enabled: true, mode: interPod, numShadows: 2}, extraPodSpec: {mainContainer: {args: [python3 -m dynamo.vllm], resources: {limits: {nvidia.com/gpu: 1}}}}}}}`, nil},
 		"settings since January that are honoured":  {`{priorityClassName: p, annotations: {a: b}, labels: {a: b}, topologyConstraint: {}, experimental: {}, services: {a: {minAvailable: 1, runtimeVersionOverride: "1.4"}}}`, nil},
 		"warnings of all services, in order":        {`{services: {b: {autoscaling: {}}, a: {autoscaling: {}}}}`, []string{"spec.services[a].autoscaling", "spec.services[b].autoscaling"}},
 	}

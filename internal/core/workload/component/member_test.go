@@ -2,6 +2,7 @@ package component
 
 import (
 	"encoding/csv"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -76,6 +77,26 @@ func TestAComponentKeepsItsSubType(t *testing.T) {
 				want, got := g.Components[0], one.Components[0]
 				if diff := cmp.Diff([]string{want.Type, want.SubType}, []string{got.Type, got.SubType}); diff != "" {
 					t.Errorf("-want +got:\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// TestShadowsAreReadBack: v1beta1 knows one.
+func TestShadowsAreReadBack(t *testing.T) {
+	for _, mode := range []v1alpha1.SharingMode{v1alpha1.SharingIntraPod, v1alpha1.SharingInterPod} {
+		for _, shadows := range []int32{0, 1, 2} {
+			t.Run(fmt.Sprint(mode, shadows), func(t *testing.T) {
+				dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Name: "chat"}}
+				dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{"w": {
+					ComponentType: "worker", GPUMemoryService: &v1alpha1.GPUMemoryService{Enabled: true, Mode: mode},
+					Failover: &v1alpha1.Failover{Enabled: true, Mode: mode, NumShadows: shadows},
+				}}
+				members := map[graph.Role]int{}
+				readBack(t, dgd, graph.ContractV1, members)
+				if members[graph.RoleWorker] != 1 {
+					t.Errorf("%v were read back", members)
 				}
 			})
 		}
