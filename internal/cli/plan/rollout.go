@@ -116,10 +116,12 @@ func (p *Plan) exchange(cell turnover, before, after map[string]service) (r Roll
 		})
 		running.Roles = append(running.Roles, generation.Replicas{Want: was.replicas(), Exist: was.replicas(), Routable: was.replicas()})
 		r.Lowest[name] = was.replicas()
-		r.idle = r.idle || was.replicas() == 0
+		r.idle = r.idle || was.replicas() == 0 && is.replicas() > 0
 	}
 	for i, floor := range generation.Floor(w.Roles) {
-		r.Floor[w.Roles[i].Name] = floor
+		if running.Roles[i].Want > 0 || w.Roles[i].Desired > 0 { // nothing of others is exchanged
+			r.Floor[w.Roles[i].Name] = floor
+		}
 	}
 	w.Generations = []generation.Generation{running}
 	var starting []string

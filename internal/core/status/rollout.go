@@ -122,10 +122,10 @@ func count(st *v1alpha1.RolloutStatus, c managed.CellState) {
 	entries := 0
 	share := func(g generation.Generation) int {
 		n := 0
+		if !c.World.Complete(g.ID) {
+			return 0
+		}
 		for i, r := range g.Roles {
-			if min(r.Routable, r.Want) < 1 {
-				return 0
-			}
 			if c.World.Roles[i].Entry {
 				n += min(r.Routable, r.Want)
 			}

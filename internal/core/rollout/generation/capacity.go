@@ -54,7 +54,7 @@ func capacityOf(roles []Role, all counts) capacity {
 	c := capacity{make([]int, len(roles)), make([]ratio, len(roles))}
 	entries := 0
 	for _, g := range all {
-		if complete(g) {
+		if complete(roles, g) {
 			entries += entriesOf(roles, g)
 			for r, n := range g {
 				c.replicas[r] += n
@@ -68,10 +68,11 @@ func capacityOf(roles []Role, all counts) capacity {
 		}
 		first := true
 		for _, g := range all {
-			if !complete(g) {
+			share := entriesOf(roles, g)
+			if !complete(roles, g) || share == 0 { // which gets no traffic
 				continue
 			}
-			if e := (ratio{g[r] * entries, max(1, entriesOf(roles, g))}); first || e.less(c.effective[r]) {
+			if e := (ratio{g[r] * entries, share}); first || e.less(c.effective[r]) {
 				c.effective[r], first = e, false
 			}
 		}
@@ -80,10 +81,10 @@ func capacityOf(roles []Role, all counts) capacity {
 }
 
 // complete reports whether a generation has a replica of every role: what does not
-// is sent no requests.
-func complete(g []int) bool {
-	for _, n := range g {
-		if n < 1 {
+// is sent no requests. A role of which none is desired is missed by nobody.
+func complete(roles []Role, g []int) bool {
+	for r, n := range g {
+		if n < 1 && roles[r].Desired > 0 {
 			return false
 		}
 	}
@@ -100,11 +101,21 @@ func entriesOf(roles []Role, g []int) int {
 	return n
 }
 
+// Complete reports whether a generation serves: it has a replica that does of every
+// role that is desired.
+func (w World) Complete(id ID) bool {
+	g := w.index(id)
+	return g >= 0 && complete(w.Roles, w.serving()[g])
+}
+
 // Floor is the least that must serve, by role. If one role may be missing entirely,
-// no pair is promised, and nothing is.
+// no pair is promised, and nothing is. A role of which none is desired is no part of that.
 func Floor(roles []Role) []int {
 	floor := make([]int, len(roles))
 	for i, r := range roles {
+		if r.Desired == 0 {
+			continue
+		}
 		floor[i] = r.Desired - r.Unavailable
 		if floor[i] <= 0 {
 			return make([]int, len(roles))
@@ -142,14 +153,14 @@ func boundsAt(roles []Role, floor []int, slack int, at counts) bounds {
 func (b bounds) keeps(roles []Role, all counts) bool {
 	entries := 0
 	for _, g := range all {
-		if complete(g) {
+		if complete(roles, g) {
 			entries += entriesOf(roles, g)
 		}
 	}
 	for r, role := range roles {
 		sum := 0
 		for _, g := range all {
-			if !complete(g) {
+			if !complete(roles, g) {
 				continue
 			}
 			sum += g[r]

@@ -118,7 +118,7 @@ func TestEveryWayOfASmallRolloutKeepsTheInvariants(t *testing.T) {
 		larger = 2
 	}
 	whole := func(w World) World { w.Whole = true; return w }
-	for _, s := range slices.Concat(shapes(1, 2, 1), shapes(2, 2, 1)) {
+	for _, s := range slices.Concat(shapes(1, 2, 1), shapes(2, 2, 1), parked(1, 1, 1), parked(2, 2, 1)) {
 		tasks <- task{s.begin(), 2}
 		tasks <- task{whole(s.begin()), 2}
 		tasks <- task{paired(s.begin()), 2}

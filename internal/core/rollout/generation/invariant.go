@@ -49,6 +49,7 @@ func violated(i Invariant, format string, args ...any) error {
 
 // Check holds a step against every invariant that a single one can break.
 func Check(w World, s Step) error {
+	w = w.Postponed()
 	return errors.Join(FloorKept(w, s), BudgetKept(w, s), WayBackKept(w, s), OrderKept(w, s), Quiet(w, s))
 }
 
@@ -242,7 +243,7 @@ func OrderKept(w World, s Step) error {
 	g, r := w.index(s.Generation), w.role(s.Role)
 	if w.Paired && w.Roles[r].Entry && s.Replicas > 0 && (g < 0 || s.Replicas > w.Generations[g].Roles[r].Want) {
 		for i, role := range w.Roles {
-			if !role.Entry && (g < 0 || w.Generations[g].Roles[i].serving() < 1) {
+			if role.supports() && (g < 0 || w.Generations[g].Roles[i].serving() < 1) {
 				return violated(OrderInvariant, "%s of %s goes to %d, and none of %s serves", s.Role, s.Generation, s.Replicas, role.Name)
 			}
 		}
@@ -251,7 +252,7 @@ func OrderKept(w World, s Step) error {
 		return nil
 	}
 	for i, seen := range w.Generations[g].Roles {
-		if w.Roles[i].Entry && (seen.leaving() || s.Replicas == 0 && seen.held() > 0) {
+		if w.Roles[i].Entry && (seen.leaving() || s.Replicas == 0 && w.Roles[r].supports() && seen.held() > 0) {
 			return violated(OrderInvariant, "%s of %s goes to %d, %d of %s are held and %d wanted", s.Role, s.Generation, s.Replicas, seen.held(), w.Roles[i].Name, seen.Want)
 		}
 	}

@@ -38,7 +38,7 @@ func (r rules) has(one rules) bool { return r&one != 0 }
 func Next(w World) Step { return next(w, everyRule) }
 
 func next(w World, r rules) Step {
-	p := newPlanner(w.ordered(), r)
+	p := newPlanner(w.Postponed().ordered(), r)
 	step := p.step()
 	step.Phase = p.phase(step)
 	return step
@@ -225,7 +225,7 @@ func (p *planner) less(g, left int) (Step, bool) {
 			continue
 		}
 		for n := p.goal[g][r]; n < p.want[g][r]; n++ {
-			if n == 0 && p.has(ruleDrainOrder) && !p.Roles[r].Entry && entriesOf(p.Roles, p.want[g]) > 0 {
+			if n == 0 && p.has(ruleDrainOrder) && p.Roles[r].supports() && entriesOf(p.Roles, p.want[g]) > 0 {
 				continue
 			}
 			if p.safe(g, r, n, left) {
@@ -314,7 +314,7 @@ func (p *planner) keepsAnyArrival(serving, want counts) bool {
 // unproven reports whether a first complete unit of the target is on its way. While
 // it is, nothing is known of the target but that it was asked for.
 func (p *planner) unproven() bool {
-	if p.starved() || complete(p.serving[p.target]) {
+	if p.starved() || complete(p.Roles, p.serving[p.target]) {
 		return false
 	}
 	return slices.ContainsFunc(p.Generations[p.target].Roles, Replicas.starting)
@@ -356,7 +356,7 @@ func (p *planner) closed(g, r int) bool {
 // supported reports whether a generation has a replica of every role but the entries.
 func supported(roles []Role, g []int) bool {
 	for r, role := range roles {
-		if !role.Entry && g[r] < 1 {
+		if role.supports() && g[r] < 1 {
 			return false
 		}
 	}
@@ -509,7 +509,7 @@ func (p *planner) phase(s Step) Phase {
 		return PhaseCompleted
 	case slices.Equal(p.serving[p.target], p.desired()):
 		return PhaseDraining
-	case complete(p.serving[p.target]):
+	case complete(p.Roles, p.serving[p.target]):
 		return PhaseShifting
 	default:
 		return PhaseStarting

@@ -42,9 +42,16 @@ func paired(w World) World {
 
 // shapes are all of some roles, up to some replicas, surge and unavailable of at
 // most some, of which a role has one at least.
-func shapes(roles, desired, tune int) []shape {
+func shapes(roles, desired, tune int) []shape { return shapesFrom(1, roles, desired, tune) }
+
+// parked are those of which a role has no replicas.
+func parked(roles, desired, tune int) []shape {
+	return slices.DeleteFunc(shapesFrom(0, roles, desired, tune), func(s shape) bool { return !slices.Contains(s.desired, 0) })
+}
+
+func shapesFrom(least, roles, desired, tune int) []shape {
 	one := [][3]int{}
-	for d := 1; d <= desired; d++ {
+	for d := least; d <= desired; d++ {
 		for s := range tune + 1 {
 			for u := range min(tune, d) + 1 {
 				if s+u > 0 {
@@ -143,7 +150,7 @@ func faults(w World) []event {
 	}
 	for r, role := range w.Roles {
 		for _, d := range []int{role.Desired - 1, role.Desired + 1} {
-			if d >= 1 && d <= 3 {
+			if d >= 0 && d <= 3 {
 				all = append(all, event{kind: isScaled, role: r, to: d})
 			}
 		}

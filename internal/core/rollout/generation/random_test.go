@@ -53,6 +53,9 @@ func randomShape(random *rand.Rand) shape {
 	var s shape
 	for range roles {
 		d := 1 + random.IntN(most)
+		if random.IntN(8) == 0 {
+			d = 0
+		}
 		surge, unavailable := random.IntN(3), random.IntN(min(3, d+1))
 		if random.IntN(3) == 0 { // the defaults
 			surge, unavailable = (d+3)/4, d/4

@@ -125,7 +125,7 @@ func (l *lattice) allowed(at counts, m move) bool {
 	}
 	have, goal := at[m.generation][m.role], l.goal[m.generation][m.role]
 	if m.by < 0 {
-		return have > 1 || have == 1 && (l.roles[m.role].Entry || entriesOf(l.roles, at[m.generation]) == 0)
+		return have > 1 || have == 1 && (!l.roles[m.role].supports() || entriesOf(l.roles, at[m.generation]) == 0)
 	}
 	alive := false
 	for _, n := range at[m.generation] {

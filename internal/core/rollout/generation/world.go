@@ -31,6 +31,9 @@ type Role struct {
 	GPUs int
 }
 
+// supports reports whether entries need a role: not one of which none is desired.
+func (r Role) supports() bool { return !r.Entry && r.Desired > 0 }
+
 // Replicas is what was seen of a role in a generation.
 type Replicas struct {
 	// Want is what its workload was last told.
@@ -114,6 +117,28 @@ func (w World) MostRoutable() ID {
 		}
 	}
 	return best
+}
+
+// Postponed is the world in which roles that were scaled from zero wait until what serves
+// without them is gone. Nobody has such a role yet: once one generation had it, all others
+// would be incomplete, and what they serve would count for nothing.
+func (w World) Postponed() World {
+	roles, absent := slices.Clone(w.Roles), false
+	for r, floor := range Floor(w.Roles) {
+		if floor > 0 && !slices.ContainsFunc(w.Generations, func(g Generation) bool { return g.Roles[r].Want > 0 }) {
+			roles[r].Desired, roles[r].Unavailable, absent = 0, 0, true
+		}
+	}
+	if !absent {
+		return w
+	}
+	for g, want := range w.wanted() {
+		if w.Generations[g].ID != w.Target() && complete(roles, want) && entriesOf(roles, want) > 0 {
+			w.Roles = roles
+			return w
+		}
+	}
+	return w
 }
 
 // ordered is the world with its generations by name, the target among them, so that

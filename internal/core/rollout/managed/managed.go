@@ -231,6 +231,7 @@ func (in Input) roll(cell world.Cell, d *Decision) CellState {
 			w.Aborted = append(w.Aborted, generation.ID(id))
 		}
 	}
+	*w = w.Postponed()
 	w.Paused = in.Policy.Paused
 	var standing policy.Standing
 	if w.Target() == cell.Spec && w.Stable != cell.Spec {
@@ -331,7 +332,7 @@ func (in Input) judge(state CellState, j *analysis.Judgement, d *Decision) {
 	if d.State.Judgement == nil || worse {
 		d.State.Judgement = j
 	}
-	if !serves(w, w.Stable) || in.Policy.Paused {
+	if !w.Complete(w.Stable) || in.Policy.Paused {
 		return
 	}
 	last := in.Owner.Status.Rollout
@@ -355,16 +356,6 @@ func (in Input) judge(state CellState, j *analysis.Judgement, d *Decision) {
 		in.Sight.Now.Sub(last.ProgressedAt.Time) >= in.Settings.ProgressDeadline:
 		d.State.Failure = Failure{analysis.AbortDeadline, fmt.Sprintf("generation %s made no progress for %s", w.Spec, in.Settings.ProgressDeadline)}
 	}
-}
-
-// serves reports whether a generation has a replica of every role that serves.
-func serves(w generation.World, id generation.ID) bool {
-	for _, g := range w.Generations {
-		if g.ID == id {
-			return !slices.ContainsFunc(g.Roles, func(r generation.Replicas) bool { return min(r.Routable, r.Want) < 1 })
-		}
-	}
-	return false
 }
 
 // keep has all generations of a cell stay; which of them goes is for a step to say.
@@ -476,7 +467,7 @@ func (s State) serving() map[string]graph.Serving {
 					}
 				}
 			}
-			count(func(g generation.Generation) bool { return serves(w, g.ID) })
+			count(func(g generation.Generation) bool { return w.Complete(g.ID) })
 			if len(of.Generations) == 0 {
 				count(func(g generation.Generation) bool { return g.ID == w.Stable })
 			}

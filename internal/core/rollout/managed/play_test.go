@@ -646,3 +646,41 @@ func TestIsolationNoneReplacesInPlace(t *testing.T) {
 		}
 	}
 }
+
+// TestAWorkerWithoutReplicasTakesNothingFromTheOthers: a graph of plain workers, of which
+// one is parked, keeps its floor and can be aborted.
+func TestAWorkerWithoutReplicasTakesNothingFromTheOthers(t *testing.T) {
+	c := start(t, 4)
+	c.dgd.Spec.Services["prefill"].Replicas = new(int32(0))
+	c.floor = 0 // pairs
+	ready := func() (n int) {
+		for _, p := range c.pods {
+			if p.DeletionTimestamp == nil && len(p.Status.Conditions) > 0 && p.Labels[v1alpha1.LabelComponent] == "decode" {
+				n++
+			}
+		}
+		return n
+	}
+	least := func(done func(managed.Decision) bool) func(managed.Decision) bool {
+		return func(d managed.Decision) bool {
+			if n := ready(); n < 3 {
+				t.Fatalf("%d decode are ready, and 3 have to: %+v", n, c.dgd.Status.Rollout)
+			}
+			return done(d)
+		}
+	}
+	c.until("prefill to be parked", least(func(managed.Decision) bool { return len(c.pods) == 4 }))
+	c.quiet()
+	c.broken = "example.com/engine:1.1.0"
+	c.image(c.broken)
+	c.until("the candidate to be aborted", least(func(managed.Decision) bool {
+		return c.dgd.Status.Rollout != nil && c.dgd.Status.Rollout.Phase == "Aborted"
+	}))
+	if st := c.dgd.Status.Rollout; st.Reason != string(analysis.AbortDeadline) || st.Roles["decode"].Floor != 3 {
+		t.Errorf("%+v", st)
+	}
+	c.image("example.com/engine:1.2.0")
+	c.until("the rollout to begin", least(func(d managed.Decision) bool { return len(d.Rolling) > 0 && len(c.owned) > 2 }))
+	c.until("the rollout to be completed", least(settled))
+	c.quiet()
+}

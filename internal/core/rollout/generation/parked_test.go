@@ -1,0 +1,100 @@
+package generation
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// pool is a cell of plain workers, each of which enters it, at the defaults.
+func pool(desired ...int) World {
+	s := shape{desired: desired}
+	for _, d := range desired {
+		surge, unavailable := (d+3)/4, d/4
+		if surge+unavailable == 0 {
+			surge = 1
+		}
+		s.surge, s.unavailable = append(s.surge, surge), append(s.unavailable, unavailable)
+	}
+	w := s.begin()
+	for r := range w.Roles {
+		w.Roles[r].Entry = true
+	}
+	return w
+}
+
+// follow plays a world until a phase, and holds every step against the invariants and
+// every world against what it may not go below.
+func follow(t *testing.T, w World, to Phase, each func(World)) World {
+	t.Helper()
+	for range 1000 {
+		step := Next(w)
+		if err := Check(w, step); err != nil {
+			t.Fatalf("%+v: %v", step, err)
+		}
+		if step.Phase == to {
+			return w
+		}
+		if step.Action == Wait {
+			if !w.underWay() {
+				t.Fatalf("it ends %+v, not %s: %v", step, to, w.wanted())
+			}
+			w = comeUp(w, nobody)
+		} else {
+			w = take(w, step)
+		}
+		each(w)
+	}
+	t.Fatalf("no end of waiting for %s: %v", to, w.wanted())
+	return w
+}
+
+// atLeastOf fails where fewer of a role serve, in whatever generations: parked roles are
+// missing in all of them.
+func atLeastOf(t *testing.T, role, least int) func(World) {
+	return func(w World) {
+		t.Helper()
+		n := 0
+		for _, g := range w.Generations {
+			n += g.Roles[role].serving()
+		}
+		if n < least {
+			t.Fatalf("%d of %s serve, floor %d: %v", n, w.Roles[role].Name, least, w.wanted())
+		}
+	}
+}
+
+func TestAParkedRoleTakesNothingFromTheFloorOfOthers(t *testing.T) {
+	follow(t, pool(8, 0), PhaseCompleted, atLeastOf(t, 0, 6))
+}
+
+func TestARolloutBesideAParkedRoleIsAborted(t *testing.T) {
+	w := pool(8, 0)
+	w = follow(t, w, PhaseShifting, atLeastOf(t, 0, 6))
+	w.Aborted = []ID{"b"}
+	follow(t, w, PhaseAborted, atLeastOf(t, 0, 6))
+}
+
+// TestARoleThatIsScaledFromZeroDuringARolloutWaitsForItsEnd: a generation that has it
+// would make all others incomplete, and these could be taken away at once.
+func TestARoleThatIsScaledFromZeroDuringARolloutWaitsForItsEnd(t *testing.T) {
+	w := follow(t, pool(8, 0), PhaseShifting, atLeastOf(t, 0, 6))
+	w.Roles[1].Desired = 4
+	w = follow(t, w, PhaseCompleted, atLeastOf(t, 0, 6))
+	if diff := cmp.Diff(counts{{8, 4}}, w.wanted()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestARoleThatIsParkedDuringARolloutLeaves(t *testing.T) {
+	for _, entry := range []bool{true, false} {
+		w := pool(8, 4)
+		w.Roles[1].Entry = entry
+		w = follow(t, w, PhaseShifting, atLeastOf(t, 0, 6))
+		w.Roles[1].Desired, w.Roles[1].Unavailable = 0, 0
+		w = follow(t, w, PhaseCompleted, atLeastOf(t, 0, 6))
+		if n := w.Generations[0].Roles[1].Want; n != 0 {
+			t.Errorf("entry %t: %d are left", entry, n)
+		}
+	}
+}
