@@ -2,7 +2,11 @@ package dormancy
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 )
@@ -63,12 +67,18 @@ func parse(value string, least, most time.Duration) (time.Duration, error) {
 	return d, nil
 }
 
-// Unsupported says why a graph that asks to scale to zero cannot; empty if it can.
-func Unsupported(gang, hasFrontend bool) string {
+// Unsupported says why a graph that asks to scale to zero cannot; empty if it can. Its
+// frontends are given by name.
+func Unsupported(gang bool, frontends map[string]*corev1.PodSpec) string {
+	for _, name := range slices.Sorted(maps.Keys(frontends)) {
+		if spec := frontends[name]; spec != nil && spec.AutomountServiceAccountToken != nil && !*spec.AutomountServiceAccountToken {
+			return "service " + name + " mounts no token of its account (automountServiceAccountToken), and could not say that it was asked"
+		}
+	}
 	switch {
 	case gang:
 		return "Grove runs the graph, and a gang cannot be without its workers"
-	case !hasFrontend:
+	case len(frontends) == 0:
 		return "no service is a frontend, where requests could be held"
 	default:
 		return ""

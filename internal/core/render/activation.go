@@ -23,7 +23,13 @@ func Dormancy(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, provider work
 		return s, false, ""
 	}
 	_, gang := orchestrator.ForGraph(provider, orchestrator.Settings{}).(workload.PodOwner)
-	why = dormancy.Unsupported(gang, slices.ContainsFunc(g.Components, isFrontend))
+	frontends := map[string]*corev1.PodSpec{}
+	for _, c := range g.Components {
+		if isFrontend(c) {
+			frontends[c.Name] = c.Pod
+		}
+	}
+	why = dormancy.Unsupported(gang, frontends)
 	if why == "" && g.Paired {
 		why = "its frontends are in generations (" + v1alpha1.AnnotationRolloutIsolation + ")"
 	}

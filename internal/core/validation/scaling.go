@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -40,7 +41,7 @@ func (w *warnings) dormancy(dgd *v1alpha1.DynamoGraphDeployment, by Orchestratio
 	if at := annotated.Key(v1alpha1.AnnotationScaleToZeroAfter); set {
 		_, err := dormancy.ParseAfter(after)
 		_, gang := orchestrator.ForGraph(by.Provider, orchestrator.Settings{}).(workload.PodOwner)
-		switch why := dormancy.Unsupported(gang, has(dgd, graph.RoleFrontend)); {
+		switch why := dormancy.Unsupported(gang, frontends(dgd)); {
 		case err != nil:
 			w.add(at, fmt.Sprintf("has no effect; %v", err))
 		case why != "":
@@ -55,6 +56,20 @@ func (w *warnings) dormancy(dgd *v1alpha1.DynamoGraphDeployment, by Orchestratio
 	case !set:
 		w.add(annotated.Key(v1alpha1.AnnotationActivationTimeout), fmt.Sprintf("has no effect without %s", v1alpha1.AnnotationScaleToZeroAfter))
 	}
+}
+
+// frontends are what the user says of the pods of frontends, by service.
+func frontends(dgd *v1alpha1.DynamoGraphDeployment) map[string]*corev1.PodSpec {
+	all := map[string]*corev1.PodSpec{}
+	for name, s := range dgd.Spec.SortedServices() {
+		if graph.RoleOf(string(s.ComponentType)) != graph.RoleFrontend {
+			continue
+		}
+		if all[name] = nil; s.ExtraPodSpec != nil {
+			all[name] = s.ExtraPodSpec.PodSpec
+		}
+	}
+	return all
 }
 
 func has(dgd *v1alpha1.DynamoGraphDeployment, role graph.Role) bool {

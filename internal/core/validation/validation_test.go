@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
@@ -373,6 +374,15 @@ func TestWhatAGraphSaysAboutItsPlanner(t *testing.T) {
 		if got := GraphDeploymentWarnings(dgd, IngressRules{}, Orchestration{}); (len(got) > 0) != x.warns {
 			t.Errorf("%s: %v", x.rule, got)
 		}
+	}
+	tokenless := &v1alpha1.DynamoGraphDeployment{}
+	tokenless.Name, tokenless.Annotations = "g", map[string]string{v1alpha1.AnnotationScaleToZeroAfter: "15m"}
+	tokenless.Spec.Services = map[string]*v1alpha1.SharedSpec{"a": {
+		ComponentType: v1alpha1.ComponentTypeFrontend,
+		ExtraPodSpec:  &v1alpha1.ExtraPodSpec{PodSpec: &corev1.PodSpec{AutomountServiceAccountToken: new(false)}},
+	}}
+	if got := GraphDeploymentWarnings(tokenless, IngressRules{}, Orchestration{}); len(got) != 1 || !strings.Contains(got[0], "service a mounts no token") {
+		t.Errorf("a frontend that may not write its Lease: %v", got)
 	}
 	for _, x := range []struct {
 		rule, after, timeout string

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -45,18 +46,20 @@ func TestAGraphThatScalesToZero(t *testing.T) {
 		want     verdict
 		without  bool   // the installation lets no graph scale to zero
 		rollout  string // the phase of one that was told; the graph is not ready then
+		noToken  bool   // the frontend's pods mount none
 	}{
 		"nothing is made for others":                       {provider: workload.ProviderComponent, want: verdict{Workers: 2, Lease: "left"}},
 		"the Lease is made first":                          {after: "15m", provider: workload.ProviderComponent, want: verdict{2, "made", v1alpha1.ReasonWaking, true, true}},
-		"requests keep it awake":                           {"15m", lease(time.Minute), told("False", v1alpha1.ReasonActive), workload.ProviderComponent, verdict{2, "left", v1alpha1.ReasonActive, true, true}, false, ""},
-		"without any its workers end":                      {"15m", lease(time.Hour), told("False", v1alpha1.ReasonActive), workload.ProviderComponent, verdict{0, "left", v1alpha1.ReasonIdle, true, false}, false, ""},
-		"none sleeps while a canary is held":               {"15m", lease(time.Hour), told("False", v1alpha1.ReasonActive), workload.ProviderComponent, verdict{2, "left", v1alpha1.ReasonActive, true, true}, false, "Held"},
-		"one whose rollout was aborted may sleep":          {"15m", lease(time.Hour), told("False", v1alpha1.ReasonActive), workload.ProviderComponent, verdict{0, "left", v1alpha1.ReasonIdle, true, false}, false, "Aborted"},
-		"one that is changed while it sleeps sleeps on":    {"15m", lease(time.Hour), told("True", v1alpha1.ReasonIdle), workload.ProviderComponent, verdict{0, "left", v1alpha1.ReasonIdle, true, false}, false, "Starting"},
-		"a request wakes it":                               {"15m", lease(time.Second), told("True", v1alpha1.ReasonIdle), workload.ProviderComponent, verdict{2, "left", v1alpha1.ReasonWaking, true, true}, false, ""},
-		"one that is not to sleep any more wakes":          {"", lease(time.Hour), told("True", v1alpha1.ReasonIdle), workload.ProviderComponent, verdict{2, "pruned", "", false, false}, false, ""},
-		"what cannot be read is as if it were not":         {"soon", lease(time.Hour), told("True", v1alpha1.ReasonIdle), workload.ProviderComponent, verdict{2, "pruned", "", false, false}, false, ""},
+		"requests keep it awake":                           {"15m", lease(time.Minute), told("False", v1alpha1.ReasonActive), workload.ProviderComponent, verdict{2, "left", v1alpha1.ReasonActive, true, true}, false, "", false},
+		"without any its workers end":                      {"15m", lease(time.Hour), told("False", v1alpha1.ReasonActive), workload.ProviderComponent, verdict{0, "left", v1alpha1.ReasonIdle, true, false}, false, "", false},
+		"none sleeps while a canary is held":               {"15m", lease(time.Hour), told("False", v1alpha1.ReasonActive), workload.ProviderComponent, verdict{2, "left", v1alpha1.ReasonActive, true, true}, false, "Held", false},
+		"one whose rollout was aborted may sleep":          {"15m", lease(time.Hour), told("False", v1alpha1.ReasonActive), workload.ProviderComponent, verdict{0, "left", v1alpha1.ReasonIdle, true, false}, false, "Aborted", false},
+		"one that is changed while it sleeps sleeps on":    {"15m", lease(time.Hour), told("True", v1alpha1.ReasonIdle), workload.ProviderComponent, verdict{0, "left", v1alpha1.ReasonIdle, true, false}, false, "Starting", false},
+		"a request wakes it":                               {"15m", lease(time.Second), told("True", v1alpha1.ReasonIdle), workload.ProviderComponent, verdict{2, "left", v1alpha1.ReasonWaking, true, true}, false, "", false},
+		"one that is not to sleep any more wakes":          {"", lease(time.Hour), told("True", v1alpha1.ReasonIdle), workload.ProviderComponent, verdict{2, "pruned", "", false, false}, false, "", false},
+		"what cannot be read is as if it were not":         {"soon", lease(time.Hour), told("True", v1alpha1.ReasonIdle), workload.ProviderComponent, verdict{2, "pruned", "", false, false}, false, "", false},
 		"none does where the installation does not let it": {after: "15m", provider: workload.ProviderComponent, without: true, want: verdict{2, "left", v1alpha1.ReasonDormancyUnsupported, false, false}},
+		"none does whose frontend may write no Lease":      {after: "15m", provider: workload.ProviderComponent, noToken: true, want: verdict{2, "left", v1alpha1.ReasonDormancyUnsupported, false, false}},
 		"Grove's graphs do not sleep, and say so":          {after: "15m", provider: workload.ProviderGrove, want: verdict{2, "left", v1alpha1.ReasonDormancyUnsupported, false, false}},
 	} {
 		t.Run(rule, func(t *testing.T) {
@@ -66,6 +69,9 @@ func TestAGraphThatScalesToZero(t *testing.T) {
 			}
 			if c.after != "" {
 				dgd.Annotations = map[string]string{v1alpha1.AnnotationScaleToZeroAfter: c.after}
+			}
+			if c.noToken {
+				dgd.Spec.Services["Frontend"].ExtraPodSpec = &v1alpha1.ExtraPodSpec{PodSpec: &corev1.PodSpec{AutomountServiceAccountToken: new(false)}}
 			}
 			dgd.Status.ObservedGeneration = 1
 			dgd.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-20 * time.Hour))}}
