@@ -150,8 +150,18 @@ func (g *Graph) Waits() bool {
 	})
 }
 
-// SharesAcrossPods reports whether pods of a component share the memory of GPUs with
-// each other, which only Grove can arrange.
+// SharesMemory reports whether a component shares the memory of GPUs, within its pods or
+// among them. Only engines have weights to share.
+func (c Component) SharesMemory() bool {
+	return c.Contract == ContractV1 && c.GPUMemory != nil && c.Role.RunsEngine()
+}
+
+// SharesWithinPods reports whether containers of a pod share it with each other.
+func (c Component) SharesWithinPods() bool {
+	return c.SharesMemory() && c.GPUMemory.Mode == SharingIntraPod
+}
+
+// SharesAcrossPods reports whether pods do, which only Grove can arrange.
 func (c Component) SharesAcrossPods() bool {
-	return c.Contract == ContractV1 && c.GPUMemory != nil && c.GPUMemory.Mode == SharingInterPod
+	return c.SharesMemory() && c.GPUMemory.Mode == SharingInterPod
 }

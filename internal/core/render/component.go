@@ -49,7 +49,7 @@ func Component(g *graph.Graph, p Platform) ([]graph.Desired, error) {
 // SSH key of MPI groups is random, so it is not rendered.
 func alone(g *graph.Graph, p Platform) ([]graph.Desired, error) {
 	wanted := append(accounts(g, p.Roles), controlled(Discovery(g)...)...)
-	groups, err := groupObjects(g, p.Capabilities)
+	groups, err := groupObjects(g, p.Capabilities, false)
 	wanted = append(wanted, controlled(groups...)...)
 	picker, pickerErr := picker(g, p.Capabilities)
 	return append(wanted, controlled(picker...)...), errors.Join(err, pickerErr)

@@ -20,20 +20,21 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, provider workloa
 	wanted = append(wanted, adapters(g)...)
 	wanted = append(wanted, controlled(Discovery(g)...)...)
 	wanted = append(wanted, controlled(activation(g)...)...)
-	groups, err := groupObjects(g, p.Capabilities)
+	builder := p.GraphBuilder(dgd, provider)
+	_, owns := builder.(workload.PodOwner)
+	groups, err := groupObjects(g, p.Capabilities, owns)
 	wanted = append(wanted, controlled(groups...)...)
 	wanted = append(wanted, controlled(networkPolicies(g, p.NetworkPolicy)...)...)
 	wanted = append(wanted, controlled(disruptionBudgets(dgd, g, p.DisruptionBudgets)...)...)
 	picker, pickerErr := picker(g, p.Capabilities)
 	wanted = append(wanted, controlled(picker...)...)
-	builder := p.GraphBuilder(dgd, provider)
 	// A component that is told of its generation leaves these: they have to be the graph's
 	// before.
 	fronts, frontErr := fronts(g, p)
 	wanted = append(wanted, fronts...)
 	workloads, buildErr := builder.Build(g, pods(p))
 	wanted, err = append(wanted, controlled(workloads...)...), errors.Join(err, pickerErr, frontErr, buildErr)
-	if _, owns := builder.(workload.PodOwner); owns {
+	if owns {
 		services, serviceErr := graphServices(g, p)
 		wanted, err = append(wanted, services...), errors.Join(err, serviceErr)
 	}

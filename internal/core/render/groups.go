@@ -14,8 +14,9 @@ import (
 
 // groupObjects renders what pods of a graph refer to under the 1.x contract: the
 // script by which workers of a group wait for their leader, and the templates of the
-// claims on GPUs whose memory is shared.
-func groupObjects(g *graph.Graph, have snapshot.Capabilities) ([]graph.Object, error) {
+// claims on GPUs whose memory is shared. Among pods it is shared where the graph owns
+// them; elsewhere nobody uses the template, which the original makes all the same.
+func groupObjects(g *graph.Graph, have snapshot.Capabilities, owned bool) ([]graph.Object, error) {
 	if g.Contract != graph.ContractV1 {
 		return nil, nil
 	}
@@ -27,10 +28,10 @@ func groupObjects(g *graph.Graph, have snapshot.Capabilities) ([]graph.Object, e
 		})
 	}
 	for _, c := range g.Components {
-		if c.GPUMemory == nil {
+		switch known := have.All(snapshot.APIDevices); {
+		case !c.SharesMemory(), !known && !owned && c.SharesAcrossPods():
 			continue
-		}
-		if !have.All(snapshot.APIDevices) {
+		case !known:
 			return objects, fault.New(fault.Unsupported, v1alpha1.ReasonOrchestratorUnavailable,
 				"service %s shares the memory of GPUs that its pods claim; that takes Kubernetes 1.34 or newer, which serves resource.k8s.io/v1", c.Name)
 		}

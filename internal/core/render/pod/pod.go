@@ -144,7 +144,7 @@ func annotations(c graph.Component) map[string]string {
 	for _, key := range switches {
 		delete(joined, key)
 	}
-	if sharesWithin(c) {
+	if c.SharesWithinPods() {
 		joined = join(joined, map[string]string{v1alpha1.AnnotationClaimedGPUs: claimedGPUs(c)})
 	}
 	if len(joined) == 0 {

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/contract"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/engine"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
@@ -25,7 +24,7 @@ const (
 // share lets a server hold the weights in GPU memory for the engines of its pod, and
 // a second engine stand by for the first, as far as the component asks for it.
 func share(s *corev1.PodSpec, c graph.Component) error {
-	if !sharesWithin(c) {
+	if !c.SharesWithinPods() {
 		return nil
 	}
 	s.Containers = slices.Clone(s.Containers)
@@ -53,11 +52,6 @@ func share(s *corev1.PodSpec, c graph.Component) error {
 	}
 	standBy(s, c)
 	return nil
-}
-
-// sharesWithin reports whether the containers of a pod share GPU memory.
-func sharesWithin(c graph.Component) bool {
-	return contract.Of(c.Contract).Pods.Runtime && c.GPUMemory != nil && c.GPUMemory.Mode == graph.SharingIntraPod
 }
 
 // claimedGPUs says what pods claim by a template: they name that and not what it asks
