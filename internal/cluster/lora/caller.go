@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"sync"
@@ -50,6 +51,8 @@ type Request struct {
 	Wanted func(context.Context) bool
 	// Done is given what came of the call, unless the process ends first.
 	Done func(loraplan.Outcome)
+
+	cut bool // made before, and cut short
 }
 
 // Caller makes calls in two lanes:
@@ -199,7 +202,7 @@ func (l *lane) leave(namespace string) {
 // run makes a call that has a place in a lane.
 func (c *Caller) run(e *engine, r Request, in *lane) {
 	if r.Wanted != nil && !IntentBeforeDial.Off() && !r.Wanted(c.ctx) {
-		c.finish(e, r, in, loraplan.Outcome{Skipped: true})
+		c.finish(e, r, in, loraplan.Outcome{Skipped: true, Unsure: r.cut})
 		return
 	}
 	attempt := c.begin(r.Call)
@@ -241,7 +244,7 @@ func (c *Caller) slowDown(e *engine) bool {
 func (c *Caller) putBack(e *engine, r Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r.Call.Patient = true
+	r.Call.Patient, r.cut = true, true
 	c.quick.leave(e.key.namespace)
 	e.calling--
 	e.requests = append([]Request{r}, e.requests...)
@@ -272,23 +275,39 @@ func (c *Caller) begin(call loraplan.Call) attempt {
 	ctx, cancel := context.WithTimeout(c.ctx, c.limits.Timeout)
 	a := attempt{outcome: make(chan loraplan.Outcome, 1), cancel: cancel}
 	go func() {
-		loaded, err := c.do(ctx, call)
-		a.outcome <- loraplan.Outcome{Loaded: loaded, Problem: c.problem(call.Task, err)}
+		o, err := c.do(ctx, call)
+		o.Problem, o.Unsure = c.problem(call.Task, err), unanswered(err)
+		a.outcome <- o
 	}()
 	return a
 }
 
-func (c *Caller) do(ctx context.Context, call loraplan.Call) ([]string, error) {
+func (c *Caller) do(ctx context.Context, call loraplan.Call) (o loraplan.Outcome, err error) {
 	switch engine := call.Endpoint.Address; call.Task.Verb {
 	case loraplan.List:
-		return c.client.List(ctx, engine)
+		o.Loaded, err = c.client.List(ctx, engine)
 	case loraplan.Load:
-		return nil, c.client.Load(ctx, engine, call.Task.Adapter)
+		err = c.client.Load(ctx, engine, call.Task.Adapter)
 	case loraplan.Unload:
-		return nil, c.client.Unload(ctx, engine, call.Task.Adapter.Name)
+		had := false
+		had, err = c.client.Unload(ctx, engine, call.Task.Adapter.Name)
+		o.Absent = err == nil && !had
 	default:
-		return nil, fmt.Errorf("no such call: %s", call.Task.Verb)
+		err = fmt.Errorf("no such call: %s", call.Task.Verb)
 	}
+	return o, err
+}
+
+// unanswered reports whether a call may have reached an engine that did not say what
+// came of it.
+func unanswered(err error) bool {
+	for _, unsent := range []error{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH} {
+		if errors.Is(err, unsent) {
+			return false
+		}
+	}
+	_, transport := errors.AsType[net.Error](err)
+	return transport || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.Canceled)
 }
 
 // problem words a failure without what differs from one time to the next, such

@@ -173,13 +173,44 @@ func TestAProblemIsToldInTheSameWordsEachTime(t *testing.T) {
 	caller := NewCaller(t.Context(), through(t, hang), Limits{Quick: 1, Slow: 1, SlowAfter: time.Millisecond, Timeout: 2 * time.Second})
 	done := make(chan loraplan.Outcome, 1)
 	start(caller, "n", load("10.1.0.1", false), func(o loraplan.Outcome) { done <- o })
-	if o := await(t, "the call", done, 1)[0]; o.Problem != "load a: no answer within 2s" || !o.Slow {
+	if o := await(t, "the call", done, 1)[0]; o.Problem != "load a: no answer within 2s" || !o.Slow || !o.Unsure {
 		t.Errorf("outcome %+v", o)
 	}
 	abort := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 	caller = NewCaller(t.Context(), through(t, abort), Limits{Quick: 1, Slow: 1, SlowAfter: deadline, Timeout: deadline})
 	start(caller, "n", load("10.1.0.1", false), func(o loraplan.Outcome) { done <- o })
-	if o := await(t, "the call", done, 1)[0]; o.Problem != "load a: the connection broke" {
+	if o := await(t, "the call", done, 1)[0]; o.Problem != "load a: the connection broke" || !o.Unsure {
+		t.Errorf("outcome %+v", o)
+	}
+	refuse := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":"error","message":"no"}`) }
+	caller = NewCaller(t.Context(), through(t, refuse), Limits{Quick: 1, Slow: 1, SlowAfter: deadline, Timeout: deadline})
+	start(caller, "n", load("10.1.0.1", false), func(o loraplan.Outcome) { done <- o })
+	if o := await(t, "the call", done, 1)[0]; o.Problem != "load a: the engine answered error: no" || o.Unsure {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
+// TestACallThatIsCutShortAndNotRepeatedMayHaveHadItsEffect: the quick lane gave it
+// up, and its model went before there was room in the slow one.
+func TestACallThatIsCutShortAndNotRepeatedMayHaveHadItsEffect(t *testing.T) {
+	e := newEngines()
+	caller := NewCaller(t.Context(), through(t, e.serve), Limits{Quick: 1, Slow: 1, SlowAfter: 20 * time.Millisecond, Timeout: deadline})
+	first, second := make(chan loraplan.Outcome, 1), make(chan loraplan.Outcome, 1)
+	start(caller, "n", load("10.66.0.1", true), func(o loraplan.Outcome) { first <- o })
+	for e.callsTo("10.66.0.1") == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	asked := 0
+	caller.Start(Request{
+		Namespace: "n", Call: load("10.66.0.2", false), Done: func(o loraplan.Outcome) { second <- o },
+		Wanted: func(context.Context) bool { asked++; return asked == 1 },
+	})
+	for quick, slow := caller.inUse(); e.callsTo("10.66.0.2") == 0 || quick > 0 || slow < 1; quick, slow = caller.inUse() {
+		time.Sleep(time.Millisecond)
+	}
+	close(e.release)
+	await(t, "the call in the slow lane", first, 1)
+	if o := await(t, "the call that waited for it", second, 1)[0]; !o.Skipped || !o.Unsure {
 		t.Errorf("outcome %+v", o)
 	}
 }

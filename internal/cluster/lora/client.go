@@ -85,20 +85,20 @@ func (c *Client) List(ctx context.Context, engine netip.Addr) ([]string, error) 
 	return slices.Sorted(maps.Keys(got.LoRAs)), err
 }
 
-// Unload has an engine drop an adapter. Engines call it an error if they do not
-// have it, in words of their own; their list tells.
-func (c *Client) Unload(ctx context.Context, engine netip.Addr, name string) error {
+// Unload has an engine drop an adapter, and says whether it had it. Engines call it
+// an error if they do not, in words of their own; their list tells.
+func (c *Client) Unload(ctx context.Context, engine netip.Addr, name string) (had bool, err error) {
 	if _, err := address(engine, name); err != nil {
-		return err
+		return false, err
 	}
 	_, failed := c.call(ctx, http.MethodDelete, engine, name, nil)
 	if failed == nil || ctx.Err() != nil {
-		return failed
+		return true, failed
 	}
 	if names, err := c.List(ctx, engine); err != nil || slices.Contains(names, name) {
-		return failed
+		return true, failed
 	}
-	return nil
+	return false, nil
 }
 
 func (c *Client) call(ctx context.Context, method string, engine netip.Addr, name string, body []byte) (answer, error) {

@@ -50,7 +50,7 @@ func TestWhatEnginesAreAsked(t *testing.T) {
 	if err := client.Load(ctx, pod, loraplan.Adapter{Name: "org/a", URI: "s3://b/a"}); err != nil {
 		t.Error(err)
 	}
-	if err := client.Unload(ctx, pod, "org/a b?c"); err != nil {
+	if had, err := client.Unload(ctx, pod, "org/a b?c"); err != nil || !had {
 		t.Error(err)
 	}
 	names, err := client.List(ctx, netip.MustParseAddr("fd00::1"))
@@ -124,8 +124,8 @@ func TestUnloadingWhatIsNotThereIsSuccess(t *testing.T) {
 				}
 				io.WriteString(w, `{"status":"error","message":"whatever an engine says"}`)
 			})
-			if err := client.Unload(t.Context(), pod, "a"); (err == nil) != c.fine {
-				t.Errorf("got %v", err)
+			if had, err := client.Unload(t.Context(), pod, "a"); (err == nil) != c.fine || had == c.fine {
+				t.Errorf("got %v, %v", had, err)
 			}
 		})
 	}
@@ -142,7 +142,7 @@ func TestOnlyPodsAreCalled(t *testing.T) {
 		t.Error("no address was called")
 	}
 	for _, name := range []string{"../../engine/sleep", "a/../../b", "/a"} {
-		if err := client.Unload(t.Context(), pod, name); err == nil {
+		if _, err := client.Unload(t.Context(), pod, name); err == nil {
 			t.Errorf("unload of %q was sent", name)
 		}
 	}

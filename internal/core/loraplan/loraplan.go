@@ -5,6 +5,7 @@ package loraplan
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -87,6 +88,11 @@ type Outcome struct {
 	Problem string
 	// Loaded are the names that a List found.
 	Loaded []string
+	// Unsure is a call that got no answer after it was sent: it may have had, or may
+	// yet have, its effect.
+	Unsure bool
+	// Absent is an unload of what the engine did not hold.
+	Absent bool
 	// Slow is a call that took longer than quick ones do.
 	Slow bool
 	// Skipped is a call that was not made: when its turn came, nobody wanted it any
@@ -107,6 +113,9 @@ type Engine struct {
 	// Doubt means that it may hold adapters from before the memory began.
 	Doubt bool
 	Held  []Adapter
+	// Perhaps are adapters that a load without an answer may have brought, or may
+	// bring yet: engines go on with what they were asked.
+	Perhaps []Adapter
 	// Checked is when the engine itself last said what it holds. Check means that
 	// it is to be asked again, Lost is what it did not hold any more then.
 	Checked time.Time
@@ -147,12 +156,18 @@ func (b Backoff) After(times int) time.Duration {
 // After is what is known of an engine once a call came back.
 func (e Engine) After(c Call, o Outcome, b Backoff, now time.Time) Engine {
 	e.Busy = false
+	if o.Unsure && c.Task.Verb == Load {
+		e.Perhaps = Sorted(append(slices.Clone(e.Perhaps), c.Task.Adapter))
+	}
 	if o.Skipped {
 		return e
 	}
 	e.Slow = o.Slow
-	e.Held, e.Lost, e.Setbacks = slices.Clone(e.Held), slices.Clone(e.Lost), slices.Clone(e.Setbacks)
+	e.Held, e.Lost, e.Perhaps, e.Setbacks = slices.Clone(e.Held), slices.Clone(e.Lost), slices.Clone(e.Perhaps), slices.Clone(e.Setbacks)
 	at := slices.IndexFunc(e.Setbacks, func(s Setback) bool { return s.Task == c.Task })
+	if o.Absent && slices.ContainsFunc(e.Perhaps, c.Task.Adapter.sameName) && (at < 0 || e.Setbacks[at].Times < mostLooks) {
+		o.Problem = fmt.Sprintf("%s %s: an earlier load of it may still be under way", Unload, c.Task.Adapter.Name)
+	}
 	if o.Problem != "" {
 		if at < 0 {
 			at, e.Setbacks = len(e.Setbacks), append(e.Setbacks, Setback{Task: c.Task})
@@ -172,12 +187,20 @@ func (e Engine) After(c Call, o Outcome, b Backoff, now time.Time) Engine {
 	case Load:
 		e.Held = Sorted(append(e.Held, c.Task.Adapter))
 		e.Lost = slices.DeleteFunc(e.Lost, func(a Adapter) bool { return a == c.Task.Adapter })
+		e.Perhaps = slices.DeleteFunc(e.Perhaps, c.Task.Adapter.sameName)
 		e.Checked, e.Check = now, false // it has just said that it holds it
 	case Unload:
-		e.Held = slices.DeleteFunc(e.Held, func(a Adapter) bool { return a.Name == c.Task.Adapter.Name })
+		e.Held = slices.DeleteFunc(e.Held, c.Task.Adapter.sameName)
+		e.Perhaps = slices.DeleteFunc(e.Perhaps, c.Task.Adapter.sameName)
 	}
 	return e
 }
+
+// mostLooks is how often an adapter is looked for that a load without an answer may
+// bring yet, before it is given up.
+const mostLooks = 5
+
+func (a Adapter) sameName(b Adapter) bool { return a.Name == b.Name }
 
 // listed is what is known of an engine that has named all it holds. What is known
 // already of an adapter that it still holds is not made doubtful by its name.
@@ -195,6 +218,7 @@ func (e Engine) listed(names []string, known []Adapter) Engine {
 	})
 	e.Doubt, e.Check = false, false
 	e.Held, e.Lost = Sorted(append(kept, found(others, known)...)), lost
+	e.Perhaps = slices.DeleteFunc(e.Perhaps, func(a Adapter) bool { return slices.Contains(names, a.Name) })
 	return e
 }
 

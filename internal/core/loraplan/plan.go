@@ -38,7 +38,7 @@ type Place struct {
 //
 //	unknown --(inherited)--> doubt --list--> known
 //	known: another source of the same name --unload--> not held --load--> held
-//	       held but not wanted --unload--> gone
+//	       held, or perhaps held, but not wanted --unload--> gone
 //	       asked longer than recheck ago --list--> known
 //
 // A failed task waits on its own; what can be done beside it is done. Engines that
@@ -104,7 +104,7 @@ func tasks(in Intent, w World, e Engine) []Task {
 	if in.Adapter != nil && !slices.Contains(e.Held, *in.Adapter) {
 		first = append(first, Task{Load, *in.Adapter})
 	}
-	for _, held := range e.Held {
+	for _, held := range slices.Concat(e.Held, e.Perhaps) {
 		switch {
 		case in.Adapter != nil && held == *in.Adapter, slices.Contains(w.Shared, held):
 		case in.Adapter != nil && held.Name == in.Adapter.Name:
@@ -212,7 +212,7 @@ func note(in Intent, w World, m Memory) []Adapter {
 		}
 		held := slices.ContainsFunc(w.Endpoints, func(e Endpoint) bool {
 			engine := m.Engines[e.Run]
-			return !e.Leaving && (engine.Busy || engine.Doubt || slices.ContainsFunc(engine.Held, func(h Adapter) bool { return h.Name == a.Name && (h == a || h.URI == "") }))
+			return !e.Leaving && (engine.Busy || engine.Doubt || slices.ContainsFunc(slices.Concat(engine.Held, engine.Perhaps), func(h Adapter) bool { return h.Name == a.Name && (h == a || h.URI == "") }))
 		})
 		if held {
 			noted = append(noted, a)

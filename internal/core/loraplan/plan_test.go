@@ -127,6 +127,25 @@ func TestNext(t *testing.T) {
 			memory: Memory{Engines: map[Run]Engine{"a": {Held: []Adapter{wants}}}},
 			calls:  []said{{"b", load}}, note: []Adapter{wants}, loaded: []string{"a"},
 		},
+		"what a load without an answer may have brought is unloaded once it is not wanted": {
+			noted: []Adapter{wants}, world: World{Endpoints: []Endpoint{at("a")}},
+			memory: Memory{Engines: map[Run]Engine{"a": {Perhaps: []Adapter{wants}}}},
+			calls:  []said{{"a", Task{Unload, wants}}}, note: []Adapter{wants}, pending: 1,
+		},
+		"and is loaded again while it is": {
+			adapter: &wants, noted: []Adapter{wants}, world: World{Endpoints: []Endpoint{at("a")}},
+			memory: Memory{Engines: map[Run]Engine{"a": {Perhaps: []Adapter{wants}}}},
+			calls:  []said{{"a", load}}, note: []Adapter{wants},
+		},
+		"of another source it has to go first": {
+			adapter: &wants, noted: []Adapter{moved}, world: World{Endpoints: []Endpoint{at("a")}},
+			memory: Memory{Engines: map[Run]Engine{"a": {Perhaps: []Adapter{moved}}}},
+			calls:  []said{{"a", unloadMoved}}, note: []Adapter{moved, wants}, pending: 1,
+		},
+		"and stays if another model wants it": {
+			noted: []Adapter{wants}, world: World{Endpoints: []Endpoint{at("a")}, Shared: []Adapter{wants}},
+			memory: Memory{Engines: map[Run]Engine{"a": {Perhaps: []Adapter{wants}}}},
+		},
 		"what is not wanted any more is unloaded": {
 			noted: []Adapter{wants}, world: World{Endpoints: []Endpoint{at("a")}},
 			memory: Memory{Engines: map[Run]Engine{"a": {Held: []Adapter{wants}}}},
@@ -259,6 +278,22 @@ func TestEngineAfter(t *testing.T) {
 			Engine{Setbacks: []Setback{{load.Task, 3, noon.Add(4 * time.Second), "q"}}}},
 		"the wait has an end": {Engine{Busy: true, Setbacks: []Setback{{load.Task, 70, noon, "p"}}}, load, Outcome{Problem: "q"},
 			Engine{Setbacks: []Setback{{load.Task, 71, noon.Add(5 * time.Second), "q"}}}},
+		"a load without an answer may have come about": {Engine{Busy: true}, load, Outcome{Problem: "p", Unsure: true},
+			Engine{Perhaps: []Adapter{wants}, Setbacks: []Setback{{load.Task, 1, noon.Add(time.Second), "p"}}}},
+		"also one that is not repeated": {Engine{Busy: true}, load, Outcome{Skipped: true, Unsure: true}, Engine{Perhaps: []Adapter{wants}}},
+		"until one has an answer":       {Engine{Busy: true, Perhaps: []Adapter{wants}}, load, Outcome{}, Engine{Held: []Adapter{wants}, Checked: noon}},
+		"what is not there to be unloaded may still come": {
+			Engine{Busy: true, Perhaps: []Adapter{wants}}, Call{Task: Task{Unload, wants}}, Outcome{Absent: true},
+			Engine{Perhaps: []Adapter{wants}, Setbacks: []Setback{{Task{Unload, wants}, 1, noon.Add(time.Second), "unload new: an earlier load of it may still be under way"}}},
+		},
+		"but not for ever": {
+			Engine{Busy: true, Perhaps: []Adapter{wants}, Setbacks: []Setback{{Task{Unload, wants}, 5, noon, "p"}}}, Call{Task: Task{Unload, wants}}, Outcome{Absent: true}, Engine{},
+		},
+		"what was held and is not there is gone": {Engine{Busy: true, Held: []Adapter{wants}}, Call{Task: Task{Unload, wants}}, Outcome{Absent: true}, Engine{}},
+		"or it is unloaded":                      {Engine{Busy: true, Perhaps: []Adapter{moved, old}}, Call{Task: Task{Unload, wants}}, Outcome{}, Engine{Perhaps: []Adapter{old}}},
+		"or the engine names it":                 {Engine{Busy: true, Perhaps: []Adapter{old}}, list, Outcome{Loaded: []string{"old"}}, Engine{Held: []Adapter{old}, Checked: noon}},
+		"what it does not name may still come": {Engine{Busy: true, Perhaps: []Adapter{old}}, list, Outcome{},
+			Engine{Perhaps: []Adapter{old}, Checked: noon}},
 		"success wipes them out": {Engine{Busy: true, Setbacks: []Setback{{load.Task, 2, noon, "p"}}}, load, Outcome{}, Engine{Held: []Adapter{wants}, Checked: noon}},
 	}
 	for rule, c := range cases {

@@ -49,7 +49,11 @@ func TestAClockThatIsAheadSkipsNoUnload(t *testing.T) {
 			}
 			now := time.Unix(10000, 0)
 			clock := testclock.NewFakePassiveClock(now)
-			cluster := deletedModel(t, now.Add(-ahead))
+			cluster := worldOf(t, func(dm *v1alpha1.DynamoModel) {
+				dm.DeletionTimestamp = &metav1.Time{Time: now.Add(-ahead)}
+				dm.Finalizers = []string{v1alpha1.Finalizer}
+				dm.Annotations = map[string]string{v1alpha1.AnnotationLoadedAdapters: loraplan.EncodeNote([]loraplan.Adapter{{Name: "a", URI: "s3://b/a"}})}
+			})
 			applier, err := apply.New(cluster, cluster)
 			if err != nil {
 				t.Fatal(err)
@@ -105,9 +109,8 @@ func (i indexes) IndexField(_ context.Context, object client.Object, field strin
 	return nil
 }
 
-// deletedModel is a cluster with an engine that holds the adapter of a model which
-// is being deleted.
-func deletedModel(t *testing.T, since time.Time) client.Client {
+// worldOf is a cluster with one engine and one model with an adapter for it.
+func worldOf(t *testing.T, change func(*v1alpha1.DynamoModel)) client.Client {
 	t.Helper()
 	const base = "org/base"
 	pod := &corev1.Pod{
@@ -121,12 +124,10 @@ func deletedModel(t *testing.T, since time.Time) client.Client {
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "p", UID: "p"}}},
 	}
 	dm := &v1alpha1.DynamoModel{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "n", Name: "m", UID: "m", DeletionTimestamp: &metav1.Time{Time: since}, Finalizers: []string{v1alpha1.Finalizer},
-			Annotations: map[string]string{v1alpha1.AnnotationLoadedAdapters: loraplan.EncodeNote([]loraplan.Adapter{{Name: "a", URI: "s3://b/a"}})},
-		},
-		Spec: v1alpha1.DynamoModelSpec{ModelName: "a", BaseModelName: base, ModelType: v1alpha1.ModelTypeLoRA, Source: &v1alpha1.ModelSource{URI: "s3://b/a"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "m", UID: "m"},
+		Spec:       v1alpha1.DynamoModelSpec{ModelName: "a", BaseModelName: base, ModelType: v1alpha1.ModelTypeLoRA, Source: &v1alpha1.ModelSource{URI: "s3://b/a"}},
 	}
+	change(dm)
 	builder := fake.NewClientBuilder().WithScheme(scheme.New()).WithStatusSubresource(dm).WithObjects(pod, slice, dm)
 	if err := observe.IndexModels(t.Context(), indexes{builder}); err != nil {
 		t.Fatal(err)

@@ -91,7 +91,7 @@ func (r *Reconciler) start(dm *v1alpha1.DynamoModel, calls []loraplan.Call) {
 				known := r.memory.change(uid, run, func(e loraplan.Engine) loraplan.Engine {
 					return e.After(call, o, r.Backoff, r.Clock.Now())
 				})
-				if !known && call.Task.Verb == loraplan.Load && !o.Skipped {
+				if !known && call.Task.Verb == loraplan.Load && (!o.Skipped || o.Unsure) {
 					r.takeBack(dm, call)
 				}
 				r.Wake(key, settleTime)
