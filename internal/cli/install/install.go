@@ -26,7 +26,7 @@ func Command() *cobra.Command {
 	var at place
 	var registry, image string
 	var wait time.Duration
-	beta := true
+	var beta bool
 	command := &cobra.Command{
 		Use:   "install",
 		Short: "Install the operator and the definitions of its API, or bring them up to date",
@@ -45,14 +45,18 @@ func Command() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), wait)
 			defer cancel()
-			return run(ctx, cluster, at, images, beta, cmd.OutOrStdout())
+			var serve *bool
+			if cmd.Flags().Changed("v1beta1") {
+				serve = &beta
+			}
+			return run(ctx, cluster, at, images, serve, cmd.OutOrStdout())
 		},
 	}
 	to.AddCluster(command.Flags())
 	at.add(command.Flags())
 	command.Flags().StringVar(&registry, "registry", "", "registry and path of all images, with the version of this program as their tag")
 	command.Flags().StringVar(&image, "image", "", "image of the operator; the profiler's is beside it, with the same tag")
-	command.Flags().BoolVar(&beta, "v1beta1", beta, "serve v1beta1 beside v1alpha1; false keeps the cluster at v1alpha1")
+	command.Flags().BoolVar(&beta, "v1beta1", true, "serve v1beta1 beside v1alpha1; false keeps the cluster at v1alpha1. Not given, an update leaves it as it is")
 	command.Flags().DurationVar(&wait, "timeout", 5*time.Minute, "how long to wait for all of it")
 	return command
 }
@@ -62,24 +66,31 @@ type step struct {
 	do   func(context.Context) error
 }
 
-func run(ctx context.Context, cluster *connect.Cluster, at place, images installation.Images, beta bool, out io.Writer) error {
+func run(ctx context.Context, cluster *connect.Cluster, at place, images installation.Images, beta *bool, out io.Writer) error {
 	i := installation.Installer{Client: cluster.WithWatch, Owner: fieldManager, Images: images, Home: at.home}
 	objects, err := at.objects()
 	if err != nil {
 		return err
 	}
-	if !beta {
+	if beta != nil {
 		for _, object := range objects {
 			if object.GetKind() != "ConfigMap" {
 				continue
 			}
-			if err := installation.Configure(object, map[string]any{"api": map[string]any{"v1beta1": map[string]any{"enabled": false}}}); err != nil {
+			if err := installation.Configure(object, map[string]any{"api": map[string]any{"v1beta1": map[string]any{"enabled": *beta}}}); err != nil {
 				return err
 			}
 		}
 	}
 	steps := []step{
 		{"no other operator is in the way", func(ctx context.Context) error { return at.alone(ctx, i) }},
+		{"configuration", func(ctx context.Context) error {
+			kept, err := i.Inherit(ctx, objects)
+			for _, setting := range kept {
+				fmt.Fprintln(out, "· kept as it is:", setting)
+			}
+			return err
+		}},
 		{"definitions of the API", i.Definitions},
 		{"operator and its rights", func(ctx context.Context) error { return i.Operator(ctx, objects) }},
 		{"token of scrapers", func(ctx context.Context) error { return at.metricsToken(ctx, i.Client) }},
@@ -93,7 +104,11 @@ func run(ctx context.Context, cluster *connect.Cluster, at place, images install
 		steps = append(steps, step{"v1beta1 is served by a converter", func(ctx context.Context) error { return i.Converter(ctx, converter) }})
 	}
 	steps = append(steps, step{"the API answers", func(ctx context.Context) error {
-		return answers(ctx, i, beta && (at.target == "" || at.converter), out)
+		serves, err := installation.ServesBeta(objects)
+		if err != nil {
+			return err
+		}
+		return answers(ctx, i, serves && (at.target == "" || at.converter), out)
 	}})
 	for _, step := range steps {
 		if err := step.do(ctx); err != nil {

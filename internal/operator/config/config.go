@@ -72,6 +72,13 @@ func Load(path string) (Config, error) {
 	return c, nil
 }
 
+// Check returns the keys of a text that are not known, and values that are of another type:
+// no operator starts with them. What depends on where it runs is not looked at.
+func Check(text []byte) error {
+	c := Default()
+	return c.read(text)
+}
+
 func (c *Config) read(text []byte) error {
 	asJSON, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
