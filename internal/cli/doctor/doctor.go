@@ -4,10 +4,12 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
@@ -60,7 +62,7 @@ func Command() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return examine(cmd.Context(), target{Cluster: cluster, apis: apis}, cmd.OutOrStdout())
+			return examine(cmd.Context(), target{Cluster: cluster, apis: apis}, looks, cmd.OutOrStdout())
 		},
 	}
 	to.AddCluster(command.Flags())
@@ -118,13 +120,17 @@ func Read(ctx context.Context, cluster *connect.Cluster) ([]Finding, error) {
 	return all, nil
 }
 
-// examine prints every finding and fails if something is wrong.
-func examine(ctx context.Context, p target, out io.Writer) error {
+// examine prints every finding and fails if something is wrong. A look that the API server
+// refuses, such as for want of rights, is one of the problems: the others still count.
+func examine(ctx context.Context, p target, looks []look, out io.Writer) error {
 	problems := 0
 	for _, l := range looks {
 		findings, err := l.of(ctx, p)
 		if err != nil {
-			return err
+			if answer := apierrors.APIStatus(nil); !errors.As(err, &answer) {
+				return err // nobody answers the others either
+			}
+			findings = append(findings, finding{verdict: wrong, what: "one look failed: " + err.Error()})
 		}
 		for _, f := range findings {
 			if f.verdict == wrong {
