@@ -148,9 +148,12 @@ const (
 )
 
 // Annotations of the Lease by which a graph that scales to zero is woken. Its renewTime
-// is when the last request came. Activators write all of it, and who wakes a graph by hand
-// writes renewTime.
+// is when the last request came. Activators write that, models and seconds, the operator
+// what is declared, and who wakes a graph by hand renewTime.
 const (
+	// AnnotationActivationDeclared are the models that arguments of the graph's workers
+	// name, as a JSON list: a graph that was changed while it slept has not served them.
+	AnnotationActivationDeclared = "nvidia.com/activation-declared-models"
 	// AnnotationActivationModels are the models that the graph last served, as a JSON list.
 	AnnotationActivationModels = "nvidia.com/activation-models"
 	// AnnotationActivationSeconds is how long requests were held when it last woke.

@@ -107,7 +107,7 @@ func (a *Activator) serve(w http.ResponseWriter, r *http.Request) {
 	case asked.model == "" && asked.whole: // the frontend says what is wrong with it
 	case asked.model == "": // it is named further on, and the frontend finds it there
 		defer a.signal.begin()()
-	case !a.frontend.serves(r.Context(), asked.model, fresh) && !a.signal.knows(asked.model):
+	case a.unknown(r.Context(), asked.model):
 		a.refuse(out, errUnknownModel)
 		return
 	default:
@@ -158,6 +158,21 @@ func (a *Activator) again(ctx context.Context, asked *request, status int, held 
 		return true
 	}
 	return !a.frontend.serves(ctx, asked.model, 0)
+}
+
+// unknown says that the graph serves no such model, awake or not. What is remembered may be
+// of before its workers were changed, so that the Lease is read once more.
+func (a *Activator) unknown(ctx context.Context, model string) bool {
+	switch {
+	case a.frontend.serves(ctx, model, fresh):
+		return false
+	case a.frontend.lacks(model, complete):
+		return true // all that there are going to be are listed
+	case a.signal.knows(model):
+		return false
+	}
+	a.signal.look(ctx)
+	return !a.signal.knows(model)
 }
 
 // recognise reads all of a request whose model is not named in what was read of it, if

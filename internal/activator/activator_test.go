@@ -42,10 +42,27 @@ type leaseStub struct {
 	before  Told
 	told    []Told
 	failing int
+	unread  int // so many reads fail
+	reads   int
 	renewed chan struct{}
 }
 
-func (l *leaseStub) Read(context.Context) (Told, error) { return l.before, nil }
+func (l *leaseStub) Read(context.Context) (Told, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.reads++; l.unread > 0 {
+		l.unread--
+		return Told{}, errors.New("the API server is away")
+	}
+	return l.before, nil
+}
+
+// says has the Lease say something else.
+func (l *leaseStub) says(told Told) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.before = told
+}
 
 func (l *leaseStub) Renew(_ context.Context, told Told) error {
 	l.mu.Lock()
@@ -292,6 +309,66 @@ func TestAModelThatItNeverServedWakesNobody(t *testing.T) {
 	defer w.a.signal.mu.Unlock()
 	if !w.a.signal.told.LastRequest.IsZero() || w.lease.writes() > 0 {
 		t.Error("a request for nothing was told of")
+	}
+}
+
+// TestWhatTheLeaseSaysLaterCounts: others write on it while a frontend of a sleeping graph
+// remembers what it once read.
+func TestWhatTheLeaseSaysLaterCounts(t *testing.T) {
+	for rule, later := range map[string]Told{
+		"workers are told to serve another model":  {Models: []string{"llama"}, Declared: []string{"qwen"}},
+		"another frontend was asked for a new one": {Models: []string{"llama", "qwen"}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			w := newWorld(t, roomy(), 30*time.Second, Told{Models: []string{"llama"}})
+			w.until("what was told before", func() bool { return len(w.a.signal.models()) > 0 })
+			w.lease.says(later)
+			done := make(chan int, 1)
+			go func() { status, _, _ := w.ask(chat); done <- status }()
+			w.until("the request to be held", func() bool { return w.held() == 1 || len(done) > 0 })
+			w.serve("qwen")
+			if status := <-done; status != http.StatusOK {
+				t.Errorf("answered %d", status)
+			}
+		})
+	}
+}
+
+// TestALeaseThatCannotBeReadIsReadLater: what was told before is not overwritten by who
+// does not know it.
+func TestALeaseThatCannotBeReadIsReadLater(t *testing.T) {
+	lease := &leaseStub{unread: 1, before: Told{Models: []string{"adapter", "qwen"}}, renewed: make(chan struct{}, 1)}
+	n := newRenewer(lease, time.Hour, slog.New(slog.DiscardHandler))
+	n.note([]string{"qwen"}, false)
+	n.begin()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); n.run(ctx) }()
+	<-lease.renewed
+	stop()
+	<-ended
+	if diff := cmp.Diff([]string{"adapter", "qwen"}, lease.told[0].Models); diff != "" {
+		t.Errorf("models that are remembered (-want +got):\n%s", diff)
+	}
+}
+
+// TestWhoAsksForNothingDoesNotHaveTheLeaseReadEachTime: whoever asks a sleeping graph for
+// models that it does not serve is no load.
+func TestWhoAsksForNothingDoesNotHaveTheLeaseReadEachTime(t *testing.T) {
+	w := newWorld(t, roomy(), time.Millisecond, Told{Models: []string{"llama"}})
+	w.until("what was told before", func() bool { return len(w.a.signal.models()) > 0 })
+	w.lease.mu.Lock()
+	w.lease.reads = 0
+	w.lease.mu.Unlock()
+	for range 20 {
+		if status, _, _ := w.ask(chat); status != http.StatusNotFound {
+			t.Errorf("answered %d", status)
+		}
+	}
+	w.lease.mu.Lock()
+	defer w.lease.mu.Unlock()
+	if w.lease.reads > 2 || len(w.lease.told) > 0 {
+		t.Errorf("%d reads, %d writes", w.lease.reads, len(w.lease.told))
 	}
 }
 

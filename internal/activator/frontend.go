@@ -134,8 +134,13 @@ func (f *frontend) get(ctx context.Context, path string) (*http.Response, error)
 
 // listModels shows the models of a graph that sleeps, too.
 func (a *Activator) listModels(w http.ResponseWriter, r *http.Request) {
-	known := a.signal.models()
-	if a.frontend.awake(r.Context()) || len(known) == 0 {
+	if a.frontend.awake(r.Context()) {
+		a.pass(w, r)
+		return
+	}
+	a.signal.look(r.Context())
+	known := a.signal.listed()
+	if len(known) == 0 {
 		a.pass(w, r)
 		return
 	}

@@ -63,13 +63,21 @@ func (l *KubernetesLease) Read(ctx context.Context) (told Told, err error) {
 	if at := lease.Spec.RenewTime; at != nil {
 		told.LastRequest = at.Time
 	}
-	if json.Unmarshal([]byte(lease.Annotations[v1alpha1.AnnotationActivationModels]), &told.Models) != nil {
-		told.Models = nil
-	}
+	told.Models = modelsOf(lease.Annotations[v1alpha1.AnnotationActivationModels])
+	told.Declared = modelsOf(lease.Annotations[v1alpha1.AnnotationActivationDeclared])
 	if seconds, err := strconv.ParseFloat(lease.Annotations[v1alpha1.AnnotationActivationSeconds], 64); err == nil && seconds > 0 && seconds < 86400 {
 		told.Start = time.Duration(seconds * float64(time.Second))
 	}
 	return told, nil
+}
+
+// modelsOf are those of a JSON list.
+func modelsOf(text string) []string {
+	var all []string
+	if json.Unmarshal([]byte(text), &all) != nil {
+		return nil
+	}
+	return all
 }
 
 // Renew implements Lease. Where the Lease takes no annotation any more, such as one that

@@ -216,3 +216,31 @@ func TestTwoFrontendsRenewOneLease(t *testing.T) {
 		}
 	}
 }
+
+func TestRead(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for rule, c := range map[string]struct {
+		annotations map[string]string
+		want        Told
+	}{
+		"nothing": {nil, Told{LastRequest: at}},
+		"what activators and the operator write": {map[string]string{
+			v1alpha1.AnnotationActivationModels: `["a"]`, v1alpha1.AnnotationActivationDeclared: `["b"]`, v1alpha1.AnnotationActivationSeconds: "1.5",
+		}, Told{LastRequest: at, Models: []string{"a"}, Declared: []string{"b"}, Start: 1500 * time.Millisecond}},
+		"what nobody can read is not known": {map[string]string{
+			v1alpha1.AnnotationActivationModels: `a`, v1alpha1.AnnotationActivationDeclared: `{}`, v1alpha1.AnnotationActivationSeconds: "-1",
+		}, Told{LastRequest: at}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			s, lease := newServer(t, mostBytes)
+			s.lease.Annotations, s.lease.Spec.RenewTime = c.annotations, &metav1.MicroTime{Time: at}
+			got, err := lease.Read(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got, cmpopts.EquateApproxTime(0)); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

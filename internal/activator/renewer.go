@@ -14,6 +14,8 @@ type Told struct {
 	LastRequest time.Time
 	// Models are those that the graph last served.
 	Models []string
+	// Declared are those that its workers are told to serve, which is for others to say.
+	Declared []string
 	// Start is how long requests were held when it last woke.
 	Start time.Duration
 }
@@ -40,6 +42,10 @@ type renewer struct {
 	dirty    bool      // there is something to tell
 	urgent   bool      // at once
 	written  time.Time // when something was
+	read     bool      // what was told before is known
+
+	rereadMu sync.Mutex
+	reread   time.Time // when it was last read once more
 }
 
 func newRenewer(lease Lease, period time.Duration, log *slog.Logger) *renewer {
@@ -112,11 +118,19 @@ func (n *renewer) models() []string {
 // remembers reports whether the graph has served a model before.
 func (n *renewer) remembers(model string) bool { return slices.Contains(n.models(), model) }
 
-// knows reports whether the graph has served a model before, or nothing is known of that.
-// What it never served is not worth a start.
+// knows reports whether the graph has served a model before, or is to, or nothing is known
+// of that. What it never served is not worth a start.
 func (n *renewer) knows(model string) bool {
-	known := n.models()
-	return len(known) == 0 || slices.Contains(known, model)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.told.Models) == 0 || slices.Contains(n.told.Models, model) || slices.Contains(n.told.Declared, model)
+}
+
+// listed are the models that a graph which sleeps shows.
+func (n *renewer) listed() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(n.told.Models, n.told.Declared))))
 }
 
 func (n *renewer) start() time.Duration {
@@ -152,6 +166,9 @@ func (n *renewer) run(ctx context.Context) {
 		case <-n.wake:
 			continue
 		case <-timer:
+		}
+		if !n.recalled() {
+			_ = n.recall(ctx) // without it models are not written
 		}
 		told := n.take(time.Now())
 		write, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -190,28 +207,20 @@ func (n *renewer) take(now time.Time) Told {
 		n.told.LastRequest = now
 	}
 	n.dirty, n.urgent, n.written = false, false, now
-	return n.told
+	told := n.told
+	if !n.read { // others may know more
+		told.Models = nil
+	}
+	return told
 }
 
 // remember reads what was told before. It is asked again until it answers, for no longer
-// than it takes to be asked something else.
+// than it takes to be asked something else: then it is before something is written.
 func (n *renewer) remember(ctx context.Context) {
 	for {
-		read, cancel := context.WithTimeout(ctx, 5*time.Second)
-		told, err := n.lease.Read(read)
-		cancel()
-		if err == nil {
-			n.mu.Lock()
-			if len(n.told.Models) == 0 {
-				n.told.Models = told.Models
-			}
-			if n.told.Start == 0 {
-				n.told.Start = told.Start
-			}
-			n.mu.Unlock()
+		if n.recall(ctx) == nil {
 			return
 		}
-		n.log.Warn("cannot read the Lease", "error", err)
 		select {
 		case <-ctx.Done():
 			return
@@ -221,4 +230,47 @@ func (n *renewer) remember(ctx context.Context) {
 		case <-time.After(2 * time.Second):
 		}
 	}
+}
+
+// rereading is how often a Lease is read at most for those who ask a sleeping graph for a
+// model that it is not known to serve.
+const rereading = 3 * time.Second
+
+// look reads the Lease once more, unless that was done a moment ago. Others write on it as
+// well: frontends that were asked for other models, and the operator when workers are told
+// to serve others. One that cannot be read says nothing, and what is remembered counts. Who
+// looks while another does waits for its answer.
+func (n *renewer) look(ctx context.Context) {
+	n.rereadMu.Lock()
+	defer n.rereadMu.Unlock()
+	if time.Since(n.reread) >= rereading {
+		// What one finds out counts for others: it may not end with them.
+		_ = n.recall(context.WithoutCancel(ctx))
+		n.reread = time.Now()
+	}
+}
+
+func (n *renewer) recalled() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.read
+}
+
+// recall reads what the Lease says.
+func (n *renewer) recall(ctx context.Context) error {
+	read, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	told, err := n.lease.Read(read)
+	if err != nil {
+		n.log.Warn("cannot read the Lease", "error", err)
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.read, n.told.Declared = true, told.Declared
+	n.told.Models = slices.Compact(slices.Sorted(slices.Values(slices.Concat(n.told.Models, told.Models))))
+	if n.told.Start == 0 {
+		n.told.Start = told.Start
+	}
+	return nil
 }
