@@ -197,6 +197,8 @@ func why(c managed.CellState, s managed.State) (reason, message string) {
 		return reason, fmt.Sprintf("no node has room for another replica of generation %s, and none may be taken away first: free some, or let one be missing (%s)", target, v1alpha1.AnnotationMaxUnavailable)
 	case c.Step.Reason == generation.ReasonNoPath:
 		return reason, fmt.Sprintf("no step towards generation %s keeps what has to serve", target)
+	case c.Step.Reason == generation.ReasonNothingDesired:
+		return reason, fmt.Sprintf("no replicas are desired, as while a graph sleeps; generation %s is kept, and the rollout goes on with them", c.World.Stable)
 	case phase == generation.PhaseHeld:
 		return reason, "paused by annotation " + v1alpha1.AnnotationRolloutPaused
 	case phase == generation.PhaseStarting:

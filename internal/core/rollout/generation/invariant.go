@@ -269,11 +269,22 @@ func Quiet(w World, s Step) error {
 	if g < 0 || s.Action == Scale && r < 0 {
 		return violated(SmallInvariant, "%s %s of %s is no part of the cell", s.Action, s.Role, s.Generation)
 	}
-	if s.Action == Scale && (o.Generations[g].Roles[r].Want == s.Replicas || o.Paused) {
-		return violated(QuietInvariant, "%s of %s is told %d again, or while paused", s.Role, s.Generation, s.Replicas)
+	if s.Action == Scale && o.Generations[g].Roles[r].Want == s.Replicas {
+		return violated(QuietInvariant, "%s of %s is told %d again", s.Role, s.Generation, s.Replicas)
+	}
+	if s.Action == Scale && o.Paused {
+		was := 0
+		for _, g := range o.Generations {
+			was += g.Roles[r].Want
+		}
+		is, desired := was+s.Replicas-o.Generations[g].Roles[r].Want, o.Roles[r].Desired
+		if is > was && is > desired || is < was && is < desired {
+			return violated(QuietInvariant, "%s of %s is told %d while paused, and all of them come to %d of %d", s.Role, s.Generation, s.Replicas, is, desired)
+		}
 	}
 	none := !slices.ContainsFunc(o.Generations[g].Roles, func(r Replicas) bool { return r.Want > 0 })
-	if o.Whole && none != (s.Action == Make) && s.Action != Delete {
+	// Others than the target were made, and are told role by role if they are wanted again.
+	if o.Whole && (none && s.Action == Scale && s.Generation == o.Target() || !none && s.Action == Make) {
 		return violated(SmallInvariant, "%s of %s, which has nothing: %v", s.Action, s.Generation, none)
 	}
 	return nil

@@ -39,6 +39,7 @@ func Next(w World) Step { return next(w, everyRule) }
 
 func next(w World, r rules) Step {
 	p := newPlanner(w.Postponed().ordered(), r)
+	p.begun = w.index(w.Target()) >= 0
 	step := p.step()
 	step.Phase = p.phase(step)
 	return step
@@ -50,9 +51,11 @@ type planner struct {
 	World
 	rules
 	target, stable int
-	goal           counts
-	want, serving  counts
-	floor          []int
+	// begun says that the target was made.
+	begun         bool
+	goal          counts
+	want, serving counts
+	floor         []int
 	// budget is how many replicas of a role may be held.
 	budget []int
 	// now are the bounds of what serves now.
@@ -121,7 +124,9 @@ func portion(replicas, of, all int) int {
 func (p *planner) step() Step {
 	switch {
 	case p.Paused:
-		return Step{Action: Wait, Reason: ReasonPaused}
+		return p.hold(ReasonPaused)
+	case p.asleep():
+		return p.hold(ReasonNothingDesired)
 	case p.arrived():
 		return p.tidy()
 	}
@@ -135,6 +140,105 @@ func (p *planner) step() Step {
 		}
 	}
 	return p.idle(ReasonNoPath)
+}
+
+// asleep reports whether a rollout is open to which nothing is to arrive: no entry is
+// desired. That nothing is wanted of the stable generation either approves of no candidate.
+func (p *planner) asleep() bool {
+	return p.begun && p.stable >= 0 && p.stable != p.target && !slices.ContainsFunc(p.Roles, func(r Role) bool { return r.Entry && r.Desired > 0 })
+}
+
+// hold takes no step of the rollout; what is desired is followed.
+func (p *planner) hold(reason Reason) Step {
+	p.now = p.bounds(p.serving)
+	step, ok := p.more()
+	if !ok {
+		step, ok = p.fewer()
+	}
+	if !ok {
+		step = Step{Action: Wait}
+	}
+	step.Reason = reason
+	return step
+}
+
+// more starts what all generations together lack of a role.
+func (p *planner) more() (Step, bool) {
+	g := p.scaled()
+	for _, r := range p.order(false) {
+		want := p.want[g][r]
+		most := min(p.Roles[r].Desired-p.total(r), p.room(r))
+		if most < 1 || p.closed(g, r) {
+			continue
+		}
+		if p.Whole && g == p.target && !slices.ContainsFunc(p.want[g], func(n int) bool { return n > 0 }) {
+			return Step{Action: Make, Generation: p.Generations[g].ID}, !slices.ContainsFunc(p.order(false), func(r int) bool { return p.room(r) < p.Unit()[r] })
+		}
+		for n := want + most; n > want; n-- {
+			if serving, wanted := p.after(g, r, n); p.keepsAnyArrival(serving, wanted) {
+				return p.scale(g, r, n), true
+			}
+		}
+	}
+	return Step{}, false
+}
+
+// fewer takes away what all generations together have of a role beyond its surge, which
+// may be there for the rollout, or all of one of which none is desired.
+func (p *planner) fewer() (Step, bool) {
+	for _, r := range p.order(true) {
+		role := p.Roles[r]
+		surplus := p.total(r) - role.Desired
+		if role.Desired > 0 {
+			surplus -= role.Surge
+		}
+		for _, g := range append(p.sources(), p.target) {
+			least := 0
+			if role.Desired > 0 && (g == p.stable || g == p.target || role.supports() && entriesOf(p.Roles, p.want[g]) > 0) {
+				least = 1 // it stays complete
+			}
+			if g == p.stable && g != p.target {
+				least = max(least, p.goal[g][r])
+			}
+			if p.settling(g) || !role.Entry && p.needed(g) {
+				continue
+			}
+			for n := max(least, p.want[g][r]-max(0, surplus)); n < p.want[g][r]; n++ {
+				if serving, wanted := p.after(g, r, n); p.keepsAnyArrival(serving, wanted) {
+					return p.scale(g, r, n), true
+				}
+			}
+		}
+	}
+	return Step{}, false
+}
+
+// scaled is the generation that follows what is desired while no step is taken: the stable
+// one, or the largest complete one once that is leaving.
+func (p *planner) scaled() int {
+	best := -1
+	for g, want := range p.want {
+		if complete(p.Roles, want) && (best < 0 || entriesOf(p.Roles, want) > entriesOf(p.Roles, p.want[best])) {
+			best = g
+		}
+	}
+	switch {
+	case p.stable >= 0 && (best < 0 || complete(p.Roles, p.want[p.stable])):
+		return p.stable
+	case best >= 0:
+		return best
+	default:
+		return p.target
+	}
+}
+
+// total is how many replicas of a role all generations together were told to have.
+func (p *planner) total(r int) int {
+	sum := 0
+	for _, g := range p.want {
+		sum += g[r]
+	}
+	return sum
 }
 
 // findSlack takes the least slack for which a way exists.
@@ -263,20 +367,33 @@ func (p *planner) safe(g, r, n, left int) bool {
 
 // leadsOn is the same of a generation whose roles are told something at once.
 func (p *planner) leadsOn(g int, to []int, left int) bool {
-	want := slices.Clone(p.want)
+	serving, want := p.told(g, to)
+	if !p.keepsAnyArrival(serving, want) {
+		return false
+	}
+	after := p.ways.cost(want)
+	return !p.has(ruleReach) || after != noWay && after < left
+}
+
+// after is what serves and what is wanted once a role was told its replicas.
+func (p *planner) after(g, r, n int) (serving, want counts) {
+	to := slices.Clone(p.want[g])
+	to[r] = n
+	return p.told(g, to)
+}
+
+// told is the same of a generation.
+func (p *planner) told(g int, to []int) (serving, want counts) {
+	want = slices.Clone(p.want)
 	want[g] = to
-	serving := slices.Clone(p.serving)
+	serving = slices.Clone(p.serving)
 	if p.has(ruleGone) {
 		serving[g] = slices.Clone(serving[g])
 		for r, n := range to {
 			serving[g][r] = min(serving[g][r], n)
 		}
 	}
-	if !p.keepsAnyArrival(serving, want) {
-		return false
-	}
-	after := p.ways.cost(want)
-	return !p.has(ruleReach) || after != noWay && after < left
+	return serving, want
 }
 
 // keepsAnyArrival tries what can be worst for each generation: nothing of it comes
@@ -499,7 +616,7 @@ func (p *planner) phase(s Step) Phase {
 	switch {
 	case s.Reason == ReasonNoPath || s.Reason == ReasonNoSpareGPU:
 		return PhaseBlocked
-	case s.Reason == ReasonPaused || s.Reason == ReasonLevel:
+	case s.Reason == ReasonPaused || s.Reason == ReasonLevel || s.Reason == ReasonNothingDesired:
 		return PhaseHeld
 	case aborting && done:
 		return PhaseAborted

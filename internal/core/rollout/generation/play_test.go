@@ -93,6 +93,7 @@ const (
 	isReverted eventKind = "spec is changed"
 	isAborted  eventKind = "is aborted"
 	isScaled   eventKind = "is scaled"
+	isPaused   eventKind = "is paused or resumed"
 )
 
 // progress are the events that happen by themselves, sooner or later.
@@ -148,6 +149,7 @@ func faults(w World) []event {
 	if w.Spec != w.Stable && len(w.Aborted) == 0 {
 		all = append(all, event{kind: isAborted})
 	}
+	all = append(all, event{kind: isPaused})
 	for r, role := range w.Roles {
 		for _, d := range []int{role.Desired - 1, role.Desired + 1} {
 			if d >= 0 && d <= 3 {
@@ -184,6 +186,8 @@ func happen(w World, e event) World {
 		w.Spec, w.Aborted = w.Generations[e.to].ID, nil
 	case isAborted:
 		w.Aborted = []ID{w.Spec}
+	case isPaused:
+		w.Paused = !w.Paused
 	case isScaled:
 		role := &w.Roles[e.role]
 		role.Desired, role.Unavailable = e.to, min(role.Unavailable, e.to)
@@ -226,6 +230,9 @@ func key(w World, more ...byte) string {
 	k := append([]byte{}, more...)
 	k = append(append(k, w.Spec...), '/')
 	k = append(append(k, w.Stable...), '/')
+	if w.Paused {
+		k = append(k, '|')
+	}
 	for _, id := range w.Aborted {
 		k = append(append(k, id...), '!')
 	}

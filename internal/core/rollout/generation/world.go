@@ -84,7 +84,8 @@ type World struct {
 	// Level is how many entry replicas the target may have until the next step of the
 	// rollout; zero is all of them.
 	Level int
-	// Paused stops growing and draining.
+	// Paused stops growing and draining; what is desired is followed by the stable
+	// generation.
 	Paused bool
 	// Whole says that a generation cannot be started role by role: it is made with one
 	// replica of each.
@@ -201,6 +202,9 @@ type Reason string
 const (
 	ReasonPaused Reason = "Paused"
 	ReasonLevel  Reason = "LevelReached"
+	// ReasonNothingDesired waits for replicas to be desired again, as of a graph that
+	// sleeps.
+	ReasonNothingDesired Reason = "NothingDesired"
 	// ReasonNoSpareGPU waits for a node, and may take nothing away to make room.
 	ReasonNoSpareGPU Reason = "NoSpareGPU"
 	// ReasonNoPath has no way to the target that keeps the floor.

@@ -315,7 +315,7 @@ func (in Input) level(cell world.Cell, w *generation.World, j *analysis.Judgemen
 	}
 	if last := in.Owner.Status.Rollout; last != nil && last.Target == string(cell.Spec) {
 		standing.Step = in.Policy.Recorded(last.Step)
-		if last.Phase == string(generation.PhaseHeld) && last.Reason != string(generation.ReasonPaused) && last.ProgressedAt != nil {
+		if last.Phase == string(generation.PhaseHeld) && last.Reason != string(generation.ReasonPaused) && last.Reason != string(generation.ReasonNothingDesired) && last.ProgressedAt != nil {
 			standing.Reached = last.ProgressedAt.Time
 		}
 	}

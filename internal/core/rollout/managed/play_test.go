@@ -684,3 +684,83 @@ func TestAWorkerWithoutReplicasTakesNothingFromTheOthers(t *testing.T) {
 	c.until("the rollout to be completed", least(settled))
 	c.quiet()
 }
+
+// told are the replicas that all generations together were told of a service.
+func (c *cluster) told(service string) (n int) {
+	for _, o := range c.owned {
+		if dcd := o.(*v1alpha1.DynamoComponentDeployment); dcd.Labels[v1alpha1.LabelComponent] == service {
+			n += int(*dcd.Spec.Replicas)
+		}
+	}
+	return n
+}
+
+func (c *cluster) scale(replicas int32) {
+	for _, s := range c.dgd.Spec.Services {
+		s.Replicas = new(replicas)
+	}
+}
+
+// TestARolloutThatIsHeldIsScaled, whether a user paused it or a failure did.
+func TestARolloutThatIsHeldIsScaled(t *testing.T) {
+	for name, hold := range map[string]func(*cluster){
+		"paused": func(c *cluster) { c.dgd.Annotations[v1alpha1.AnnotationRolloutPaused] = "true" },
+		"after a failure": func(c *cluster) {
+			c.dgd.Annotations[v1alpha1.AnnotationRolloutOnFailure] = "hold"
+			for range 3 {
+				c.crashes = append(c.crashes, world.Crash{Generation: c.dgd.Status.Rollout.Target, Service: "decode", Pod: "chat-decode-x", At: c.now})
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, 2)
+			c.image("example.com/engine:1.1.0")
+			c.until("half of it", func(managed.Decision) bool {
+				return c.dgd.Status.Rollout != nil && c.dgd.Status.Rollout.Phase == "Shifting"
+			})
+			hold(c)
+			held := func(managed.Decision) bool { return c.dgd.Status.Rollout.Phase == "Held" }
+			c.until("the rollout to be held", held)
+			c.scale(4)
+			c.until("the rollout to be scaled", func(managed.Decision) bool { return c.told("decode") == 4 && c.told("prefill") == 4 })
+			for range 20 {
+				c.life()
+				c.reconcile()
+			}
+			c.quiet()
+			if n := c.serving(); n != 4 || !held(managed.Decision{}) {
+				t.Errorf("%d pairs serve: %+v", n, c.dgd.Status.Rollout)
+			}
+			c.scale(1)
+			c.floor = 1
+			c.until("the rollout to be scaled down", func(managed.Decision) bool { return c.told("decode") == 2 && c.told("prefill") == 2 })
+			c.quiet()
+		})
+	}
+}
+
+// TestAGraphThatSleepsAtAStepIsAtItWhenItWakes: the stable generation is there still, and
+// the candidate was approved by nobody.
+func TestAGraphThatSleepsAtAStepIsAtItWhenItWakes(t *testing.T) {
+	c := start(t, 4)
+	stable := c.dgd.Annotations[v1alpha1.AnnotationGeneration]
+	c.dgd.Annotations[v1alpha1.AnnotationRolloutSteps] = "1 hold"
+	c.image("example.com/engine:1.1.0")
+	at := func(managed.Decision) bool {
+		st := c.dgd.Status.Rollout
+		return st != nil && st.Phase == "Held" && st.Reason == string(policy.WaitsForPromotion)
+	}
+	c.until("the step", at)
+	c.scale(0)
+	c.floor = 0
+	c.until("the graph to sleep", func(managed.Decision) bool { return len(c.pods) == 0 && c.dgd.Status.Rollout.Reason == "NothingDesired" })
+	c.quiet()
+	if st := c.dgd.Status.Rollout; st.Stable != stable || st.Step != "1/1" || len(c.owned) != 4 {
+		t.Errorf("asleep: %+v", st)
+	}
+	c.scale(4)
+	c.until("the step again", at)
+	if n := len(c.uids(stable)); n != 6 { // 3 decode, 3 prefill
+		t.Errorf("%d pods of the stable generation, %+v", n, c.dgd.Status.Rollout)
+	}
+}

@@ -251,3 +251,27 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestNoStepIsPassedBecauseNothingIsWanted: a graph that sleeps wants no entry, and a
+// share of none is all of them.
+func TestNoStepIsPassedBecauseNothingIsWanted(t *testing.T) {
+	p, problems := Parse(map[string]string{v1alpha1.AnnotationRolloutSteps: "1 hold, 50% 10m"})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	for rule, c := range map[string]struct {
+		standing Standing
+		want     string
+	}{
+		"the first is not":                {Standing{Step: 1}, "1/2"},
+		"nor where it was reached":        {Standing{Step: 1, Reached: time.Unix(1, 0), Now: time.Unix(1000, 0)}, "1/2"},
+		"nor where the record is lost":    {Standing{Wanted: 1}, "1/2"},
+		"what was passed before stays so": {Standing{Step: 3}, "all"},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			if at := p.At(c.standing); at.String() != c.want || at.Waits != WaitsForNothing {
+				t.Errorf("%+v", at)
+			}
+		})
+	}
+}

@@ -190,6 +190,10 @@ func (p Policy) At(s Standing) Position {
 	if promoted := p.promoted(s.Generation); promoted >= at.Step {
 		at.Step, reached = promoted+1, time.Time{}
 	}
+	if s.Entries == 0 { // it sleeps, and nothing is passed by that
+		at.Step = min(at.Step, at.Steps+1)
+		return at
+	}
 	// A step of all replicas or more is none: the stable generation would be gone.
 	for at.Step <= at.Steps && p.Steps[at.Step-1].Share.Of(s.Entries) >= s.Entries {
 		at.Step, reached = at.Step+1, time.Time{}
@@ -232,7 +236,7 @@ func (p Policy) waits(step Step, reached time.Time, s Standing) Waits {
 // passed is how many steps the candidate must have passed to be told what it was.
 func (p Policy) passed(s Standing) int {
 	passed := 0
-	for passed < len(p.Steps) && s.Wanted > p.Steps[passed].Share.Of(s.Entries) {
+	for passed < len(p.Steps) && s.Entries > 0 && s.Wanted > p.Steps[passed].Share.Of(s.Entries) {
 		passed++
 	}
 	return passed

@@ -1,0 +1,44 @@
+package generation
+
+import "testing"
+
+// TestACellThatSleepsKeepsItsStableGeneration: nothing is wanted, and that approves of no
+// candidate. Awake again, it is at its level.
+func TestACellThatSleepsKeepsItsStableGeneration(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		w := pool(4, 2)
+		w.Whole, w.Level = whole, 1
+		w = follow(t, w, PhaseHeld, func(World) {})
+		for r := range w.Roles {
+			w.Roles[r].Desired, w.Roles[r].Unavailable = 0, 0
+		}
+		w.Level = 0 // there are no entries to take a share of
+		w = follow(t, w, PhaseHeld, func(w World) {
+			if w.index("a") < 0 {
+				t.Fatal("the stable generation is gone")
+			}
+		})
+		for range 10 {
+			if step := Next(w); step.Action == Wait {
+				w = comeUp(w, nobody)
+			} else {
+				w = take(w, step)
+			}
+		}
+		for _, g := range w.Generations {
+			for r, n := range g.Roles {
+				if n.Want != 0 {
+					t.Errorf("%s has %d of %s asleep", g.ID, n.Want, w.Roles[r].Name)
+				}
+			}
+		}
+		if step := Next(w); w.index("a") < 0 || step.Phase != PhaseHeld || step.Action != Wait {
+			t.Errorf("asleep: %+v, %+v", step, w.Generations)
+		}
+		w.Roles[0].Desired, w.Roles[1].Desired, w.Level = 4, 2, 1
+		w = follow(t, w, PhaseHeld, func(World) {})
+		if w.index("a") < 0 || w.Generations[w.index("a")].Roles[0].Routable != 3 {
+			t.Errorf("at the level again: %v", w.wanted())
+		}
+	}
+}
