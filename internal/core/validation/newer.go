@@ -17,26 +17,47 @@ import (
 // and told.
 
 // newer warns of settings since January that do not do what they say.
-func (w *warnings) newer(dgd *v1alpha1.DynamoGraphDeployment, by workload.Provider) {
+func (w *warnings) newer(dgd *v1alpha1.DynamoGraphDeployment, by Orchestration) {
 	spec := field.NewPath("spec")
 	s := &dgd.Spec
-	w.onGrove(by, spec, map[string]bool{
+	w.onGrove(by.Provider, spec, map[string]bool{
 		"priorityClassName":  s.PriorityClassName != "",
 		"topologyConstraint": s.TopologyConstraint != nil,
 	})
-	g, err := graph.FromGraphDeployment(dgd, graph.Defaults{})
+	g, err := graph.FromGraphDeployment(dgd, graph.Defaults{Contract: by.Contract})
 	if err != nil {
 		return // other rules say why
 	}
+	w.location(g, by.NodeLabels, spec.Child("experimental", "kvTransferPolicy"))
 	for _, c := range g.Components {
 		at := spec.Child("services").Key(c.Name)
 		w.newerComponent(dgd, c, at)
-		w.onGrove(by, at, map[string]bool{
+		w.onGrove(by.Provider, at, map[string]bool{
 			"minAvailable":       c.MinAvailable != nil,
 			"topologyConstraint": c.PackDomain != "",
 			"gpuMemoryService":   c.GPUMemory != nil && c.GPUMemory.Mode == graph.SharingInterPod,
 			"failover":           c.Failover != nil && c.Failover.Mode == graph.SharingInterPod,
 		})
+	}
+}
+
+// setByServers are labels of nodes that API servers give to pods themselves, since
+// Kubernetes 1.35.
+var setByServers = []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion}
+
+// location warns of workers that are to keep to a domain and never learn theirs. Of a
+// topology nobody knows here which labels it is made of.
+func (w *warnings) location(g *graph.Graph, shown []string, at *field.Path) {
+	const why = "workers find no place in the file that they read it from; "
+	switch policy := g.KVTransfer; {
+	case policy == nil:
+	case g.Contract != graph.ContractV1:
+		w.add(at, "has no effect; runtimes before 1.0, by whose contract the graph is run, do not know it")
+	case shown == nil: // by whom it is run is not known
+	case policy.LabelKey == "" && len(shown) == 0:
+		w.add(at.Child("clusterTopologyName"), why+"the operator's topology.nodeLabels lists no label of nodes that pods may have")
+	case policy.LabelKey != "" && !slices.Contains(slices.Concat(shown, setByServers), policy.LabelKey):
+		w.add(at.Child("labelKey"), why+"the operator's topology.nodeLabels does not list "+policy.LabelKey)
 	}
 }
 

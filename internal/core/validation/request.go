@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graphoverride"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/joboverride"
@@ -136,6 +138,9 @@ func RequestWarnings(dgdr *v1alpha1.DynamoGraphDeploymentRequest) []string {
 		for _, path := range joboverride.Ignored(o.ProfilingJob) {
 			w.add(field.NewPath("spec", "overrides", "profilingJob").Child(path), "has no effect: the profiling Job's account, image and command are not the request's to choose here")
 		}
+	}
+	if beta, _ := conversion.RequestToBeta(dgdr); beta.Spec.SearchStrategy == v1beta1.SearchStrategyThorough && (beta.Spec.Backend == "" || beta.Spec.Backend == "auto") {
+		w.add(field.NewPath("spec", "searchStrategy"), "with backend auto dynamo-profiler chooses the engine by estimates and measures that one alone; name it to have another measured")
 	}
 	var given struct {
 		Engine struct {

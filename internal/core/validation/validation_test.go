@@ -200,6 +200,41 @@ func TestWarnings(t *testing.T) {
 			}
 		})
 	}
+	t.Run("where workers do not find out where they are", func(t *testing.T) {
+		const at = "spec.experimental.kvTransferPolicy"
+		for rule, c := range map[string]struct {
+			policy string
+			by     Orchestration
+			want   []string
+		}{
+			"nobody knows which labels pods have": {`{labelKey: rack, domain: rack}`, Orchestration{}, nil},
+			"a label that they have":              {`{labelKey: rack, domain: rack}`, Orchestration{NodeLabels: []string{"row", "rack"}}, nil},
+			"a label that they do not have":       {`{labelKey: rack, domain: rack}`, Orchestration{NodeLabels: []string{"row"}}, []string{at + ".labelKey: workers find no place"}},
+			"none at all":                         {`{labelKey: rack, domain: rack}`, Orchestration{NodeLabels: []string{}}, []string{at + ".labelKey: workers find no place"}},
+			"one that API servers set":            {`{labelKey: topology.kubernetes.io/zone, domain: zone}`, Orchestration{NodeLabels: []string{}}, nil},
+			"a topology of labels that they have": {`{clusterTopologyName: t, domain: rack}`, Orchestration{NodeLabels: []string{"rack"}}, nil},
+			"a topology without any":              {`{clusterTopologyName: t, domain: rack}`, Orchestration{NodeLabels: []string{}}, []string{at + ".clusterTopologyName: workers find no place"}},
+			"the contract of earlier runtimes":    {`{labelKey: rack, domain: rack}`, Orchestration{Contract: graph.ContractRules{Forced: graph.ContractSeed}, NodeLabels: []string{"rack"}}, []string{at + ": has no effect"}},
+		} {
+			t.Run(rule, func(t *testing.T) {
+				dgd := decode(t, `{experimental: {kvTransferPolicy: `+c.policy+`}, services: {a: {componentType: worker}}}`, &v1alpha1.DynamoGraphDeployment{})
+				dgd.Namespace, dgd.Name = "lab", "chat"
+				told := Create(dgd, Scope{Contract: c.by.Contract, NodeLabels: c.by.NodeLabels}).Warnings
+				for by, got := range map[string][]string{"controller": GraphDeploymentWarnings(dgd, IngressRules{}, c.by), "webhook": told} {
+					var words []string
+					for i, w := range got {
+						if i < len(c.want) && strings.HasPrefix(w, c.want[i]) {
+							w = c.want[i]
+						}
+						words = append(words, w)
+					}
+					if diff := cmp.Diff(c.want, words); diff != "" {
+						t.Errorf("warnings of the %s (-want +got):\n%s", by, diff)
+					}
+				}
+			})
+		}
+	})
 	t.Run("what depends on who runs a graph is said where that is known", func(t *testing.T) {
 		const tuned = `{services: {a: {annotations: {nvidia.com/deployment-strategy: Recreate}, extraPodMetadata: {annotations: {nvidia.com/deployment-min-ready-seconds: "3"}}}}}`
 		for _, c := range []struct {

@@ -23,6 +23,9 @@ type Scope struct {
 	InPlace bool
 	// Contract is what the contract of a graph is chosen by. Only warnings depend on it.
 	Contract graph.ContractRules
+	// NodeLabels are the labels of nodes that the operator gives to pods; nil where nobody
+	// knows. Only warnings depend on them.
+	NodeLabels []string
 	// Orchestrate tells what will run a graph with some annotations; nil where that
 	// depends on a cluster that nobody knows. Only warnings depend on it.
 	Orchestrate func(annotations map[string]string) Orchestration
@@ -34,7 +37,7 @@ func (s Scope) orchestration(annotations map[string]string) Orchestration {
 	if s.Orchestrate != nil {
 		by = s.Orchestrate(annotations)
 	}
-	by.InPlace, by.Contract = s.InPlace, s.Contract
+	by.InPlace, by.Contract, by.NodeLabels = s.InPlace, s.Contract, s.NodeLabels
 	return by
 }
 

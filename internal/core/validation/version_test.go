@@ -102,3 +102,28 @@ func TestAMoveToTheOtherVersionIsJudgedByWhatChanges(t *testing.T) {
 		t.Errorf("violations (-want +got):\n%s", diff)
 	}
 }
+
+// A request in v1beta1 that leaves the engine open is told how that is chosen.
+func TestThoroughRequestsAreToldWhichEngineIsMeasured(t *testing.T) {
+	const told = "spec.searchStrategy: with backend auto dynamo-profiler chooses the engine by estimates and measures that one alone; name it to have another measured"
+	for rule, c := range map[string]struct {
+		spec string
+		want []string
+	}{
+		"estimates":               {`{model: m}`, nil},
+		"measurements of one":     {`{model: m, backend: vllm, searchStrategy: thorough}`, nil},
+		"measurements of any":     {`{model: m, backend: auto, searchStrategy: thorough}`, []string{told}},
+		"measurements by default": {`{model: m, searchStrategy: thorough}`, []string{told}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			beta := &v1beta1.DynamoGraphDeploymentRequest{}
+			if err := yaml.UnmarshalStrict([]byte("metadata: {name: r, namespace: lab}\nspec: "+c.spec), beta); err != nil {
+				t.Fatal(err)
+			}
+			request, _ := conversion.RequestToAlpha(beta)
+			if diff := cmp.Diff(c.want, Create(request, Scope{ClusterWide: true}).Warnings); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

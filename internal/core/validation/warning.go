@@ -42,6 +42,9 @@ type Orchestration struct {
 	InPlace bool
 	// Contract is what a graph's contract is chosen by, where none is recorded.
 	Contract graph.ContractRules
+	// NodeLabels are the labels of nodes that the operator gives to pods; nil where nobody
+	// knows, which is not none.
+	NodeLabels []string
 	// Unfit is why the workers of this graph cannot come in generations, as seen in the
 	// cluster; what the graph itself says against it is found here.
 	Unfit string
@@ -66,7 +69,7 @@ func graphWarnings(dgd *v1alpha1.DynamoGraphDeployment, r IngressRules, by Orche
 		w.strategy(s, by, by.apart(dgd.Annotations), at)
 	}
 	w.misplaced(dgd.Annotations, "the annotations of a service")
-	w.newer(dgd, by.Provider)
+	w.newer(dgd, by)
 	w.queue(dgd.Annotations, by)
 	w.rollouts(dgd, by)
 	w.scaling(dgd, by)

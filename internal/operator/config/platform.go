@@ -93,7 +93,7 @@ func (i Ingress) defaults() graph.IngressDefaults {
 
 // Rules is what the configuration says to the rules of validation.
 func (c Config) Rules() rules.Scope {
-	return rules.Scope{ClusterWide: c.ClusterWide(), Reserved: c.reserved(), InPlace: !c.Rollout.Generations, Contract: c.Runtime.rules(), Ingress: rules.IngressRules{
+	return rules.Scope{ClusterWide: c.ClusterWide(), Reserved: c.reserved(), InPlace: !c.Rollout.Generations, Contract: c.Runtime.rules(), NodeLabels: c.Topology.shown(), Ingress: rules.IngressRules{
 		Hosts: c.Ingress.Hosts, Classes: c.Ingress.Classes, Gateways: c.Ingress.Gateways,
 		Metadata: c.Ingress.Annotations, Defaults: c.Ingress.defaults(),
 	}}

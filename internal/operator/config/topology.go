@@ -15,6 +15,9 @@ type Topology struct {
 	NodeLabels []string `json:"nodeLabels,omitempty"`
 }
 
+// shown are the labels for validation, to which none and not known are two things.
+func (t Topology) shown() []string { return append([]string{}, t.NodeLabels...) }
+
 func (t Topology) validate(at *field.Path) (errs field.ErrorList) {
 	at = at.Child("nodeLabels")
 	for i, key := range t.NodeLabels {

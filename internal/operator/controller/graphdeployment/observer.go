@@ -107,6 +107,8 @@ type Observer struct {
 	Facts    observe.Facts
 	Pods     *observe.Inspector
 	Rollouts Rollouts
+	// NodeLabels are the labels of nodes that pods are given; nil where nobody knows.
+	NodeLabels []string
 	// Frontends are asked while workers are rolled out; nil asks none.
 	Frontends Frontends
 	// Workers are asked what became of requests while candidates are compared; nil asks none.
@@ -332,9 +334,9 @@ func (w observation) unmet(g *graph.Graph) error {
 }
 
 // warnings tell what of a graph will not be as it is written, here.
-func (w observation) warnings(dgd *v1alpha1.DynamoGraphDeployment, r validation.IngressRules, s Rollouts) []string {
+func (w observation) warnings(dgd *v1alpha1.DynamoGraphDeployment, r validation.IngressRules, o Observer) []string {
 	return validation.GraphDeploymentWarnings(dgd, r, validation.Orchestration{
-		Provider: w.provider, WithoutKAI: !w.platform.Capabilities.All(snapshot.APIKAI), InPlace: !s.Generations, Unfit: w.unfit,
+		Provider: w.provider, WithoutKAI: !w.platform.Capabilities.All(snapshot.APIKAI), InPlace: !o.Rollouts.Generations, Unfit: w.unfit, NodeLabels: o.NodeLabels,
 		Contract: graph.ContractRules{Forced: w.graph.Contract}, // children may have told it
 	})
 }
