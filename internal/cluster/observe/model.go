@@ -116,7 +116,7 @@ func (m Models) World(ctx context.Context, dm *v1alpha1.DynamoModel) (w loraplan
 	if err != nil {
 		return w, err
 	}
-	w.Shared, w.Rival = claims(dm, siblings)
+	claims(&w, dm, siblings)
 	return w, nil
 }
 
@@ -177,22 +177,30 @@ func has(p *corev1.Pod, address netip.Addr) bool {
 		p.Status.PodIP == address.String()
 }
 
-// claims are what other models of the same base want of its engines.
-func claims(dm *v1alpha1.DynamoModel, siblings []v1alpha1.DynamoModel) (shared []loraplan.Adapter, rival string) {
+// claims adds what other models of the same base want of its engines, and what
+// these may hold for them.
+func claims(w *loraplan.World, dm *v1alpha1.DynamoModel, siblings []v1alpha1.DynamoModel) {
+	fromElsewhere := func(a loraplan.Adapter) bool {
+		return dm.Spec.Source != nil && a.Name == dm.Spec.ModelName && a.URI != dm.Spec.Source.URI
+	}
 	for i := range siblings {
 		s := &siblings[i]
 		if s.UID == dm.UID || s.Spec.ModelType != v1alpha1.ModelTypeLoRA || s.Spec.Source == nil || s.Spec.BaseModelName != dm.Spec.BaseModelName {
 			continue
 		}
 		wanted := loraplan.Adapter{Name: s.Spec.ModelName, URI: s.Spec.Source.URI}
-		if s.DeletionTimestamp == nil {
-			shared = append(shared, wanted)
+		loses := older(dm, s) && fromElsewhere(wanted)
+		if s.DeletionTimestamp == nil && !loses {
+			w.Shared = append(w.Shared, wanted)
 		}
-		if older(s, dm) && dm.Spec.Source != nil && wanted.Name == dm.Spec.ModelName && wanted.URI != dm.Spec.Source.URI {
-			rival = s.Name
+		if older(s, dm) && fromElsewhere(wanted) {
+			w.Rival = s.Name
+		}
+		if slices.ContainsFunc(loraplan.DecodeNote(s.Annotations[v1alpha1.AnnotationLoadedAdapters]), fromElsewhere) {
+			w.Holder = s.Name
 		}
 	}
-	return loraplan.Sorted(shared), rival
+	w.Shared = loraplan.Sorted(w.Shared)
 }
 
 func older(a, b *v1alpha1.DynamoModel) bool {

@@ -106,24 +106,33 @@ func TestWorldOfAModel(t *testing.T) {
 
 func TestClaimsOfOtherModels(t *testing.T) {
 	me := lora("m", "m", "adapter", "s3://b/a", 5)
+	noting := func(dm *v1alpha1.DynamoModel, name, uri string) *v1alpha1.DynamoModel {
+		dm.Annotations = map[string]string{v1alpha1.AnnotationLoadedAdapters: loraplan.EncodeNote([]loraplan.Adapter{{Name: name, URI: uri}})}
+		return dm
+	}
 	cases := map[string]struct {
 		sibling *v1alpha1.DynamoModel
 		shared  []loraplan.Adapter
 		rival   string
+		holder  string
 	}{
-		"another adapter is its own":               {lora("s", "s", "other", "s3://b/o", 1), []loraplan.Adapter{{Name: "other", URI: "s3://b/o"}}, ""},
-		"the same adapter is shared":               {lora("s", "s", "adapter", "s3://b/a", 1), []loraplan.Adapter{{Name: "adapter", URI: "s3://b/a"}}, ""},
-		"an older one from elsewhere is a rival":   {lora("s", "s", "adapter", "s3://b/x", 1), []loraplan.Adapter{{Name: "adapter", URI: "s3://b/x"}}, "s"},
-		"a younger one from elsewhere is not":      {lora("s", "s", "adapter", "s3://b/x", 9), []loraplan.Adapter{{Name: "adapter", URI: "s3://b/x"}}, ""},
-		"of the same age the name decides":         {lora("a", "s", "adapter", "s3://b/x", 5), []loraplan.Adapter{{Name: "adapter", URI: "s3://b/x"}}, "a"},
-		"one that is being deleted claims nothing": {deleted(lora("s", "s", "adapter", "s3://b/a", 1)), nil, ""},
-		"but is a rival until it is gone":          {deleted(lora("s", "s", "adapter", "s3://b/x", 1)), nil, "s"},
+		"another adapter is its own":                  {lora("s", "s", "other", "s3://b/o", 1), []loraplan.Adapter{{Name: "other", URI: "s3://b/o"}}, "", ""},
+		"the same adapter is shared":                  {lora("s", "s", "adapter", "s3://b/a", 1), []loraplan.Adapter{{Name: "adapter", URI: "s3://b/a"}}, "", ""},
+		"an older one from elsewhere is a rival":      {lora("s", "s", "adapter", "s3://b/x", 1), []loraplan.Adapter{{Name: "adapter", URI: "s3://b/x"}}, "s", ""},
+		"a younger one from elsewhere claims nothing": {lora("s", "s", "adapter", "s3://b/x", 9), nil, "", ""},
+		"but holds the name until it has unloaded":    {noting(lora("s", "s", "adapter", "s3://b/x", 9), "adapter", "s3://b/x"), nil, "", "s"},
+		"so does one that gave the name up":           {noting(lora("s", "s", "other", "s3://b/o", 1), "adapter", "s3://b/x"), []loraplan.Adapter{{Name: "other", URI: "s3://b/o"}}, "", "s"},
+		"who holds the same holds up nobody":          {noting(lora("s", "s", "adapter", "s3://b/a", 9), "adapter", "s3://b/a"), []loraplan.Adapter{{Name: "adapter", URI: "s3://b/a"}}, "", ""},
+		"of the same age the name decides":            {lora("a", "s", "adapter", "s3://b/x", 5), []loraplan.Adapter{{Name: "adapter", URI: "s3://b/x"}}, "a", ""},
+		"one that is being deleted claims nothing":    {deleted(lora("s", "s", "adapter", "s3://b/a", 1)), nil, "", ""},
+		"but is a rival until it is gone":             {deleted(lora("s", "s", "adapter", "s3://b/x", 1)), nil, "s", ""},
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
-			shared, rival := claims(me, []v1alpha1.DynamoModel{*me, *c.sibling})
-			if diff := cmp.Diff(c.shared, shared, cmpopts.EquateEmpty()); diff != "" || rival != c.rival {
-				t.Errorf("rival %q, shared (-want +got):\n%s", rival, diff)
+			var w loraplan.World
+			claims(&w, me, []v1alpha1.DynamoModel{*me, *c.sibling})
+			if diff := cmp.Diff(loraplan.World{Shared: c.shared, Rival: c.rival, Holder: c.holder}, w, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -43,6 +43,10 @@ type World struct {
 	// Rival is an older model that fetches an adapter of the same name from
 	// elsewhere; empty when there is none.
 	Rival string
+	// Holder is another model that engines may hold an adapter of the same name for,
+	// from elsewhere: they would answer that they have it already. Empty when there is
+	// none.
+	Holder string
 }
 
 // Intent is what a model asks for.

@@ -24,6 +24,10 @@ func NameFault(name string) string {
 	}
 }
 
+// NothingNoted is the note of a model that had one and whose adapters are gone from
+// all engines: without any note they may hold what it wants.
+const NothingNoted = "[]"
+
 // EncodeNote writes adapters down as text; empty for none.
 func EncodeNote(adapters []Adapter) string {
 	if len(adapters) == 0 {

@@ -113,8 +113,8 @@ func (r *Reconciler) stillWanted(ctx context.Context, planned *v1alpha1.DynamoMo
 		return false
 	}
 	in := loraplan.Intent{Noted: noted(dm)}
-	if dm.DeletionTimestamp == nil && w.Rival == "" {
-		in.Adapter = wanted(dm)
+	if dm.DeletionTimestamp == nil {
+		in.Adapter = effective(dm, w)
 	}
 	return loraplan.Wanted(in, w, engine, call)
 }

@@ -79,25 +79,31 @@ func (r *Reconciler) decide(dm *v1alpha1.DynamoModel, w loraplan.World) decision
 	if err := validation.Fault(validation.Model(dm)); err != nil {
 		return decision{problem: err}
 	}
-	d := decision{world: w, plan: r.plan(dm, wanted(dm), w)}
-	if w.Rival != "" {
-		d.plan.Calls = nil
+	d := decision{world: w, plan: r.plan(dm, effective(dm, w), w)}
+	switch {
+	case w.Rival != "":
 		d.problem = fault.New(fault.Waiting, v1alpha1.ReasonNameConflict,
 			"DynamoModel %s fetches an adapter of the name %s from elsewhere; engines know adapters by name alone", w.Rival, dm.Spec.ModelName)
+	case w.Holder != "":
+		d.problem = fault.New(fault.Waiting, v1alpha1.ReasonNameConflict,
+			"DynamoModel %s has an adapter of the name %s from elsewhere to unload first; engines know adapters by name alone", w.Holder, dm.Spec.ModelName)
 	}
 	return d
 }
 
 // apply writes down which adapters engines may hold before it has them called.
 func (r *Reconciler) apply(ctx context.Context, dm *v1alpha1.DynamoModel, d decision) (apply.ChangeSet, error) {
-	if d.problem != nil {
+	if f, known := fault.From(d.problem); known && f.Class == fault.Invalid {
 		return nil, nil
 	}
 	lora := dm.Spec.ModelType == v1alpha1.ModelTypeLoRA
 	plan := apply.Plan{Finalizer: len(d.plan.Note) > 0 || noted(dm) != nil || (lora && held(dm))}
-	if note := loraplan.EncodeNote(d.plan.Note); note != "" {
+	switch note := loraplan.EncodeNote(d.plan.Note); {
+	case note != "":
 		plan.Annotations = map[string]string{v1alpha1.AnnotationLoadedAdapters: note}
-	} else {
+	case lora && held(dm):
+		plan.Annotations = map[string]string{v1alpha1.AnnotationLoadedAdapters: loraplan.NothingNoted}
+	default:
 		plan.NoAnnotations = []string{v1alpha1.AnnotationLoadedAdapters}
 	}
 	changes, err := r.Applier.Apply(ctx, dm, plan)
@@ -114,6 +120,7 @@ func (r *Reconciler) finalize(ctx context.Context, dm *v1alpha1.DynamoModel) (re
 		return reconcile.Result{}, nil
 	}
 	if noted(dm) == nil {
+		r.memory.forget(dm.UID)
 		return reconcile.Result{}, r.Applier.Release(ctx, dm)
 	}
 	w, err := r.Models.World(ctx, dm)
@@ -181,10 +188,24 @@ func wanted(dm *v1alpha1.DynamoModel) *loraplan.Adapter {
 	return &loraplan.Adapter{Name: dm.Spec.ModelName, URI: dm.Spec.Source.URI}
 }
 
+// effective is the adapter that engines should hold as things are. A model whose name is
+// another's, or still held for another, gives up what it holds and loads nothing:
+// engines would take the one for the other.
+func effective(dm *v1alpha1.DynamoModel, w loraplan.World) *loraplan.Adapter {
+	if w.Rival != "" || w.Holder != "" {
+		return nil
+	}
+	return wanted(dm)
+}
+
 // noted are the adapters that engines may hold on behalf of a model. Earlier
 // operators left the finalizer alone.
 func noted(dm *v1alpha1.DynamoModel) []loraplan.Adapter {
-	if note := loraplan.DecodeNote(dm.Annotations[v1alpha1.AnnotationLoadedAdapters]); len(note) > 0 {
+	text := dm.Annotations[v1alpha1.AnnotationLoadedAdapters]
+	if text == loraplan.NothingNoted {
+		return nil
+	}
+	if note := loraplan.DecodeNote(text); len(note) > 0 {
 		return note
 	}
 	if adapter := wanted(dm); adapter != nil && held(dm) && loraplan.NameFault(adapter.Name) == "" {
