@@ -262,7 +262,7 @@ func (p *run) apply(ctx context.Context, tie graph.Ownership, payload *unstructu
 			"somebody wrote %s as another version, and it cannot be changed until a converter answers: %s", id, shortened(err.Error())).Again(conversionRetry)
 	case namespaceTerminating(err):
 		return "", ownerDeleted(p.owner)
-	case refusedForGood(err, id) && seen != "", denied(err, id.kind.GroupKind()):
+	case seen != "" && (refusedForGood(err, id) || denied(err, id.kind.GroupKind())):
 		return "", err
 	case apierrors.IsInvalid(err):
 		return "", fault.New(fault.Invalid, v1alpha1.ReasonRejected, "the API server refuses it: %s", serverMessage(err))
