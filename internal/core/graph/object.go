@@ -64,8 +64,11 @@ const (
 
 // MadeFor reports whether an object that names an owner was made for it: it is controlled by
 // that, or of OwnershipShared. Others let their own objects name an owner, to have them
-// collected with it.
+// collected with it. What names a request its profilers made: they are no controllers.
 func MadeFor(object, owner Object) bool {
+	if _, request := owner.(*v1alpha1.DynamoGraphDeploymentRequest); request {
+		return true
+	}
 	return metav1.IsControlledBy(object, owner) || object.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy
 }
 
