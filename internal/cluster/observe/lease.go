@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/dormancy"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
 )
@@ -38,7 +39,11 @@ func ActivationLease(ctx context.Context, reader client.Reader, dgd *v1alpha1.Dy
 // label, and a quarter of a mebibyte of annotations.
 func TrimLease(object any) (any, error) {
 	if lease, ok := object.(*coordinationv1.Lease); ok && !guard.Outlines.Off() {
+		declared, said := lease.Annotations[v1alpha1.AnnotationActivationDeclared]
 		lease.ManagedFields, lease.Annotations = nil, nil
+		if said && len(declared) <= dormancy.MostDeclared { // anything longer is not what we wrote
+			lease.Annotations = map[string]string{v1alpha1.AnnotationActivationDeclared: declared}
+		}
 		lease.Spec = coordinationv1.LeaseSpec{RenewTime: lease.Spec.RenewTime}
 	}
 	return object, nil

@@ -2,6 +2,7 @@ package dormancy
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -258,5 +259,23 @@ func TestFromLease(t *testing.T) {
 	lease.Spec.RenewTime = &renewed
 	if diff := cmp.Diff(Signal{Made: ago(time.Hour), Renewed: ago(time.Minute)}, FromLease(lease)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestDeclared(t *testing.T) {
+	long := strings.Repeat("m", MostDeclared)
+	for _, c := range []struct {
+		rule   string
+		models []string
+		want   string
+	}{
+		{"none", nil, `[]`},
+		{"each once, in order", []string{"b", "a", "b"}, `["a","b"]`},
+		{"as JSON", []string{`a"b`}, `["a\"b"]`},
+		{"what there is no room for is left out", []string{"a", long, "z"}, `["a","z"]`},
+	} {
+		if diff := cmp.Diff(c.want, Declared(c.models)); diff != "" {
+			t.Errorf("%s: %s", c.rule, diff)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package dormancy
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -83,4 +84,27 @@ func Unsupported(gang bool, frontends map[string]*corev1.PodSpec) string {
 	default:
 		return ""
 	}
+}
+
+// MostDeclared is how many bytes the names of models take at most that a Lease declares.
+const MostDeclared = 8 << 10
+
+// Declared is what a Lease says of the models that workers are told to serve. Names beyond
+// what there is room for are left out.
+func Declared(models []string) string {
+	text := []byte("[")
+	for _, model := range slices.Compact(slices.Sorted(slices.Values(models))) {
+		name, err := json.Marshal(model)
+		if err != nil {
+			panic(err) // a string
+		}
+		if len(text)+len(name)+len(",]") > MostDeclared {
+			continue
+		}
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		text = append(text, name...)
+	}
+	return string(text) + "]"
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/dormancy"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/engine"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render/pod"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
@@ -87,4 +88,25 @@ func activation(g *graph.Graph) []graph.Object {
 			Name: name, Namespace: g.Namespace, Labels: map[string]string{v1alpha1.LabelGraphName: graph.LabelValue(g.Name)},
 		}},
 	)
+}
+
+// Models are those that workers of a graph are told to serve, as far as their command
+// lines and references say.
+func Models(g *graph.Graph) []string {
+	var models []string
+	for _, c := range g.Components {
+		if !c.Role.RunsEngine() {
+			continue
+		}
+		if c.Model != "" {
+			models = append(models, c.Model)
+		}
+		if c.Main == nil {
+			continue
+		}
+		if model := engine.Model(c.Engine, c.Main.Command, c.Main.Args); model != "" {
+			models = append(models, model)
+		}
+	}
+	return models
 }

@@ -1,6 +1,7 @@
 package graphdeployment
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/dormancy"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
@@ -96,4 +98,20 @@ func (w observation) unsignal() []graph.Object {
 		return nil
 	}
 	return []graph.Object{w.lease}
+}
+
+// declare has the Lease name the models that workers are told to serve. Activators hold
+// requests for those, too: a graph that was changed while it slept has not served them.
+func (w observation) declare(shown *graph.Graph) []apply.ChildPatch {
+	if w.lease == nil || w.Dormancy == nil || w.Dormancy.Unsupported != "" {
+		return nil
+	}
+	// What is shown is that of before while a rollout has not begun.
+	models := dormancy.Declared(slices.Concat(render.Models(w.graph), render.Models(shown)))
+	if declared := w.lease.Annotations[v1alpha1.AnnotationActivationDeclared]; models == cmp.Or(declared, "[]") {
+		return nil
+	}
+	return []apply.ChildPatch{{Object: w.lease, Fields: map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationActivationDeclared: models}},
+	}}}
 }

@@ -128,3 +128,55 @@ func TestAGraphThatScalesToZero(t *testing.T) {
 		})
 	}
 }
+
+// TestTheLeaseDeclaresTheModelsOfWorkers: a graph that is changed while it sleeps is asked
+// for what it never served.
+func TestTheLeaseDeclaresTheModelsOfWorkers(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for rule, c := range map[string]struct {
+		args     []string
+		declared string // on the Lease
+		want     any    // what is written; nil for nothing
+	}{
+		"what is served under a name of its own":     {args: []string{"--model", "/models/qwen", "--served-model-name", "qwen"}, want: `["qwen"]`},
+		"what is served under the name of its files": {args: []string{"--model", "Qwen/Qwen3-0.6B"}, want: `["Qwen/Qwen3-0.6B"]`},
+		"another than before":                        {args: []string{"--model=b"}, declared: `["a"]`, want: `["b"]`},
+		"nothing is written twice":                   {args: []string{"--model", "a"}, declared: `["a"]`},
+		"what only the container can tell is not":    {args: []string{"--model", "$(MODEL)"}},
+		"what is not told any more":                  {declared: `["a"]`, want: `[]`},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "lab", Name: "chat", Generation: 1, Annotations: map[string]string{v1alpha1.AnnotationScaleToZeroAfter: "15m"},
+			}}
+			dgd.Spec.BackendFramework = "vllm"
+			main := &corev1.Container{Image: "vllm-runtime:0.8.0", Command: []string{"python3", "-m", "dynamo.vllm"}, Args: c.args}
+			dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{
+				"Frontend": {ComponentType: v1alpha1.ComponentTypeFrontend},
+				"decode":   {ComponentType: v1alpha1.ComponentTypeWorker, Replicas: new(int32(2)), ExtraPodSpec: &v1alpha1.ExtraPodSpec{MainContainer: main}},
+			}
+			dgd.Status.ObservedGeneration = 1
+			dgd.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDormant, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonIdle}}
+			seen := seenOf(t, dgd, workload.ProviderComponent, "")
+			seen.platform.Activator = "registry.example/dynamo-activator:v1"
+			seen.lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: graph.ActivationName("chat"), CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))}}
+			if c.declared != "" {
+				seen.lease.Annotations = map[string]string{v1alpha1.AnnotationActivationDeclared: c.declared}
+			}
+			seen.Dormancy = sleeps(dgd, seen, now)
+			d := (&Reconciler{}).decide(dgd, seen)
+			if d.plan == nil {
+				t.Fatal(d.problem)
+			}
+			var got any
+			for _, p := range d.plan.Patches {
+				if p.Object == graph.Object(seen.lease) {
+					got = p.Fields["metadata"].(map[string]any)["annotations"].(map[string]any)[v1alpha1.AnnotationActivationDeclared]
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("declared (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -98,7 +98,7 @@ func (r *Reconciler) decide(dgd *v1alpha1.DynamoGraphDeployment, seen observatio
 		Released:   seen.claims,
 		OwnerPatch: mirror(dgd, scale),
 		Children:   slices.Concat(records, seen.builder.InOrder(g, seen.carried(workers, seen.unsignalled(desired)), seen.Snapshot), seen.sshKey),
-		Patches:    changed,
+		Patches:    slices.Concat(changed, seen.declare(shown)),
 		// A graph that moves to another provider is taken down there before it is made
 		// here: both would need the same names and the same GPUs.
 		PruneOnly: moving != nil,
