@@ -51,8 +51,8 @@ type planner struct {
 	World
 	rules
 	target, stable int
-	// begun says that the target was made.
-	begun         bool
+	// begun says that the target was made, partly that it is to have a share.
+	begun, partly bool
 	goal          counts
 	want, serving counts
 	floor         []int
@@ -96,24 +96,47 @@ func (p *planner) goals() counts {
 	for g := range goal {
 		goal[g] = make([]int, len(p.Roles))
 	}
+	if p.stable >= 0 && p.stable != p.target {
+		if target, stable, ok := shares(p.Roles, p.Level); ok {
+			goal[p.target], goal[p.stable], p.partly = target, stable, true
+			return goal
+		}
+	}
+	goal[p.target] = p.desired()
+	return goal
+}
+
+// Stop is how many entries the target has at a level, and whether a rollout can stop
+// there: not at all of them, nor where the stable generation would lack a role.
+func (w World) Stop(level int) (entries int, ok bool) {
+	target, _, ok := shares(w.Roles, level)
+	return entriesOf(w.Roles, target), ok
+}
+
+// shares are what target and stable generation have at a level, each at least one of every
+// role, out of surge if need be: the stable one is what to go back to.
+func shares(roles []Role, level int) (target, stable []int, ok bool) {
+	target, stable = make([]int, len(roles)), make([]int, len(roles))
 	entries := 0
-	for _, role := range p.Roles {
+	for r, role := range roles {
+		target[r] = role.Desired
 		if role.Entry {
 			entries += role.Desired
 		}
 	}
-	partly := p.Level > 0 && p.Level < entries && p.stable >= 0 && p.stable != p.target
-	for r, role := range p.Roles {
-		goal[p.target][r] = role.Desired
-		if partly {
-			goal[p.target][r] = portion(role.Desired, p.Level, entries)
-			goal[p.stable][r] = min(portion(role.Desired, entries-p.Level, entries), role.Desired+role.Surge-goal[p.target][r])
-			if role.Entry {
-				goal[p.stable][r] = role.Desired - goal[p.target][r]
-			}
-		}
+	if level < 1 || level >= entries {
+		return target, stable, false
 	}
-	return goal
+	ok = true
+	for r, role := range roles {
+		target[r] = portion(role.Desired, level, entries)
+		stable[r] = max(min(1, role.Desired), role.Desired-target[r])
+		if !role.Entry {
+			stable[r] = max(min(1, role.Desired), min(portion(role.Desired, entries-level, entries), role.Desired+role.Surge-target[r]))
+		}
+		ok = ok && target[r]+stable[r] <= role.Desired+role.Surge
+	}
+	return target, stable, ok
 }
 
 // portion of replicas, rounded up; at least one, or the generation serves nothing.
@@ -573,7 +596,7 @@ func (p *planner) tidy() Step {
 			return Step{Action: Delete, Generation: p.Generations[g].ID}
 		}
 	}
-	if !slices.Equal(p.goal[p.target], p.desired()) {
+	if p.partly {
 		return Step{Action: Wait, Reason: ReasonLevel}
 	}
 	return Step{Action: Wait}

@@ -298,7 +298,7 @@ func (in Input) level(cell world.Cell, w *generation.World, j *analysis.Judgemen
 	if len(in.Policy.Steps) == 0 {
 		return policy.Standing{}
 	}
-	standing := policy.Standing{Generation: string(cell.Spec), Now: in.Sight.Now}
+	standing := policy.Standing{Generation: string(cell.Spec), Now: in.Sight.Now, Stop: w.Stop}
 	if j != nil {
 		standing.Verdict = j.Verdict
 	}

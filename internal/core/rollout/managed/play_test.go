@@ -753,7 +753,9 @@ func TestAGraphThatSleepsAtAStepIsAtItWhenItWakes(t *testing.T) {
 	c.until("the step", at)
 	c.scale(0)
 	c.floor = 0
-	c.until("the graph to sleep", func(managed.Decision) bool { return len(c.pods) == 0 && c.dgd.Status.Rollout.Reason == "NothingDesired" })
+	c.until("the graph to sleep", func(managed.Decision) bool {
+		return len(c.pods) == 0 && c.dgd.Status.Rollout.Reason == "NothingDesired"
+	})
 	c.quiet()
 	if st := c.dgd.Status.Rollout; st.Stable != stable || st.Step != "1/1" || len(c.owned) != 4 {
 		t.Errorf("asleep: %+v", st)
@@ -762,5 +764,35 @@ func TestAGraphThatSleepsAtAStepIsAtItWhenItWakes(t *testing.T) {
 	c.until("the step again", at)
 	if n := len(c.uids(stable)); n != 6 { // 3 decode, 3 prefill
 		t.Errorf("%d pods of the stable generation, %+v", n, c.dgd.Status.Rollout)
+	}
+}
+
+// TestAStepOfSeveralEntriesIsHeldWithTheStableGenerationComplete: plain workers are all
+// entries of one cell.
+func TestAStepOfSeveralEntriesIsHeldWithTheStableGenerationComplete(t *testing.T) {
+	for name, replicas := range map[string][2]int32{"one and one": {1, 1}, "two and one": {2, 1}} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, 2)
+			// Two workers that do all of the work, under names that the cluster counts pairs by.
+			for i, service := range []string{"decode", "prefill"} {
+				c.dgd.Spec.Services[service].ComponentType = "worker"
+				c.dgd.Spec.Services[service].Replicas = new(replicas[i])
+			}
+			c.floor = 0
+			c.until("the workers to be plain", func(d managed.Decision) bool { return settled(d) && len(c.pods) == int(replicas[0]+replicas[1]) })
+			c.quiet()
+			stable := c.dgd.Annotations[v1alpha1.AnnotationGeneration]
+			c.dgd.Annotations[v1alpha1.AnnotationRolloutSteps] = "1 hold"
+			c.image("example.com/engine:1.1.0")
+			c.floor = 1
+			c.until("the step", func(managed.Decision) bool {
+				return c.dgd.Status.Rollout != nil && c.dgd.Status.Rollout.Phase == "Held"
+			})
+			if st := c.dgd.Status.Rollout; st.Reason != string(policy.WaitsForPromotion) || len(c.uids(stable)) != 2 {
+				t.Errorf("%d pods of the stable generation, %+v", len(c.uids(stable)), st)
+			}
+			c.dgd.Annotations[v1alpha1.AnnotationRolloutPromote] = c.dgd.Status.Rollout.Target + "/1"
+			c.until("the rollout to be completed", settled)
+		})
 	}
 }

@@ -275,3 +275,16 @@ func TestNoStepIsPassedBecauseNothingIsWanted(t *testing.T) {
 		})
 	}
 }
+
+// TestAStepIsOneWhereTheRolloutCanStop: several services are entries, and each generation
+// has one of each.
+func TestAStepIsOneWhereTheRolloutCanStop(t *testing.T) {
+	p, _ := Parse(map[string]string{v1alpha1.AnnotationRolloutSteps: "1 hold, 2 hold"})
+	stop := func(level int) (int, bool) { return level + 1, level > 1 }
+	if at := p.At(Standing{Entries: 4, Stop: stop}); at.Step != 2 || at.Level != 2 {
+		t.Errorf("the first cannot be stopped at: %+v", at)
+	}
+	if at := p.At(Standing{Entries: 4, Wanted: 3, Stop: stop}); at.Step != 2 {
+		t.Errorf("the record is lost at the second, which has 3: %+v", at)
+	}
+}

@@ -115,6 +115,9 @@ type Standing struct {
 	// Entries is how many entry replicas are desired, Wanted how many of them the
 	// candidate has been told to have.
 	Entries, Wanted int
+	// Stop is how many entry replicas the candidate has at a level, and whether it can
+	// stop there. Nil is the level, below all of them.
+	Stop func(level int) (wanted int, ok bool)
 	// Step is the one that was recorded, from 1; zero if the record is lost.
 	Step int
 	// Reached is when everything of that step served; zero while it does not.
@@ -195,7 +198,7 @@ func (p Policy) At(s Standing) Position {
 		return at
 	}
 	// A step of all replicas or more is none: the stable generation would be gone.
-	for at.Step <= at.Steps && p.Steps[at.Step-1].Share.Of(s.Entries) >= s.Entries {
+	for at.Step <= at.Steps && !s.stops(p.Steps[at.Step-1]) {
 		at.Step, reached = at.Step+1, time.Time{}
 	}
 	if at.Step > at.Steps {
@@ -217,6 +220,26 @@ func (p Policy) At(s Standing) Position {
 	return at
 }
 
+// stops reports whether a rollout can stop at a step.
+func (s Standing) stops(step Step) bool {
+	level := step.Share.Of(s.Entries)
+	if s.Stop == nil {
+		return level < s.Entries
+	}
+	_, ok := s.Stop(level)
+	return ok
+}
+
+// at is how many entry replicas the candidate has at a step.
+func (s Standing) at(step Step) int {
+	level := step.Share.Of(s.Entries)
+	if s.Stop == nil {
+		return level
+	}
+	wanted, _ := s.Stop(level)
+	return wanted
+}
+
 // waits is what a step waits for whose level is reached.
 func (p Policy) waits(step Step, reached time.Time, s Standing) Waits {
 	judged := p.Analysis != AnalysisOff
@@ -236,7 +259,7 @@ func (p Policy) waits(step Step, reached time.Time, s Standing) Waits {
 // passed is how many steps the candidate must have passed to be told what it was.
 func (p Policy) passed(s Standing) int {
 	passed := 0
-	for passed < len(p.Steps) && s.Entries > 0 && s.Wanted > p.Steps[passed].Share.Of(s.Entries) {
+	for passed < len(p.Steps) && s.Entries > 0 && s.Wanted > s.at(p.Steps[passed]) {
 		passed++
 	}
 	return passed

@@ -1,0 +1,43 @@
+package generation
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestALevelLeavesTheStableGenerationOneOfEveryRole, out of surge if need be: it is what
+// to go back to.
+func TestALevelLeavesTheStableGenerationOneOfEveryRole(t *testing.T) {
+	for rule, c := range map[string]struct {
+		world World
+		want  counts
+	}{
+		"one entry of two and one":       {pool(2, 1), counts{{1, 1}, {1, 1}}},
+		"one entry of one and one":       {pool(1, 1), counts{{1, 1}, {1, 1}}},
+		"one entry of five and three":    {pool(5, 3), counts{{4, 2}, {1, 1}}},
+		"one entry of four and a parked": {pool(4, 0), counts{{3, 0}, {1, 0}}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			w := c.world
+			w.Level = 1
+			w = follow(t, w, PhaseHeld, func(w World) {
+				if slices.ContainsFunc(w.Generations[0].Roles, func(r Replicas) bool { return r.Want == 0 }) && w.Roles[1].Desired > 0 {
+					t.Fatalf("the stable generation is not complete: %v", w.wanted())
+				}
+			})
+			if step := Next(w); step.Reason != ReasonLevel {
+				t.Errorf("%+v", step)
+			}
+			if diff := cmp.Diff(c.want, w.wanted()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("where that cannot be, the level is none", func(t *testing.T) {
+		w := pool(2, 1)
+		w.Level, w.Roles[1].Surge, w.Roles[1].Unavailable = 1, 0, 1
+		follow(t, w, PhaseCompleted, func(World) {})
+	})
+}
