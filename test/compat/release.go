@@ -122,7 +122,7 @@ var release = []*reason{
 	// Pods.
 	{
 		title: "What a user adds does not take away what probes and Services name",
-		why:   "Ports that a user gives replace the operator's list in 1.4.1, while probes and Services still name what was in it; mounts that a user gives to an endpoint picker replace that of its configuration. Ours adds to them.",
+		why:   "Ports that a user gives replace the operator's list in 1.4.1, while probes and Services still name what was in it; mounts that a user gives to an endpoint picker replace that of its configuration. Ours adds to them, and a port of a name that is taken takes its place.",
 		where: []where{
 			{leaf: exactly(`.*\.ports(\[[^]]*\])?(\..*)?`)},
 			{leaf: exactly(`.*(epp-config|hf-cache|/etc/epp|/home/nonroot/\.cache).*`), holds: added},
