@@ -50,7 +50,8 @@ type leaseStub struct {
 func (l *leaseStub) Read(context.Context) (Told, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.reads++; l.unread > 0 {
+	l.reads++
+	if l.unread > 0 {
 		l.unread--
 		return Told{}, errors.New("the API server is away")
 	}

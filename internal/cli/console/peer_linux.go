@@ -65,9 +65,6 @@ func kernelAddress(a netip.AddrPort) string {
 // mappedAddress is an IPv4 address as /proc/net/tcp6 has it, four words of IPv6.
 func mappedAddress(a netip.AddrPort) string {
 	ip := a.Addr().As16() // of an IPv4 address, the mapped one
-	words := ""
-	for at := 0; at < len(ip); at += 4 {
-		words += fmt.Sprintf("%08X", binary.NativeEndian.Uint32(ip[at:]))
-	}
-	return fmt.Sprintf("%s:%04X", words, a.Port())
+	word := func(n int) uint32 { return binary.NativeEndian.Uint32(ip[4*n:]) }
+	return fmt.Sprintf("%08X%08X%08X%08X:%04X", word(0), word(1), word(2), word(3), a.Port())
 }

@@ -42,7 +42,7 @@ func TestHeir(t *testing.T) {
 		"not the one that the claim was created for": {func(g *v1alpha1.DynamoGraphDeployment, _ *v1alpha1.PVC) { g.UID = "first" }, false, false},
 	} {
 		t.Run(rule, func(t *testing.T) {
-			later := asking("z", func(g *v1alpha1.DynamoGraphDeployment, p *v1alpha1.PVC) { p.Create = nil })
+			later := asking("z", func(_ *v1alpha1.DynamoGraphDeployment, p *v1alpha1.PVC) { p.Create = nil })
 			heir, as := Heir(claim, []*v1alpha1.DynamoGraphDeployment{later, asking("a", c.change)})
 			if (heir != nil) != c.heir || as != c.as {
 				t.Errorf("heir %v, as asked %v", heir, as)

@@ -206,7 +206,7 @@ func TestAClaimThatTwoGraphsAskForGoesWithTheLast(t *testing.T) {
 			t.Errorf("graph %s is held by %v: %v", name, dgd.Finalizers, err)
 		}
 		claim := &corev1.PersistentVolumeClaim{}
-		if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: "lab", Name: "models"}, claim); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(s.client.Get(t.Context(), client.ObjectKey{Namespace: "lab", Name: "models"}, claim)); err != nil {
 			t.Fatal(err)
 		}
 		return claim

@@ -148,7 +148,7 @@ func TestANameGoesFromOneModelToAnotherWithItsSource(t *testing.T) {
 			r = operator() // one that remembers nothing
 			settle()
 			check("after a restart", map[string]string{"n": "s3://b/old"})
-			if err := cluster.Delete(t.Context(), old); client.IgnoreNotFound(err) != nil {
+			if err := client.IgnoreNotFound(cluster.Delete(t.Context(), old)); err != nil {
 				t.Fatal(err)
 			}
 			settle()
