@@ -112,6 +112,24 @@ func TestACompilationCacheWithoutAPathIsTheEnginesOwn(t *testing.T) {
 	}
 }
 
+// TestAPortOfTheUsersIsAdmitted under the name of one of ours: a server refuses two of
+// one name.
+func TestAPortOfTheUsersIsAdmitted(t *testing.T) {
+	w := newWorld(t)
+	w.operate(silent)
+	dgd := w.graph("g", "frontend")
+	dgd.Spec.Services["frontend"].ComponentType = v1alpha1.ComponentTypeFrontend
+	dgd.Spec.Services["frontend"].ExtraPodSpec.MainContainer.Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}}
+	w.create(dgd)
+	got := exists(w, &appsv1.Deployment{}, "g-frontend").Spec.Template.Spec.Containers[0].Ports
+	if len(got) != 1 || got[0].Name != "http" || got[0].ContainerPort != 8080 {
+		t.Errorf("ports %v", got)
+	}
+	if target := exists(w, &corev1.Service{}, "g-frontend").Spec.Ports[0].TargetPort; target.StrVal != "http" {
+		t.Errorf("the Service leads to %v", target)
+	}
+}
+
 // TestWhatHasNoEffectIsSaid by the operator, for those who were told by no webhook.
 func TestWhatHasNoEffectIsSaid(t *testing.T) {
 	w := newWorld(t)
@@ -122,6 +140,10 @@ func TestWhatHasNoEffectIsSaid(t *testing.T) {
 	w.create(dgd)
 	w.warned("g", "metadata.annotations[nvidia.com/kai-scheduler-queue]: has no effect",
 		"spec.services[decode].annotations[nvidia.com/deployment-rolling-update-max-surge]: has no effect")
+	far := w.graph("far", "decode")
+	far.Spec.Experimental = &v1alpha1.GraphExperimental{KVTransferPolicy: &v1alpha1.KVTransferPolicy{LabelKey: "rack", Domain: "rack"}}
+	w.create(far)
+	w.warned("far", "spec.experimental.kvTransferPolicy.labelKey: workers find no place")
 	dcd := w.component("alone")
 	dcd.Spec.Autoscaling = &v1alpha1.Autoscaling{}
 	w.create(dcd)
