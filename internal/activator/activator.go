@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"strconv"
 	"time"
 
@@ -38,6 +39,9 @@ type Activator struct {
 	gate     *gate
 	forward  *httputil.ReverseProxy
 	comment  time.Duration
+	// patience is how long the beginning of a body may take.
+	patience time.Duration
+	bodies   bodies
 	log      *slog.Logger
 }
 
@@ -48,7 +52,7 @@ func New(frontendURL *url.URL, lease Lease, renewal time.Duration, limits Limits
 		MaxIdleConnsPerHost: 1000, IdleConnTimeout: time.Minute, DisableCompression: true,
 	}
 	f := &frontend{url: frontendURL, client: &http.Client{Transport: transport, Timeout: 2 * time.Second}}
-	a := &Activator{frontend: f, signal: newRenewer(lease, renewal, log), comment: 10 * time.Second, log: log}
+	a := &Activator{frontend: f, signal: newRenewer(lease, renewal, log), comment: 10 * time.Second, patience: time.Minute, log: log}
 	a.gate = newGate(f, a.signal, limits)
 	a.forward = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -93,13 +97,20 @@ func (a *Activator) pass(w http.ResponseWriter, r *http.Request) { a.forward.Ser
 
 // serve has a model asked, and wakes the graph if it is not there.
 func (a *Activator) serve(w http.ResponseWriter, r *http.Request) {
-	asked, err := read(r)
-	if err != nil {
+	memory := a.bodies.begin()
+	defer memory.release()
+	asked, err := read(w, r, memory, time.Now().Add(a.patience))
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		refuse(w, http.StatusRequestTimeout, "the request did not come")
+		return
+	case err != nil:
 		refuse(w, http.StatusBadRequest, "the request cannot be read")
 		return
 	}
 	out := &answer{ResponseWriter: w}
-	if err := a.recognise(r, asked); err != nil {
+	deadline := time.Now().Add(a.gate.wait(r.Header.Get(maxWaitHeader)))
+	if err := a.recognise(r, out, asked, deadline); err != nil {
 		a.refuse(out, err)
 		return
 	}
@@ -113,7 +124,6 @@ func (a *Activator) serve(w http.ResponseWriter, r *http.Request) {
 	default:
 		defer a.signal.begin()()
 	}
-	deadline := time.Now().Add(a.gate.wait(r.Header.Get(maxWaitHeader)))
 	held := time.Time{} // when the request was let go after it was held
 	for {
 		if asked.model != "" && !a.frontend.serves(r.Context(), asked.model, fresh) {
@@ -177,7 +187,7 @@ func (a *Activator) unknown(ctx context.Context, model string) bool {
 
 // recognise reads all of a request whose model is not named in what was read of it, if
 // nobody is there to answer it: only then it is known whether the graph is worth waking.
-func (a *Activator) recognise(r *http.Request, asked *request) error {
+func (a *Activator) recognise(r *http.Request, out *answer, asked *request, deadline time.Time) error {
 	if asked.model != "" || asked.whole || a.frontend.awake(r.Context()) {
 		return nil
 	}
@@ -189,7 +199,7 @@ func (a *Activator) recognise(r *http.Request, asked *request) error {
 		return err
 	}
 	defer a.gate.release(ticket)
-	return asked.complete(r.Body)
+	return asked.complete(out.ResponseWriter, r.Body, deadline)
 }
 
 // hold keeps a request until its model is served.
@@ -199,7 +209,7 @@ func (a *Activator) hold(r *http.Request, out *answer, asked *request, deadline 
 		return err
 	}
 	defer a.gate.leave(ticket)
-	if err := asked.complete(r.Body); err != nil {
+	if err := asked.complete(out.ResponseWriter, r.Body, deadline); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithDeadline(r.Context(), deadline)
@@ -226,7 +236,7 @@ func (a *Activator) refuse(out *answer, err error) {
 	case errors.Is(err, errUnknownModel):
 		refuse(out, http.StatusNotFound, err.Error())
 	default:
-		if errors.Is(err, context.DeadlineExceeded) {
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 			err = errTimeout
 		}
 		out.Header().Set("Retry-After", strconv.Itoa(a.gate.retryAfter(err)))

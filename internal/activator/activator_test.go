@@ -10,9 +10,11 @@ import (
 	"io"
 	"log/slog"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -106,7 +108,7 @@ func newWorld(t *testing.T, limits Limits, renewal time.Duration, before Told) *
 		}
 	})
 	mux.HandleFunc("POST /v1/chat/completions", func(out http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
+		length, _ := io.Copy(io.Discard, r.Body)
 		w.mu.Lock()
 		away := w.turnAway > 0 || len(w.models) == 0
 		w.turnAway--
@@ -120,7 +122,7 @@ func newWorld(t *testing.T, limits Limits, renewal time.Duration, before Told) *
 			return
 		}
 		if stream == nil {
-			fmt.Fprintf(out, "%d bytes", len(body))
+			fmt.Fprintf(out, "%d bytes", length)
 			return
 		}
 		out.Header().Set("Content-Type", "text/event-stream")
@@ -602,6 +604,88 @@ func TestAMomentIsNoStart(t *testing.T) {
 	}
 	if got := w.a.signal.start(); got != 45*time.Second {
 		t.Errorf("the last start took %s", got)
+	}
+}
+
+// stalled begins a request of so many bytes, sends the first of them and no more.
+func (w *world) stalled(beginning string, length int, header ...string) (answer func() (int, error)) {
+	w.Helper()
+	connection, err := net.Dial("tcp", w.server.Listener.Addr().String())
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = connection.Close() })
+	text := fmt.Sprintf("POST /v1/chat/completions HTTP/1.1\r\nHost: w\r\nContent-Length: %d\r\n", length)
+	for i := 0; i+1 < len(header); i += 2 {
+		text += header[i] + ": " + header[i+1] + "\r\n"
+	}
+	if _, err := io.WriteString(connection, text+"\r\n"+beginning); err != nil {
+		w.Fatal(err)
+	}
+	return func() (int, error) {
+		_ = connection.SetReadDeadline(time.Now().Add(20 * time.Second))
+		response, err := http.ReadResponse(bufio.NewReader(connection), nil)
+		if err != nil {
+			return 0, err
+		}
+		_ = response.Body.Close()
+		return response.StatusCode, nil
+	}
+}
+
+// TestStalledRequestsTakeNoMoreMemoryThanThereIs: whoever announces a large body and never
+// sends it has its share of a budget, and others are answered.
+func TestStalledRequestsTakeNoMoreMemoryThanThereIs(t *testing.T) {
+	w := newWorld(t, roomy(), 30*time.Second, Told{})
+	w.serve("qwen")
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	beginning := `{"model":"qwen","messages":"` + strings.Repeat("x", 900<<10)
+	for range 400 {
+		w.stalled(beginning, peek-1)
+	}
+	w.until("what they sent to be read", func() bool { return w.a.bodies.waiting() == 400 })
+	if status, text, _ := w.ask(chat); status != http.StatusOK {
+		t.Errorf("another is answered %d %s", status, text)
+	}
+	large := `{"model":"qwen","messages":"` + strings.Repeat("x", 3<<20) + `"}`
+	if status, text, _ := w.ask(large); status != http.StatusOK || text != fmt.Sprintf("%d bytes", len(large)) {
+		t.Errorf("another large one is answered %d %s", status, text)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if most := uint64(200 << 20); after.HeapAlloc-before.HeapAlloc > most {
+		t.Errorf("%d MiB are held", (after.HeapAlloc-before.HeapAlloc)>>20)
+	}
+}
+
+func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
+	w := newWorld(t, roomy(), 30*time.Second, Told{})
+	w.a.patience = 200 * time.Millisecond
+	for rule, c := range map[string]struct {
+		sent   int
+		length int
+		wait   string
+		status int
+	}{
+		"before it is known what it asks": {sent: 10, length: 1000, status: http.StatusRequestTimeout},
+		"while it is held":                {sent: peek, length: 3 << 20, wait: "300ms", status: http.StatusServiceUnavailable},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			body := `{"model":"qwen","messages":"` + strings.Repeat("x", c.sent)
+			status, err := w.stalled(body, c.length, maxWaitHeader, c.wait)()
+			if err != nil || status != c.status {
+				t.Errorf("answered %d, %v", status, err)
+			}
+		})
+	}
+	if w.held() != 0 || w.a.bodies.waiting() != 0 {
+		t.Errorf("%d are held, %d are read", w.held(), w.a.bodies.waiting())
+	}
+	w.serve("qwen")
+	if status, text, _ := w.ask(chat); status != http.StatusOK {
+		t.Errorf("another is answered %d %s", status, text)
 	}
 }
 

@@ -9,15 +9,70 @@ import (
 	"mime/multipart"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 )
 
 // maxWaitHeader is by which a client says how long it waits at most, as in 90s.
 const maxWaitHeader = "X-Dynamo-Max-Wait"
 
-// peek is how much of a body is read to see which model it asks. A longer one is passed on
-// as it comes and cannot be sent a second time, unless it is held.
-const peek = 1 << 20
+const (
+	// peek is how much of a body is read to see which model it asks. A longer one is passed
+	// on as it comes and cannot be sent a second time, unless it is held.
+	peek = 1 << 20
+	// leastPeek is what is read of any, however many there are.
+	leastPeek = 64 << 10
+	// mostBodies is what all that is read takes at most beyond that. It leaves the garbage
+	// collector as much again, and half of that, of what the container may have.
+	mostBodies = 128 << 20
+)
+
+// bodies are what was read of all requests.
+type bodies struct {
+	mu    sync.Mutex
+	bytes int64
+	open  int
+}
+
+// begin has one more read.
+func (b *bodies) begin() *memory {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open++
+	return &memory{of: b}
+}
+
+// waiting is of how many requests something is kept.
+func (b *bodies) waiting() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.open
+}
+
+// memory is what one of them takes.
+type memory struct {
+	of    *bodies
+	bytes int64
+}
+
+// take reports whether there is room for so much in place of what it had.
+func (m *memory) take(bytes int64) bool {
+	m.of.mu.Lock()
+	defer m.of.mu.Unlock()
+	if m.of.bytes-m.bytes+bytes > mostBodies {
+		return false
+	}
+	m.of.bytes, m.bytes = m.of.bytes-m.bytes+bytes, bytes
+	return true
+}
+
+// release gives it back.
+func (m *memory) release() {
+	m.of.mu.Lock()
+	defer m.of.mu.Unlock()
+	m.of.bytes -= m.bytes
+	m.of.open--
+}
 
 // asksModel reports whether a path is one of the API that workers answer.
 func asksModel(path string) bool { return strings.HasPrefix(path, "/v1/") }
@@ -33,37 +88,71 @@ type request struct {
 	length int64
 	// boundary is what parts of a form are set apart by; empty where the body is JSON.
 	boundary string
+	memory   *memory
 }
 
-// complete reads the rest of a body that is held.
-func (q *request) complete(body io.Reader) error {
+// complete reads the rest of a body that is held, until a deadline.
+func (q *request) complete(w http.ResponseWriter, body io.Reader, deadline time.Time) error {
 	if q.whole {
 		return nil
 	}
-	rest, err := io.ReadAll(io.LimitReader(body, q.length-int64(len(q.read))))
-	if err != nil {
+	if !q.memory.take(q.length) {
+		return errFull
+	}
+	all := make([]byte, q.length)
+	if err := until(w, deadline, func() error {
+		_, err := io.ReadFull(body, all[copy(all, q.read):])
+		return err
+	}); err != nil {
 		return err
 	}
-	q.read, q.whole = append(q.read, rest...), true
+	q.read, q.whole = all, true
 	if q.model == "" {
 		q.name()
 	}
 	return nil
 }
 
-func read(r *http.Request) (*request, error) {
-	asked := &request{length: r.ContentLength}
+// read reads the beginning of a request, until a deadline. What is known to be small is
+// read in full.
+func read(w http.ResponseWriter, r *http.Request, m *memory, deadline time.Time) (*request, error) {
+	asked := &request{length: r.ContentLength, memory: m}
 	if kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && kind == "multipart/form-data" {
 		asked.boundary = parameters["boundary"]
 	}
-	buffer := &bytes.Buffer{}
-	n, err := io.Copy(buffer, io.LimitReader(r.Body, peek))
-	if err != nil {
+	size := int64(peek)
+	if asked.length >= 0 {
+		size = min(size, asked.length)
+	}
+	if size > leastPeek && !m.take(size) {
+		size = leastPeek
+	}
+	if err := until(w, deadline, func() (err error) {
+		if asked.length < 0 {
+			asked.read, err = io.ReadAll(io.LimitReader(r.Body, size))
+			asked.whole = int64(len(asked.read)) < size
+			return err
+		}
+		asked.read, asked.whole = make([]byte, size), size == asked.length
+		_, err = io.ReadFull(r.Body, asked.read)
+		return err
+	}); err != nil {
 		return nil, err
 	}
-	asked.read, asked.whole = buffer.Bytes(), n < peek
 	asked.name()
 	return asked, nil
+}
+
+// until has a body read until a deadline: whoever stops sending is not waited for.
+func until(w http.ResponseWriter, deadline time.Time, read func() error) error {
+	connection := http.NewResponseController(w)
+	if err := connection.SetReadDeadline(deadline); err != nil {
+		return err
+	}
+	if err := read(); err != nil {
+		return err
+	}
+	return connection.SetReadDeadline(time.Time{})
 }
 
 // name finds what is asked in what was read.
@@ -194,7 +283,7 @@ func (a *answer) Flush() {
 func refuse(w http.ResponseWriter, status int, message string) {
 	kind := "service_unavailable"
 	switch status {
-	case http.StatusNotFound, http.StatusBadRequest:
+	case http.StatusNotFound, http.StatusBadRequest, http.StatusRequestTimeout:
 		kind = "invalid_request_error"
 	}
 	body, err := json.Marshal(map[string]any{"error": map[string]any{"message": message, "type": kind, "code": status}})
