@@ -2,6 +2,7 @@ package generation
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 )
 
@@ -153,16 +154,21 @@ func (p *planner) step() Step {
 	case p.arrived():
 		return p.tidy()
 	}
-	left, found := p.findSlack()
-	if !found {
-		return p.idle(ReasonNoPath)
-	}
-	for _, try := range []func(int) (Step, bool){p.grow, p.drain, p.shrink, p.detour} {
-		if step, ok := try(left); ok {
-			return step
+	for p.slack = 0; ; {
+		left, found := p.findSlack()
+		if !found {
+			return p.idle(ReasonNoPath)
 		}
+		for _, try := range []func(int) (Step, bool){p.grow, p.drain, p.shrink, p.detour} {
+			if step, ok := try(left); ok {
+				return step
+			}
+		}
+		if !p.ways.greedy || p.underWay() {
+			return p.idle(ReasonNoPath)
+		}
+		p.slack = max(1, 2*p.slack) // nobody knows whether there is a way with less
 	}
-	return p.idle(ReasonNoPath)
 }
 
 // asleep reports whether a rollout is open to which nothing is to arrive: no entry is
@@ -264,13 +270,16 @@ func (p *planner) total(r int) int {
 	return sum
 }
 
-// findSlack takes the least slack for which a way exists.
+// findSlack takes the least slack for which a way exists, from the one that was tried. It
+// is support alone that may lack something.
 func (p *planner) findSlack() (left int, found bool) {
 	most := 0
-	for _, f := range p.floor {
-		most = max(most, f)
+	for r, f := range p.floor {
+		if !p.Roles[r].Entry {
+			most = max(most, f)
+		}
 	}
-	for p.slack = 0; p.slack <= most; p.slack++ {
+	for ; p.slack <= most; p.slack++ {
 		p.now = p.bounds(p.serving)
 		p.ways = p.lattice()
 		if left = p.ways.cost(p.want); left != noWay {
@@ -278,6 +287,23 @@ func (p *planner) findSlack() (left int, found bool) {
 		}
 	}
 	return 0, false
+}
+
+// amounts are how many replicas to start or to take away at once, the most first. Where
+// no search tells which of them lead on, halves are enough to get there.
+func (p *planner) amounts(most int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for n := most; n > 0; {
+			if !yield(n) {
+				return
+			}
+			if p.ways.greedy {
+				n /= 2
+			} else {
+				n--
+			}
+		}
+	}
 }
 
 func (p *planner) lattice() lattice {
@@ -316,9 +342,9 @@ func (p *planner) grow(left int) (Step, bool) {
 				continue
 			}
 			want := p.want[g][r]
-			for n := min(p.goal[g][r], want+p.room(r)); n > want; n-- {
-				if p.safe(g, r, n, left) {
-					return p.scale(g, r, n), true
+			for by := range p.amounts(min(p.goal[g][r]-want, p.room(r))) {
+				if p.safe(g, r, want+by, left) {
+					return p.scale(g, r, want+by), true
 				}
 			}
 		}
@@ -351,7 +377,8 @@ func (p *planner) less(g, left int) (Step, bool) {
 		if p.has(ruleDrainOrder) && !p.Roles[r].Entry && p.needed(g) {
 			continue
 		}
-		for n := p.goal[g][r]; n < p.want[g][r]; n++ {
+		for by := range p.amounts(p.want[g][r] - p.goal[g][r]) {
+			n := p.want[g][r] - by
 			if n == 0 && p.has(ruleDrainOrder) && p.Roles[r].supports() && entriesOf(p.Roles, p.want[g]) > 0 {
 				continue
 			}

@@ -2,6 +2,7 @@ package generation
 
 import (
 	"container/heap"
+	"encoding/binary"
 	"slices"
 )
 
@@ -16,8 +17,8 @@ const (
 	costDetour  = 70
 )
 
-// searchLimit is how many points one search looks at. A search that needs more
-// counts as one without a way: the next slack has simpler ones.
+// searchLimit is how many points one search looks at. Where it needs more, steps are
+// taken that are safe and lead nearer, without knowing the way.
 const searchLimit = 20000
 
 // lattice is the space of wanted replicas, generation by role, with the moves of one
@@ -32,6 +33,8 @@ type lattice struct {
 	low    bounds
 	// unit is what a target without replicas begins with; nil if its roles start one by one.
 	unit []int
+	// greedy says that a search has met its limit.
+	greedy bool
 	// found are the costs of searches that were made, by where they began.
 	found map[string]int
 }
@@ -42,17 +45,48 @@ type move struct {
 	unit                 bool
 }
 
-const noWay = -1
+// noWay is the cost where there is none, unknown that of a search that met its limit.
+const (
+	noWay   = -1
+	unknown = -2
+)
 
-// cost is that of the cheapest way from a point to the goal, or noWay.
+// cost is that of the cheapest way from a point to the goal, or noWay. Once a search has
+// met its limit it is what a way would cost at least.
 func (l *lattice) cost(from counts) int {
+	if l.greedy {
+		return l.least(from)
+	}
 	key := string(l.encode(nil, from))
 	if c, known := l.found[key]; known {
 		return c
 	}
 	c, _ := l.search(from)
+	if c == unknown {
+		l.greedy = true
+		return l.least(from)
+	}
 	l.found[key] = c
 	return c
+}
+
+// least is what a way would cost if nothing were in it.
+func (l *lattice) least(from counts) int {
+	if !l.low.keeps(l.roles, from) {
+		return noWay
+	}
+	return l.rest(from)
+}
+
+// far reports whether the shortest way already has more points than a search looks at.
+func (l *lattice) far(from counts) bool {
+	moves := 0
+	for g := range from {
+		for r, n := range from[g] {
+			moves += max(n-l.goal[g][r], l.goal[g][r]-n)
+		}
+	}
+	return moves > searchLimit
 }
 
 // unmade reports whether a generation has nothing and begins with a unit: the target
@@ -164,6 +198,9 @@ func (l *lattice) rest(at counts) int {
 
 // search finds the cheapest way from a point to the goal, and its first move.
 func (l *lattice) search(from counts) (int, *move) {
+	if l.far(from) {
+		return unknown, nil
+	}
 	type node struct {
 		cost  int
 		first *move
@@ -187,7 +224,7 @@ func (l *lattice) search(from counts) (int, *move) {
 			return known.cost, known.first
 		}
 		if len(seen) > searchLimit {
-			break
+			return unknown, nil
 		}
 		l.decode(at, here.key)
 		for g := range at {
@@ -223,7 +260,7 @@ func (l *lattice) search(from counts) (int, *move) {
 func (l *lattice) encode(to []byte, at counts) []byte {
 	for _, g := range at {
 		for _, n := range g {
-			to = append(to, byte(n>>8), byte(n))
+			to = binary.BigEndian.AppendUint32(to, uint32(n))
 		}
 	}
 	return to
@@ -233,8 +270,8 @@ func (l *lattice) decode(to counts, key string) {
 	i := 0
 	for _, g := range to {
 		for r := range g {
-			g[r] = int(key[i])<<8 | int(key[i+1])
-			i += 2
+			g[r] = int(key[i])<<24 | int(key[i+1])<<16 | int(key[i+2])<<8 | int(key[i+3])
+			i += 4
 		}
 	}
 }
