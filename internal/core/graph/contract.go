@@ -206,6 +206,11 @@ func (t traits) choose(r ContractRules) Contract {
 	if r.Forced != "" {
 		return r.Forced
 	}
+	return cmp.Or(t.told(), r.UnknownTags, ContractSeed)
+}
+
+// told is the contract that an object asks for itself; empty if its tags do not tell.
+func (t traits) told() Contract {
 	if t.Beta || t.Origin || t.Newer {
 		return ContractV1
 	}
@@ -221,7 +226,7 @@ func (t traits) choose(r ContractRules) Contract {
 	if len(t.Images) > 0 && later == len(t.Images) {
 		return ContractV1
 	}
-	return cmp.Or(r.UnknownTags, ContractSeed)
+	return ""
 }
 
 // digest is what the choice is recorded under. How many replicas there are is not
@@ -235,7 +240,7 @@ func (t traits) digest() string {
 }
 
 // contractOf is the contract of an object: the recorded one, as long as what it was
-// chosen by stands; that of its children, if nothing is recorded; or a new choice.
+// chosen by stands, or new images of one under 1.x do not tell; that of its children, if nothing is recorded; or a new choice.
 func contractOf(object metav1.Object, t traits, r ContractRules, running Running) Contract {
 	recorded := Contract(object.GetAnnotations()[v1alpha1.AnnotationRuntimeContract])
 	known := recorded == ContractSeed || recorded == ContractV1
@@ -243,6 +248,8 @@ func contractOf(object metav1.Object, t traits, r ContractRules, running Running
 	switch {
 	case known && (!chosen || under == t.digest()):
 		return recorded
+	case recorded == ContractV1 && r.Forced == "" && t.told() == "":
+		return recorded // an image by its digest says nothing against the workers that run
 	case !known && running.Contract != "":
 		return running.Contract
 	default:

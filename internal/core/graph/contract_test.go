@@ -291,3 +291,36 @@ func TestExecutor(t *testing.T) {
 		})
 	}
 }
+
+// TestAnImageThatDoesNotTellKeepsTheContractOf1x: a graph that was born under 0.x has no
+// origin, and its workers of 1.x would be pruned under the seed's contract.
+func TestAnImageThatDoesNotTellKeepsTheContractOf1x(t *testing.T) {
+	dgd := readAlpha(t, `{services: {w: {componentType: worker, extraPodSpec: {mainContainer: {image: "r/w:0.8.0"}}}}}`)
+	for _, step := range []struct {
+		image string
+		want  Contract
+	}{
+		{"r/w:0.8.0", ContractSeed},
+		{"r/w:1.4.0", ContractV1},
+		{"r/w@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", ContractV1},
+		{"r/w:nightly", ContractV1},
+		{"r/w:0.9.0", ContractSeed},
+		{"r/w:nightly", ContractSeed},
+	} {
+		dgd.Spec.Services["w"].ExtraPodSpec.MainContainer.Image = step.image
+		g, err := FromGraphDeployment(dgd, Defaults{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g.Contract != step.want {
+			t.Fatalf("%s is under %s, want %s", step.image, g.Contract, step.want)
+		}
+		// What was made before it was looked at under 1.x is stamped with nothing.
+		note := RecordGraph(dgd, g, Running{Contract: g.Contract})
+		delete(note, v1alpha1.AnnotationOriginVersion)
+		if dgd.Annotations == nil {
+			dgd.Annotations = map[string]string{}
+		}
+		maps.Copy(dgd.Annotations, note)
+	}
+}
