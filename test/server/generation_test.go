@@ -279,6 +279,24 @@ func TestARolloutByGenerationsKeepsItsFloor(t *testing.T) {
 	}
 }
 
+// TestAGraphThatNobodyChangesStartsNoGeneration: what a server keeps of its workers is
+// read back as what the graph means, with all that is told to them beside.
+func TestAGraphThatNobodyChangesStartsNoGeneration(t *testing.T) {
+	w := newWorld(t)
+	w.operate(generational)
+	w.rollOut()
+	w.runPods()
+	dgd := w.pair(1)
+	dgd.Spec.Experimental = &v1alpha1.GraphExperimental{KVTransferPolicy: &v1alpha1.KVTransferPolicy{LabelKey: corev1.LabelTopologyZone, Domain: "zone"}}
+	w.create(dgd)
+	w.says("chat", v1alpha1.ConditionReady, v1alpha1.ReasonAllServicesReady)
+	w.quiet()
+	var list v1alpha1.DynamoComponentDeploymentList
+	if err := cluster.Client.List(t.Context(), &list, client.InNamespace(w.namespace)); err != nil || len(list.Items) != 2 {
+		t.Errorf("%d components, %v", len(list.Items), err)
+	}
+}
+
 // TestACandidateThatKeepsCrashingIsAborted: it has served, at a step, and then containers
 // of it end three times, twice in one pod.
 func TestACandidateThatKeepsCrashingIsAborted(t *testing.T) {
