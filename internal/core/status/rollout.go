@@ -60,7 +60,9 @@ func ended(phase string) bool { return generation.Phase(phase).Ended() }
 // continued takes over what is remembered of the same rollout.
 func continued(st, last *v1alpha1.RolloutStatus) {
 	st.StartedAt, st.Analysis = last.StartedAt, last.Analysis
-	st.Revision = cmp.Or(st.Revision, last.Revision)
+	if st.Target == last.Target {
+		st.Revision = cmp.Or(st.Revision, last.Revision)
+	}
 	if last.GPUs != nil {
 		st.GPUs.Peak = max(st.GPUs.Peak, last.GPUs.Peak)
 	}
@@ -82,6 +84,7 @@ func completed(last *v1alpha1.RolloutStatus, s managed.State, now metav1.Time) *
 	}
 	st := last.DeepCopy()
 	st.Phase, st.Reason, st.Message, st.Step, st.ProgressedAt = string(generation.PhaseCompleted), "", "", "", &now
+	st.Revision = cmp.Or(s.Revision, st.Revision)
 	if !slices.Contains(s.Live, st.Target) {
 		st.Target = s.Live[0]
 	}

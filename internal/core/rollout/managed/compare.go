@@ -47,8 +47,7 @@ func Comparisons(in Input) []analysis.Comparison {
 }
 
 func (in Input) judged(cell world.Cell) bool {
-	promoted := in.Policy.Promote
-	return in.Policy.Analysis != policy.AnalysisOff && (promoted == nil || !promoted.All || promoted.Generation != string(cell.Spec))
+	return in.Policy.Analysis != policy.AnalysisOff && !in.Policy.Unjudged(string(cell.Spec))
 }
 
 // compare is what the requests of a cell's candidate come to; nil if they are not

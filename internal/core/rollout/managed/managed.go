@@ -150,6 +150,9 @@ func (s State) Rolling() []CellState {
 func Next(in Input) Decision {
 	d := Decision{Graph: in.Graph, Told: map[string]int32{}}
 	if len(in.Cells) == 0 {
+		for _, r := range in.Revisions { // what is not rolled out now was, and may be again
+			d.Keep = append(d.Keep, r)
+		}
 		return d
 	}
 	memberships := map[string]graph.Membership{}
@@ -189,6 +192,13 @@ func Next(in Input) Decision {
 		}
 		if _, member := memberships[c.Name]; member && c.ObjectName != graph.ComponentName(in.Graph.Name, c.Name) {
 			c.Annotations = settling(*c)
+		}
+	}
+	if len(d.Rolling) == 0 {
+		for _, id := range d.State.Live {
+			if of := revision.OfGeneration(in.Revisions, id); of != nil {
+				d.State.Revision = max(d.State.Revision, of.Revision)
+			}
 		}
 	}
 	d.settle(in)
@@ -232,7 +242,11 @@ func (in Input) roll(cell world.Cell, d *Decision) CellState {
 		}
 	}
 	*w = w.Postponed()
-	w.Paused = in.Policy.Paused
+	w.Paused = in.Policy.Paused && w.Target() == cell.Spec // to go back is not held
+	if w.Target() == cell.Spec && w.Stable != cell.Spec && !in.restarts(cell, *w) && in.begins(cell) {
+		d.forget(in, string(cell.Spec))
+		in.Policy = in.Policy.Without(string(cell.Spec))
+	}
 	var standing policy.Standing
 	if w.Target() == cell.Spec && w.Stable != cell.Spec {
 		var judgement *analysis.Judgement
@@ -332,7 +346,8 @@ func (in Input) judge(state CellState, j *analysis.Judgement, d *Decision) {
 	if d.State.Judgement == nil || worse {
 		d.State.Judgement = j
 	}
-	if !w.Complete(w.Stable) || in.Policy.Paused {
+	requested := in.Policy.Abort != "" && in.Policy.Abort == string(w.Spec)
+	if !w.Complete(w.Stable) || in.Policy.Paused && !requested {
 		return
 	}
 	last := in.Owner.Status.Rollout
@@ -340,15 +355,16 @@ func (in Input) judge(state CellState, j *analysis.Judgement, d *Decision) {
 	if last != nil {
 		reason = analysis.AbortReason(last.Reason)
 	}
+	unjudged := in.Policy.Unjudged(string(w.Spec)) // a user has seen it, and has their way
 	crashes, pod := state.Cell.Crashed(w.Spec, in.Sight)
 	switch {
-	case in.Policy.Abort != "" && in.Policy.Abort == string(w.Spec):
+	case requested:
 		d.State.Failure = Failure{analysis.AbortRequested, "a user asked for it"}
 	case last == nil || last.Target != string(w.Spec):
 		return
-	case last.Phase == string(generation.PhaseHeld) && slices.Contains([]analysis.AbortReason{analysis.AbortDeadline, analysis.AbortCrashed, analysis.AbortRegression}, reason):
+	case !unjudged && last.Phase == string(generation.PhaseHeld) && slices.Contains([]analysis.AbortReason{analysis.AbortDeadline, analysis.AbortCrashed, analysis.AbortRegression}, reason):
 		d.State.Failure = Failure{reason, last.Message} // it stays held
-	case crashes >= world.MostCrashes:
+	case !unjudged && crashes >= world.MostCrashes:
 		d.State.Failure = Failure{analysis.AbortCrashed, fmt.Sprintf("generation %s crashed %d times in %s after it had served, last in pod %s", w.Spec, crashes, world.CrashWindow, pod)}
 	case worse:
 		d.State.Failure = Failure{analysis.AbortRegression, fmt.Sprintf("generation %s: %s", w.Spec, j.Message)}

@@ -25,6 +25,9 @@ func (in Input) record(cell world.Cell, w generation.World, d *Decision) {
 	}
 	of := revision.OfGeneration(in.Revisions, spec)
 	aborted := of != nil && revision.ResultOf(of) == revision.Aborted
+	if of != nil {
+		d.State.Revision = of.Revision
+	}
 	switch {
 	case w.Stable == cell.Spec:
 		return
@@ -39,9 +42,12 @@ func (in Input) record(cell world.Cell, w generation.World, d *Decision) {
 	case in.aborts(d.State.Failure):
 		d.abort(in, of)
 	}
-	if of != nil {
-		d.State.Revision = of.Revision
-	}
+}
+
+// begins reports whether a rollout of what a cell asks for is to be recorded as a new one.
+func (in Input) begins(cell world.Cell) bool {
+	of := revision.OfGeneration(in.Revisions, string(cell.Spec))
+	return of == nil || revision.ResultOf(of) != revision.Undecided
 }
 
 // recordRestart puts on a revision of its own that a restart was aborted; the one of the
@@ -57,7 +63,7 @@ func (in Input) recordRestart(cell world.Cell, w generation.World, d *Decision) 
 		d.end(of, revision.Superseded, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))}, nil)
 		d.retract(in, spec)
 	case aborted:
-		d.State.Failure = failureOf(of)
+		d.State.Failure, d.State.Revision = failureOf(of), of.Revision
 	case in.aborts(d.State.Failure):
 		fresh := of == nil
 		if fresh {
@@ -66,6 +72,7 @@ func (in Input) recordRestart(cell world.Cell, w generation.World, d *Decision) 
 				return // what came as JSON can be encoded
 			}
 		}
+		d.State.Revision = of.Revision
 		d.abort(in, of)
 		d.Record[len(d.Record)-1].New = fresh
 	}
@@ -92,8 +99,22 @@ func failureOf(of *appsv1.ControllerRevision) Failure {
 // retract takes back the orders that a retry has carried out.
 func (d *Decision) retract(in Input, spec string) {
 	d.Retract = append(d.Retract, v1alpha1.AnnotationRolloutRetry)
-	if in.Policy.Abort == spec {
-		d.Retract = append(d.Retract, v1alpha1.AnnotationRolloutAbort)
+	d.forget(in, spec)
+}
+
+// forget takes back the orders about a generation to pass and to abort. Its id is a digest
+// of the spec, and names the next rollout of that too.
+func (d *Decision) forget(in Input, id string) {
+	note := func(annotation string) {
+		if !slices.Contains(d.Retract, annotation) {
+			d.Retract = append(d.Retract, annotation)
+		}
+	}
+	if in.Policy.Abort == id && id != "" {
+		note(v1alpha1.AnnotationRolloutAbort)
+	}
+	if in.Policy.Promote != nil && in.Policy.Promote.Generation == id {
+		note(v1alpha1.AnnotationRolloutPromote)
 	}
 }
 
@@ -171,6 +192,7 @@ func (d *Decision) settle(in Input) {
 					}
 				}
 			case of != nil && revision.ResultOf(of) != revision.Completed:
+				d.forget(in, id)
 				d.end(of, revision.Completed, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))}, in.Owner.Status.Rollout)
 			}
 		}

@@ -84,6 +84,22 @@ type Promotion struct {
 	All bool
 }
 
+// Unjudged reports whether a user let a generation pass every step, whatever becomes of it.
+func (p Policy) Unjudged(generation string) bool {
+	return p.Promote != nil && p.Promote.All && p.Promote.Generation == generation
+}
+
+// Without is the policy without the orders about a generation to pass and to abort.
+func (p Policy) Without(generation string) Policy {
+	if p.Promote != nil && p.Promote.Generation == generation {
+		p.Promote = nil
+	}
+	if p.Abort == generation {
+		p.Abort = ""
+	}
+	return p
+}
+
 func (p Promotion) String() string {
 	if p.All {
 		return p.Generation + "/" + everyStep
