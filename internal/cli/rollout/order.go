@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	judge "github.com/dynamo-operator/dynamo-operator/internal/core/rollout/analysis"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/revision"
@@ -59,6 +61,8 @@ func (t target) promote(ctx context.Context, out io.Writer, all bool) error {
 	p, _ := policy.Parse(dgd.Annotations)
 	step := p.Recorded(r.Step)
 	switch {
+	case all && heldAfterFailure(r):
+		// What failed is let pass, with steps or without.
 	case len(p.Steps) == 0:
 		return fmt.Errorf("graph %s has no steps to promote: %s is not set", t.name, v1alpha1.AnnotationRolloutSteps)
 	case step > len(p.Steps):
@@ -76,6 +80,12 @@ func (t target) promote(ctx context.Context, out io.Writer, all bool) error {
 	}
 	fmt.Fprintf(out, "%s: generation %s may pass %s\n", t.name, r.Target, passes)
 	return nil
+}
+
+// heldAfterFailure reports whether a candidate failed, and waits for somebody to look at it.
+func heldAfterFailure(r *v1alpha1.RolloutStatus) bool {
+	failures := []judge.AbortReason{judge.AbortDeadline, judge.AbortCrashed, judge.AbortRegression}
+	return generation.Phase(r.Phase) == generation.PhaseHeld && slices.Contains(failures, judge.AbortReason(r.Reason))
 }
 
 func abortCommand() *cobra.Command {

@@ -157,9 +157,13 @@ func TestOrders(t *testing.T) {
 		says   string
 		code   int
 	}{
-		"pause":                                    {order: func(t target, b *bytes.Buffer) error { return t.pause(ctx, b, "true", "paused") }, want: map[string]string{v1alpha1.AnnotationRolloutPaused: "true"}, says: "chat: paused\n"},
-		"promote passes the step":                  {order: func(t target, b *bytes.Buffer) error { return t.promote(ctx, b, false) }, want: map[string]string{v1alpha1.AnnotationRolloutPromote: "3fa91c02/2"}, says: "chat: generation 3fa91c02 may pass step 2 of 2\n"},
-		"promote all passes all":                   {order: func(t target, b *bytes.Buffer) error { return t.promote(ctx, b, true) }, want: map[string]string{v1alpha1.AnnotationRolloutPromote: "3fa91c02/all"}, says: "chat: generation 3fa91c02 may pass all steps\n"},
+		"pause":                   {order: func(t target, b *bytes.Buffer) error { return t.pause(ctx, b, "true", "paused") }, want: map[string]string{v1alpha1.AnnotationRolloutPaused: "true"}, says: "chat: paused\n"},
+		"promote passes the step": {order: func(t target, b *bytes.Buffer) error { return t.promote(ctx, b, false) }, want: map[string]string{v1alpha1.AnnotationRolloutPromote: "3fa91c02/2"}, says: "chat: generation 3fa91c02 may pass step 2 of 2\n"},
+		"promote all passes all":  {order: func(t target, b *bytes.Buffer) error { return t.promote(ctx, b, true) }, want: map[string]string{v1alpha1.AnnotationRolloutPromote: "3fa91c02/all"}, says: "chat: generation 3fa91c02 may pass all steps\n"},
+		"promote all passes what is held after a failure, without steps too": {change: func(d *v1alpha1.DynamoGraphDeployment) {
+			delete(d.Annotations, v1alpha1.AnnotationRolloutSteps)
+			d.Status.Rollout.Phase, d.Status.Rollout.Reason = "Held", "CandidateCrashed"
+		}, order: func(t target, b *bytes.Buffer) error { return t.promote(ctx, b, true) }, want: map[string]string{v1alpha1.AnnotationRolloutPromote: "3fa91c02/all"}, says: "chat: generation 3fa91c02 may pass all steps\n"},
 		"abort names the candidate":                {order: func(t target, b *bytes.Buffer) error { return t.abort(ctx, b) }, want: map[string]string{v1alpha1.AnnotationRolloutAbort: "3fa91c02"}, says: "chat: generation 3fa91c02 is to be aborted\n"},
 		"what is done is not aborted":              {change: func(d *v1alpha1.DynamoGraphDeployment) { d.Status.Rollout.Phase = "Completed" }, order: func(t target, b *bytes.Buffer) error { return t.abort(ctx, b) }, code: 1},
 		"an order is about the spec that was seen": {change: func(d *v1alpha1.DynamoGraphDeployment) { d.Status.ObservedGeneration = 3 }, order: func(t target, b *bytes.Buffer) error { return t.promote(ctx, b, true) }, code: 1},

@@ -41,7 +41,7 @@ func Orders(dgd *v1alpha1.DynamoGraphDeployment) []Order {
 		if step > 0 && step <= len(p.Steps) {
 			all = append(all, Promote)
 		}
-		if len(p.Steps) > 0 && step <= len(p.Steps) {
+		if len(p.Steps) > 0 && step <= len(p.Steps) || heldAfterFailure(r) {
 			all = append(all, PromoteAll)
 		}
 		if !p.Paused {
