@@ -159,7 +159,7 @@ func (p *Plan) exchange(cell turnover, before, after map[string]service) (r Roll
 			r.Writes += len(now.Roles) - 1
 		case s.Delete:
 		case s.Make:
-			for i, n := range now.Unit() {
+			for i, n := range now.Postponed().Unit() {
 				if n > 0 {
 					starting = append(starting, now.Roles[i].Name)
 				}

@@ -276,6 +276,10 @@ func advice(dgd *v1alpha1.DynamoGraphDeployment) string {
 		switch {
 		case r.Reason == string(generation.ReasonPaused):
 			return order("resume")
+		case r.Reason == string(generation.ReasonNothingDesired):
+			return "" // nobody's order brings replicas
+		case heldAfterFailure(r):
+			return order("promote") + " --all, or " + order("abort")
 		case endOf(dgd) == waits:
 			return order("promote") + ", or " + order("abort")
 		}

@@ -77,8 +77,12 @@ func continued(st, last *v1alpha1.RolloutStatus) {
 	}
 }
 
-// completed is a rollout after which one generation is left, the graph's own.
+// completed is a rollout after which one generation is left, the graph's own. Of one that
+// nobody carries on, as without generations, nothing is told.
 func completed(last *v1alpha1.RolloutStatus, s managed.State, now metav1.Time) *v1alpha1.RolloutStatus {
+	if last != nil && !ended(last.Phase) && len(s.Cells) == 0 {
+		return nil
+	}
 	if last == nil || last.Phase == string(generation.PhaseCompleted) || len(s.Live) == 0 {
 		return last
 	}

@@ -46,7 +46,7 @@ func (w World) told(step Step) World {
 	w = w.changed(func(g ID, r int, n Replicas) Replicas {
 		switch {
 		case g == step.Generation && step.Action == Make:
-			n.Want = w.Unit()[r]
+			n.Want = w.Postponed().Unit()[r]
 		case g == step.Generation && r == role:
 			n.Want = step.Replicas
 		}

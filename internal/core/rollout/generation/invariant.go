@@ -65,7 +65,7 @@ func After(w World, s Step) World {
 	g := w.index(s.Generation)
 	w.Generations[g].Roles = slices.Clone(w.Generations[g].Roles)
 	if s.Action == Make {
-		for r, n := range w.Unit() {
+		for r, n := range w.Postponed().Unit() {
 			w.Generations[g].Roles[r].Want = n
 		}
 		return w

@@ -171,10 +171,10 @@ func (p *planner) step() Step {
 	}
 }
 
-// asleep reports whether a rollout is open to which nothing is to arrive: no entry is
-// desired. That nothing is wanted of the stable generation either approves of no candidate.
+// asleep reports whether a rollout is open to which nothing is to arrive. That nothing is
+// wanted of the stable generation either approves of no candidate.
 func (p *planner) asleep() bool {
-	return p.begun && p.stable >= 0 && p.stable != p.target && !slices.ContainsFunc(p.Roles, func(r Role) bool { return r.Entry && r.Desired > 0 })
+	return p.begun && p.stable >= 0 && p.stable != p.target && !slices.ContainsFunc(p.Roles, func(r Role) bool { return r.Desired > 0 })
 }
 
 // hold takes no step of the rollout; what is desired is followed.

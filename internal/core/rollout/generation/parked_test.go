@@ -98,3 +98,28 @@ func TestARoleThatIsParkedDuringARolloutLeaves(t *testing.T) {
 		}
 	}
 }
+
+// TestSupportThatComesWithAChangeIsStartedWithIt: a worker that did all of the work decodes
+// from now on, and may answer nobody before there is prefill.
+func TestSupportThatComesWithAChangeIsStartedWithIt(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		w := pool(2, 2)
+		w.Whole, w.Roles[1].Entry = whole, false
+		w.Generations[0].Roles[1] = Replicas{}
+		w = follow(t, w, PhaseCompleted, func(w World) {
+			if w.index("a") >= 0 && w.Generations[w.index("a")].Roles[0].Want < 2 && !w.Complete("b") {
+				t.Fatalf("what serves is taken away before a pair does: %v", w.wanted())
+			}
+		})
+		if diff := cmp.Diff(counts{{2, 2}}, w.wanted()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+// TestACellWhoseEntryIsParkedIsRolledOut: nobody is served, and nothing is held for that.
+func TestACellWhoseEntryIsParkedIsRolledOut(t *testing.T) {
+	w := pool(0, 2)
+	w.Roles[1].Entry = false
+	follow(t, w, PhaseCompleted, func(World) {})
+}

@@ -122,11 +122,14 @@ func (w World) MostRoutable() ID {
 
 // Postponed is the world in which roles that were scaled from zero wait until what serves
 // without them is gone. Nobody has such a role yet: once one generation had it, all others
-// would be incomplete, and what they serve would count for nothing.
+// would be incomplete, and what they serve would count for nothing. Support that comes with
+// the target is started with it: its entries may serve nobody without.
 func (w World) Postponed() World {
 	roles, absent := slices.Clone(w.Roles), false
+	g := w.index(w.Target())
+	enters := g >= 0 && entriesOf(w.Roles, w.wanted()[g]) > 0
 	for r, floor := range Floor(w.Roles) {
-		if floor > 0 && !slices.ContainsFunc(w.Generations, func(g Generation) bool { return g.Roles[r].Want > 0 }) {
+		if floor > 0 && (enters || w.Roles[r].Entry) && !slices.ContainsFunc(w.Generations, func(g Generation) bool { return g.Roles[r].Want > 0 }) {
 			roles[r].Desired, roles[r].Unavailable, absent = 0, 0, true
 		}
 	}

@@ -355,7 +355,8 @@ func (in Input) judge(state CellState, j *analysis.Judgement, d *Decision) {
 	if last != nil {
 		reason = analysis.AbortReason(last.Reason)
 	}
-	unjudged := in.Policy.Unjudged(string(w.Spec)) // a user has seen it, and has their way
+	// A user has seen what is held, and has their way. What was never held is still aborted.
+	unjudged := in.Policy.OnFailure == policy.OnFailureHold && in.Policy.Unjudged(string(w.Spec))
 	crashes, pod := state.Cell.Crashed(w.Spec, in.Sight)
 	switch {
 	case requested:

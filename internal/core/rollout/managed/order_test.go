@@ -118,6 +118,21 @@ func TestAUserLetsPassWhatIsHeldAfterAFailure(t *testing.T) {
 	}
 }
 
+// TestACandidateThatAUserLetPassIsStillAborted: promoted was its traffic, not a crash.
+func TestACandidateThatAUserLetPassIsStillAborted(t *testing.T) {
+	c := start(t, 4)
+	c.dgd.Annotations[v1alpha1.AnnotationRolloutSteps] = "1 hold"
+	c.image(second)
+	c.phase("Held", "")
+	id := c.dgd.Status.Rollout.Target
+	c.dgd.Annotations[v1alpha1.AnnotationRolloutPromote] = id + "/all"
+	c.phase("Shifting", "")
+	for range 3 {
+		c.crashes = append(c.crashes, world.Crash{Generation: id, Service: "decode", Pod: "chat-decode-x", At: c.now})
+	}
+	c.phase("Aborted", string(analysis.AbortCrashed))
+}
+
 // TestTheStatusTellsTheRevisionThatItIsAbout: retry and undo go by its number.
 func TestTheStatusTellsTheRevisionThatItIsAbout(t *testing.T) {
 	tells := func(c *cluster, id string) {
