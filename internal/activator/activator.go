@@ -214,12 +214,8 @@ func (a *Activator) hold(r *http.Request, out *answer, asked *request, deadline 
 	}
 	ctx, cancel := context.WithDeadline(r.Context(), deadline)
 	defer cancel()
-	last := settling
-	if a.signal.remembers(asked.model) {
-		last = complete
-	}
 	for {
-		if err := a.gate.open(ctx, asked.model, last, a.comment); !errors.Is(err, errStill) {
+		if err := a.gate.open(ctx, asked.model, complete, a.comment); !errors.Is(err, errStill) {
 			return err
 		}
 		if asked.stream {

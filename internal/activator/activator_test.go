@@ -556,18 +556,19 @@ func TestAFormNamesItsModel(t *testing.T) {
 // that a request was held for.
 func TestAModelThatDoesNotComeBackIsNotWaitedFor(t *testing.T) {
 	for rule, c := range map[string]struct {
-		before []string
+		before Told
 		listed time.Duration // for so long others are
 		status int
 	}{
-		"not longer than adapters take":             {[]string{"qwen"}, complete + time.Second, http.StatusNotFound},
-		"where nothing is known not even that long": {nil, settling + time.Second, http.StatusNotFound},
-		"one that was served may still come":        {[]string{"qwen"}, complete - 30*time.Second, http.StatusServiceUnavailable},
-		"soon after the first one others may come":  {nil, time.Second, http.StatusServiceUnavailable},
+		"not longer than adapters take":           {Told{Models: []string{"qwen"}}, complete + time.Second, http.StatusNotFound},
+		"nor where nothing is known":              {Told{}, complete + time.Second, http.StatusNotFound},
+		"one that was served may still come":      {Told{Models: []string{"qwen"}}, complete - 30*time.Second, http.StatusServiceUnavailable},
+		"so may any where nothing is known":       {Told{}, settling + time.Second, http.StatusServiceUnavailable},
+		"what workers are told to serve may load": {Told{Models: []string{"llama"}, Declared: []string{"llama", "qwen"}}, 2 * complete, http.StatusServiceUnavailable},
 	} {
 		t.Run(rule, func(t *testing.T) {
-			w := newWorld(t, roomy(), 30*time.Second, Told{Models: c.before})
-			w.until("what was told before", func() bool { return len(w.a.signal.models()) == len(c.before) })
+			w := newWorld(t, roomy(), 30*time.Second, c.before)
+			w.until("what was told before", func() bool { return len(w.a.signal.models()) == len(c.before.Models) })
 			type answer struct {
 				status int
 				text   string

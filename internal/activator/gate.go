@@ -88,8 +88,8 @@ func (g *gate) leave(ticket int64) {
 	g.bytes -= ticket
 }
 
-// open returns when a model is ready, or with errStill after a while. It is not waited for
-// where others have been listed for so long as the last one takes.
+// open returns when a model is ready, or with errStill after a while. One that no worker is
+// told to serve is not waited for once others have been listed for so long as the last takes.
 func (g *gate) open(ctx context.Context, model string, last, while time.Duration) error {
 	still := time.NewTimer(while)
 	defer still.Stop()
@@ -102,7 +102,7 @@ func (g *gate) open(ctx context.Context, model string, last, while time.Duration
 			g.mu.Unlock()
 			return nil
 		}
-		if g.frontend.lacks(model, last) {
+		if g.frontend.lacks(model, last) && !g.signal.declares(model) {
 			return errUnknownModel
 		}
 		select {

@@ -115,8 +115,12 @@ func (n *renewer) models() []string {
 	return n.told.Models
 }
 
-// remembers reports whether the graph has served a model before.
-func (n *renewer) remembers(model string) bool { return slices.Contains(n.models(), model) }
+// declares reports whether workers are told to serve a model.
+func (n *renewer) declares(model string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Contains(n.told.Declared, model)
+}
 
 // knows reports whether the graph has served a model before, or is to, or nothing is known
 // of that. What it never served is not worth a start.

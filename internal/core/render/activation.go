@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"slices"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -91,20 +92,18 @@ func activation(g *graph.Graph) []graph.Object {
 }
 
 // Models are those that workers of a graph are told to serve, as far as their command
-// lines and references say.
+// lines or, where these do not tell, their references say. Prefill serves nobody by a name.
 func Models(g *graph.Graph) []string {
 	var models []string
 	for _, c := range g.Components {
-		if !c.Role.RunsEngine() {
+		if !c.Role.RunsEngine() || c.Role == graph.RolePrefill || c.SubType == string(graph.RolePrefill) {
 			continue
 		}
-		if c.Model != "" {
-			models = append(models, c.Model)
+		model := c.Model
+		if c.Main != nil {
+			model = cmp.Or(engine.Model(c.Engine, c.Main.Command, c.Main.Args), model)
 		}
-		if c.Main == nil {
-			continue
-		}
-		if model := engine.Model(c.Engine, c.Main.Command, c.Main.Args); model != "" {
+		if model != "" {
 			models = append(models, model)
 		}
 	}
