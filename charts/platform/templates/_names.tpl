@@ -1,18 +1,23 @@
 {{/* Prefix of all names: the release's name if it says what this is. What is put behind it
-     has to fit: a CronJob has room for 52 characters, of which "-conversion" takes 11, Jobs
-     and Services for 63. */}}
+     has to fit: a Service has room for 63 characters, of which "-webhook-service" takes 16. */}}
 {{- define "dynamo.fullname" -}}
 {{- $op := index .Values "dynamo-operator" -}}
 {{- if $op.fullnameOverride -}}
-{{- $op.fullnameOverride | trunc 41 | trimSuffix "-" -}}
+{{- $op.fullnameOverride | trunc 47 | trimSuffix "-" -}}
 {{- else -}}
 {{- $name := default "dynamo-operator" $op.nameOverride -}}
 {{- if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 41 | trimSuffix "-" -}}
+{{- .Release.Name | trunc 47 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 41 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 47 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+
+{{/* The same before "-conversion", for which a CronJob has room for 52 characters and a Job, with
+     more behind that, for 63. */}}
+{{- define "dynamo.jobs" -}}
+{{- include "dynamo.fullname" . | trunc 41 | trimSuffix "-" -}}
 {{- end -}}
 
 {{- define "dynamo.labels" -}}

@@ -90,10 +90,14 @@ func (i Installer) leave(ctx context.Context, home *unstructured.Unstructured, o
 	return i.Delete(ctx, []*unstructured.Unstructured{home})
 }
 
-// own reports whether an object is nobody's: the ConfigMap that every namespace has, and
-// pods of ours that are collected a moment after their Job.
+// everywhere are the ConfigMaps that Kubernetes, OpenShift and Istio put into every namespace.
+var everywhere = []string{"kube-root-ca.crt", "openshift-service-ca.crt", "istio-ca-root-cert"}
+
+// own reports whether an object is nobody's: what every namespace has, the Secrets of its
+// ServiceAccounts included, and pods of ours that are collected a moment after their Job.
 func own(kind schema.GroupVersionKind, object *metav1.PartialObjectMetadata) bool {
-	return kind.Kind == "ConfigMap" && object.Name == "kube-root-ca.crt" ||
+	return kind.Kind == "ConfigMap" && slices.Contains(everywhere, object.Name) ||
+		kind.Kind == "Secret" && object.Annotations[corev1.ServiceAccountNameKey] != "" ||
 		kind.Kind == "Pod" && strings.HasPrefix(object.Labels["app.kubernetes.io/name"], "dynamo-operator")
 }
 
