@@ -31,11 +31,15 @@ func recordingsIn(t *testing.T, variable, usual string) string {
 	return dir
 }
 
+// recordingOf is the file of what the original made of a manifest.
+func recordingOf(dir string, path workload.Provider, manifest string) string {
+	return filepath.Join(dir, string(path), strings.TrimSuffix(manifest, filepath.Ext(manifest))+".json")
+}
+
 // reference reads what the original made of a manifest.
 func reference(t *testing.T, dir string, path workload.Provider, manifest string) []*unstructured.Unstructured {
 	t.Helper()
-	file := filepath.Join(dir, string(path), strings.TrimSuffix(manifest, filepath.Ext(manifest))+".json")
-	raw, err := os.ReadFile(file)
+	raw, err := os.ReadFile(recordingOf(dir, path, manifest))
 	if err != nil {
 		t.Fatalf("read recording: %v", err)
 	}

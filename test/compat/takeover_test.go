@@ -1,7 +1,10 @@
 package compat
 
 import (
+	"errors"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -30,13 +33,13 @@ func TestWorkloadsThatRelease14LeftAreTakenOver(t *testing.T) {
 		for _, manifest := range slices.Sorted(maps.Keys(manifests)) {
 			left := made(reference(t, recordings, path, manifest), manifests[manifest])
 			r := &rehearsal{Client: unsent{}, offline: true, pullSecrets: pullSecrets(t, manifests[manifest])}
-			graphs := 0
+			views, graphs := views(t, recordings, manifest), 0
 			for _, o := range left {
 				if o.GetKind() != v1alpha1.KindDynamoGraphDeployment {
 					continue
 				}
 				graphs++
-				if err := r.takeOver(t, o, left, path); err != nil {
+				if err := r.takeOver(t, asLeft(t, o, views), left, path); err != nil {
 					t.Logf("%s is taken over in part: %v", manifest, err)
 				}
 			}
@@ -79,9 +82,43 @@ func (r *rehearsal) takeOver(t *testing.T, dgd *unstructured.Unstructured, left 
 	}
 	p := platform(path)
 	p.Pod.PullSecrets = r.pullSecrets
+	p.Defaults.Running = graph.ReadRunning(dgd, owned)
+	return r.graph(t.Context(), dgd, path, p)
+}
+
+// views are the objects of a manifest as the original shows them in v1alpha1, which it
+// stores; none where that was not recorded.
+func views(t *testing.T, recordings, manifest string) []*unstructured.Unstructured {
+	t.Helper()
+	if _, err := os.Stat(recordingOf(recordings, alphaViews, manifest)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return reference(t, recordings, alphaViews, manifest)
+}
+
+// alphaViews is the folder of what was read as v1alpha1.
+const alphaViews = "alpha-views"
+
+// asLeft is a graph as the original stored it: with its own payload, and without our word
+// for the version that it was written as.
+func asLeft(t *testing.T, dgd *unstructured.Unstructured, views []*unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
 	stored := asStored(t, dgd)
-	p.Defaults.Running = graph.ReadRunning(stored, owned)
-	return r.graph(t.Context(), stored, path, p)
+	for _, view := range views {
+		if view.GetKind() != dgd.GetKind() || view.GetName() != dgd.GetName() {
+			continue
+		}
+		stored.Object["spec"] = view.Object["spec"]
+		for _, key := range []string{v1alpha1.AnnotationWrittenAs, v1alpha1.AnnotationGraphPayload} {
+			unstructured.RemoveNestedField(stored.Object, "metadata", "annotations", key)
+		}
+		if payload, there := view.GetAnnotations()[v1alpha1.AnnotationGraphPayload]; there {
+			if err := unstructured.SetNestedField(stored.Object, payload, "metadata", "annotations", v1alpha1.AnnotationGraphPayload); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return stored
 }
 
 // asStored is an object in the version that the operator reads.

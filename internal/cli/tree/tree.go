@@ -43,18 +43,7 @@ func Lines(dgd *v1alpha1.DynamoGraphDeployment, pods []corev1.Pod) []string {
 // Components are the names of a graph's components, in the user's order where there
 // is one.
 func Components(dgd *v1alpha1.DynamoGraphDeployment) []string {
-	var names []string
-	if conversion.WrittenAs(dgd) == conversion.Beta {
-		beta, _ := conversion.GraphToBeta(dgd)
-		for _, c := range beta.Spec.Components {
-			names = append(names, c.Name)
-		}
-		return names
-	}
-	for name := range dgd.Spec.SortedServices() {
-		names = append(names, name)
-	}
-	return names
+	return conversion.Order(dgd)
 }
 
 // Word is what the version that a graph was written as calls its parts.

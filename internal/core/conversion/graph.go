@@ -34,7 +34,7 @@ func graphToBeta(in *v1alpha1.DynamoGraphDeployment) (*v1beta1.DynamoGraphDeploy
 	for name, service := range in.Spec.SortedServices() {
 		c := up(name, service)
 		plain := down(&c)
-		if k := kept[name]; k != nil && (k.PodTemplate != nil || k.FrontendSidecar != "" || k.Experimental != nil) {
+		if k := kept[name]; k != nil && beyond(k) {
 			restored, whole := restoreComponent(&c, plain, k)
 			c = *restored
 			if !whole {

@@ -2,11 +2,13 @@ package conversion
 
 import (
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/guard"
 )
 
@@ -95,13 +97,56 @@ func fits(annotations map[string]string, key, value string) bool {
 	return size <= validation.TotalAnnotationSizeLimitB || GuardAnnotations.Off()
 }
 
-// WrittenAs is the version that a v1alpha1 object was last written as. An object
-// that was written as v1beta1 means what its v1beta1 form says.
+// WrittenAs is the version that a v1alpha1 object was last written as, by our word for
+// it.
 func WrittenAs(alpha metav1.Object) string {
 	if alpha.GetAnnotations()[v1alpha1.AnnotationWrittenAs] == Beta {
 		return Beta
 	}
 	return Alpha
+}
+
+// MeansBeta reports whether a v1alpha1 object means what its v1beta1 form says: it was
+// written as that, or its payload says what v1alpha1 cannot. The original writes such a
+// payload without our word for it, and v1beta1 may have been edited since.
+func MeansBeta(alpha metav1.Object) bool {
+	if WrittenAs(alpha) == Beta {
+		return true
+	}
+	meta := metav1.ObjectMeta{Annotations: alpha.GetAnnotations()}
+	switch o := alpha.(type) {
+	case *v1alpha1.DynamoGraphDeployment:
+		payload, _, _ := take[v1beta1.DynamoGraphDeploymentSpec](&meta, v1alpha1.AnnotationGraphPayload)
+		return slices.ContainsFunc(payload.Spec.Components, func(c v1beta1.Component) bool {
+			_, there := o.Spec.Services[c.Name]
+			return there && beyond(&c)
+		})
+	case *v1alpha1.DynamoComponentDeployment:
+		payload, _, _ := take[v1beta1.DynamoComponentDeploymentSpec](&meta, v1alpha1.AnnotationComponentPayload)
+		return beyond(&payload.Spec.Component)
+	default:
+		return false
+	}
+}
+
+// Order is the names of a graph's services in the order that its v1beta1 form has, which
+// also one of v1alpha1 may carry.
+func Order(alpha *v1alpha1.DynamoGraphDeployment) []string {
+	names := slices.Sorted(maps.Keys(alpha.Spec.Services))
+	meta := metav1.ObjectMeta{Annotations: alpha.Annotations}
+	payload, _, _ := take[v1beta1.DynamoGraphDeploymentSpec](&meta, v1alpha1.AnnotationGraphPayload)
+	order := make([]string, len(payload.Spec.Components))
+	for i, c := range payload.Spec.Components {
+		order[i] = c.Name
+	}
+	reorder(names, order, func(name string) string { return name })
+	return names
+}
+
+// beyond reports whether a component of a payload says what v1alpha1 cannot, and not its
+// place among others alone.
+func beyond(c *v1beta1.Component) bool {
+	return c.PodTemplate != nil || c.FrontendSidecar != "" || c.Experimental != nil
 }
 
 // origin is the version that a v1beta1 object was first written as, by our word for

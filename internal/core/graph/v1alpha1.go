@@ -26,13 +26,13 @@ type Defaults struct {
 }
 
 // FromGraphDeployment reads a DynamoGraphDeployment in the version that it is
-// stored in. One that was written as v1beta1 means what its v1beta1 form says.
+// stored in, unless it means what its v1beta1 form says.
 func FromGraphDeployment(dgd *v1alpha1.DynamoGraphDeployment, d Defaults) (*Graph, error) {
-	if conversion.WrittenAs(dgd) == conversion.Beta {
+	if conversion.MeansBeta(dgd) {
 		return fromStoredBeta(dgd, d)
 	}
 	g := newGraph(dgd, d)
-	for name := range dgd.Spec.SortedServices() {
+	for _, name := range conversion.Order(dgd) {
 		shared, err := service(dgd, name, d, g.Contract)
 		if err != nil {
 			return nil, fmt.Errorf("service %s: %w", name, err)
@@ -134,10 +134,9 @@ func service(dgd *v1alpha1.DynamoGraphDeployment, name string, d Defaults, contr
 
 // FromComponentDeployment reads a DynamoComponentDeployment in the version that it
 // is stored in: the only component of a graph, which has the name of the
-// DynamoGraphDeployment that owns it or, where there is none, its own. One that was
-// written as v1beta1 means what its v1beta1 form says.
+// DynamoGraphDeployment that owns it or, where there is none, its own.
 func FromComponentDeployment(dcd *v1alpha1.DynamoComponentDeployment, d Defaults) (*Graph, error) {
-	if conversion.WrittenAs(dcd) == conversion.Beta {
+	if conversion.MeansBeta(dcd) {
 		return fromStoredBetaComponent(dcd, d)
 	}
 	g := newComponentGraph(dcd, discovery(dcd.Spec.Annotations, d), d)

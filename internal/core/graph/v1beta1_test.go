@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -132,4 +133,88 @@ func composed(g *Graph) any {
 		Graph      Graph
 		Components []one
 	}{plain, all}
+}
+
+// TestWhatOnlyBetaCanSayTakesEffect: of a graph that the original stored, and of one of
+// v1alpha1 that somebody edited in v1beta1. Neither carries our word for that version.
+func TestWhatOnlyBetaCanSayTakesEffect(t *testing.T) {
+	const spec = `{components: [{name: w, type: worker, frontendSidecar: side, podTemplate: {spec: {
+		volumes: [{name: cfg, configMap: {name: cfg}}],
+		containers: [
+			{name: main, image: i, volumeMounts: [{name: cfg, mountPath: /etc/a.yaml, subPath: a.yaml, readOnly: true}]},
+			{name: side, image: s}]}}}]}`
+	left, _ := conversion.GraphToAlpha(readBeta(t, spec))
+	delete(left.Annotations, v1alpha1.AnnotationWrittenAs)
+
+	shown, _ := conversion.GraphToBeta(readAlpha(t, `{services: {w: {componentType: worker, extraPodSpec: {mainContainer: {image: i}}}}}`))
+	shown.Spec = readBeta(t, spec).Spec
+	edited, _ := conversion.GraphToAlpha(shown)
+	if as := conversion.WrittenAs(edited); as != conversion.Alpha {
+		t.Fatalf("edited in v1beta1, it is written as %s", as)
+	}
+
+	for rule, dgd := range map[string]*v1alpha1.DynamoGraphDeployment{"left by the original": left, "edited in v1beta1": edited} {
+		t.Run(rule, func(t *testing.T) {
+			g, err := FromGraphDeployment(dgd, Defaults{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := g.Components[0]
+			if c.FrontendSidecar != "side" {
+				t.Errorf("frontend sidecar %q", c.FrontendSidecar)
+			}
+			want := []corev1.VolumeMount{{Name: "cfg", MountPath: "/etc/a.yaml", SubPath: "a.yaml", ReadOnly: true}}
+			if diff := cmp.Diff(want, c.Main.VolumeMounts); diff != "" {
+				t.Errorf("mounts (-want +got):\n%s", diff)
+			}
+		})
+	}
+
+	dcd := &v1alpha1.DynamoComponentDeployment{}
+	dcd.Spec.SharedSpec = *left.Spec.Services["w"]
+	dcd.Annotations = map[string]string{v1alpha1.AnnotationComponentPayload: `{"version":1,"spec":{"name":"w","frontendSidecar":"side"}}`}
+	g, err := FromComponentDeployment(dcd, Defaults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := g.Components[0].FrontendSidecar; got != "side" {
+		t.Errorf("frontend sidecar %q of a component", got)
+	}
+}
+
+// TestAPayloadThatSaysNothingMakesNoBeta: v1alpha1 carries the order of its components,
+// and what is left of some that are gone.
+func TestAPayloadThatSaysNothingMakesNoBeta(t *testing.T) {
+	for rule, payload := range map[string]string{
+		"order alone":              `{"version":1,"spec":{"components":[{"name":"w"},{"name":"a"}]}}`,
+		"a component that is gone": `{"version":1,"spec":{"components":[{"name":"gone","frontendSidecar":"side"}]}}`,
+		"an envelope of another":   `{"version":2,"spec":{"components":[{"name":"w","frontendSidecar":"side"}]}}`,
+		"no JSON":                  `frontendSidecar`,
+	} {
+		t.Run(rule, func(t *testing.T) {
+			dgd := readAlpha(t, `{services: {w: {componentType: worker}, a: {componentType: frontend}}}`)
+			dgd.Annotations = map[string]string{v1alpha1.AnnotationGraphPayload: payload}
+			if conversion.MeansBeta(dgd) {
+				t.Error("is read as v1beta1")
+			}
+		})
+	}
+}
+
+// TestServicesAreInTheOrderThatWasWritten: cliques of Grove are, also of a graph that the
+// original stored without anything else that only v1beta1 can say.
+func TestServicesAreInTheOrderThatWasWritten(t *testing.T) {
+	dgd := readAlpha(t, `{services: {a: {}, b: {}, c: {}}}`)
+	dgd.Annotations = map[string]string{v1alpha1.AnnotationGraphPayload: `{"version":1,"spec":{"components":[{"name":"c"},{"name":"gone"},{"name":"a"}]}}`}
+	g, err := FromGraphDeployment(dgd, Defaults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range g.Components {
+		names = append(names, c.Name)
+	}
+	if diff := cmp.Diff([]string{"c", "b", "a"}, names); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }

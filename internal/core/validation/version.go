@@ -17,18 +17,18 @@ import (
 // Rules are written once, on the stored version, v1alpha1. Who wrote v1beta1 is told
 // where the field stands there.
 
-// wording says where fields of v1alpha1 stand in the version that an object was
-// written as. The zero value leaves everything where it is.
+// wording says where fields of v1alpha1 stand in the version that an object is read
+// as. The zero value leaves everything where it is.
 type wording struct {
 	// components are those of a graph by name, or one without a name for a
-	// component; nil for what was written as v1alpha1.
+	// component; nil for what is read as v1alpha1.
 	components map[string]*v1beta1.Component
 }
 
 func wordingOf(object graph.Object) wording {
 	switch o := object.(type) {
 	case *v1alpha1.DynamoGraphDeployment:
-		if conversion.WrittenAs(o) != conversion.Beta {
+		if !conversion.MeansBeta(o) {
 			return wording{}
 		}
 		beta, _ := conversion.GraphToBeta(o)
@@ -38,7 +38,7 @@ func wordingOf(object graph.Object) wording {
 		}
 		return w
 	case *v1alpha1.DynamoComponentDeployment:
-		if conversion.WrittenAs(o) != conversion.Beta {
+		if !conversion.MeansBeta(o) {
 			return wording{}
 		}
 		beta, _ := conversion.ComponentToBeta(o)
@@ -214,7 +214,7 @@ func number(text string) int {
 // asRead is a graph as the rules read it: what v1beta1 says in the annotations of a
 // pod template stands in those of the service.
 func asRead(dgd *v1alpha1.DynamoGraphDeployment) *v1alpha1.DynamoGraphDeployment {
-	if conversion.WrittenAs(dgd) != conversion.Beta {
+	if !conversion.MeansBeta(dgd) {
 		return dgd
 	}
 	read := *dgd
@@ -226,7 +226,7 @@ func asRead(dgd *v1alpha1.DynamoGraphDeployment) *v1alpha1.DynamoGraphDeployment
 }
 
 func componentAsRead(dcd *v1alpha1.DynamoComponentDeployment) *v1alpha1.DynamoComponentDeployment {
-	if conversion.WrittenAs(dcd) != conversion.Beta {
+	if !conversion.MeansBeta(dcd) {
 		return dcd
 	}
 	read := *dcd

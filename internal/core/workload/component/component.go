@@ -57,7 +57,7 @@ func (b Builder) Store(c graph.Component, engine graph.Engine) (*v1alpha1.Dynamo
 // component carries a service over field by field, in the user's own words, so
 // that a reader of the component sees what the graph says.
 func (b Builder) component(c graph.Component, engine graph.Engine) (*v1alpha1.DynamoComponentDeployment, error) {
-	if c.Contract == graph.ContractV1 || conversion.WrittenAs(b.Graph) == conversion.Beta {
+	if c.Contract == graph.ContractV1 || conversion.MeansBeta(b.Graph) {
 		return b.beta(c, engine)
 	}
 	spec, err := graph.Service(b.Graph, c.Name, b.Defaults)
