@@ -63,9 +63,9 @@ type Spec struct {
 	Executor      graph.Executor
 	Command, Args []string
 	Image         string
-	// EnvNames are the variables that the container will have.
-	EnvNames []string
-	GPUs     int
+	// Env are the variables that the container will have.
+	Env  []corev1.EnvVar
+	GPUs int
 	// CacheDir is where compiled kernels are kept, if the user says.
 	CacheDir string
 	Group    Group
@@ -81,6 +81,9 @@ type Container struct {
 	Command, Args []string
 	// Joined is true when the nodes of a group were told of each other.
 	Joined bool
+	// Unknown are arguments that decide how an engine spans nodes and that only the pod
+	// knows.
+	Unknown []string
 	// Env is added where the user has not set the same name.
 	Env []corev1.EnvVar
 	// NoProbes drops the probes: a node that serves nothing cannot be probed.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
@@ -215,7 +216,7 @@ func TestLaunch(t *testing.T) {
 func TestTensorRT(t *testing.T) {
 	command := words("python3 -m dynamo.trtllm")
 	spec := func(g Group, command, args []string) Spec {
-		return Spec{Command: command, Args: args, EnvNames: []string{"B", "A"}, GPUs: 4, Group: g, SSHSecret: "mpi-ssh"}
+		return Spec{Command: command, Args: args, Env: []corev1.EnvVar{{Name: "B"}, {Name: "A"}}, GPUs: 4, Group: g, SSHSecret: "mpi-ssh"}
 	}
 	const exports = "-x A -x B -x CUDA_VISIBLE_DEVICES -x HF_DATASETS_CACHE -x HF_ENDPOINT -x HF_HOME -x HF_TOKEN -x HOME -x HUGGING_FACE_HUB_TOKEN " +
 		"-x LD_LIBRARY_PATH -x MODEL_PATH -x NCCL_DEBUG -x NCCL_IB_DISABLE -x NCCL_P2P_DISABLE -x OMPI_MCA_orte_keep_fqdn_hostnames -x PATH -x PYTHONPATH " +
@@ -292,17 +293,55 @@ func TestWhatCannotBeLaunchedIsSaid(t *testing.T) {
 		group  Group
 		says   string
 	}{
-		"TensorRT-LLM has to know the GPUs of a node":      {graph.EngineTRTLLM, 0, "python3 -m dynamo.trtllm", lws(Leader, 2), "resources.limits.gpu"},
-		"a size is a number":                               {graph.EngineVLLM, 8, "python3 -m dynamo.vllm --tensor-parallel-size abc", lws(Leader, 2), `"abc"`},
-		"a size is a number on one node too":               {graph.EngineVLLM, 8, "python3 -m dynamo.vllm --tensor-parallel-size abc", Group{Nodes: 1}, `"abc"`},
-		"a size is positive":                               {graph.EngineVLLM, 8, "python3 -m dynamo.vllm -dp -2", lws(Leader, 2), `"-2"`},
-		"a size that decides cannot be a shell's variable": {graph.EngineVLLM, 8, "python3 -m dynamo.vllm -pp $PP", lws(Worker, 2), `"$PP"`},
+		"TensorRT-LLM has to know the GPUs of a node": {graph.EngineTRTLLM, 0, "python3 -m dynamo.trtllm", lws(Leader, 2), "resources.limits.gpu"},
+		"a size is a number":                          {graph.EngineVLLM, 8, "python3 -m dynamo.vllm --tensor-parallel-size abc", lws(Leader, 2), `"abc"`},
+		"a size is a number on one node too":          {graph.EngineVLLM, 8, "python3 -m dynamo.vllm --tensor-parallel-size abc", Group{Nodes: 1}, `"abc"`},
+		"a size is positive":                          {graph.EngineVLLM, 8, "python3 -m dynamo.vllm -dp -2", lws(Leader, 2), `"-2"`},
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
 			_, err := Launch(c.engine, Spec{Command: Shell(), Args: []string{c.args}, GPUs: c.gpus, Group: c.group})
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("error %v does not name %s", err, c.says)
+			}
+		})
+	}
+}
+
+func TestSizesMayBeVariables(t *testing.T) {
+	literal, secret := []corev1.EnvVar{{Name: "TP", Value: "16"}}, []corev1.EnvVar{{Name: "TP", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "tp"}}}}
+	cases := map[string]struct {
+		size  string
+		env   []corev1.EnvVar
+		known bool
+	}{
+		"of the shell":                            {"$TP", literal, true},
+		"of the shell, in braces":                 {"${TP}", literal, true},
+		"of the shell, in quotes":                 {`"${TP}"`, literal, true},
+		"of the kubelet":                          {"$(TP)", literal, true},
+		"of a Secret, which only the pod knows":   {"$TP", secret, false},
+		"of nobody knows whom":                    {"$TP", nil, false},
+		"of another name":                         {"$TPS", literal, false},
+		"of a value that is no number":            {"$TP", []corev1.EnvVar{{Name: "TP", Value: "all"}}, false},
+		"of something that only a shell computes": {"${TP:-16}", literal, false},
+		"of a command":                            {"`nproc`", nil, false},
+	}
+	for rule, c := range cases {
+		t.Run(rule, func(t *testing.T) {
+			script := []string{"python3 -m dynamo.vllm --tensor-parallel-size " + c.size}
+			l, err := Launch(graph.EngineVLLM, Spec{Command: Shell(), Args: script, Env: c.env, GPUs: 8, Group: lws(Worker, 2)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, unknown := script, []string{"--tensor-parallel-size " + c.size}
+			if c.known {
+				want, unknown = []string{"ray start --address=$LWS_LEADER_ADDRESS:6379 --block"}, nil
+			}
+			if diff := cmp.Diff(want, l.Args); diff != "" {
+				t.Errorf("args (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(unknown, l.Unknown); diff != "" {
+				t.Errorf("unknown (-want +got):\n%s", diff)
 			}
 		})
 	}

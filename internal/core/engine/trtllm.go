@@ -110,14 +110,14 @@ func workers(g Group) []string {
 func mpirun(s Spec, added []corev1.EnvVar, r contract.MPI) string {
 	hosts := append([]string{s.Group.Addresses.Leader(true)}, workers(s.Group)...)
 	return fmt.Sprintf(`mpirun %s --oversubscribe -n %d -H %s --mca pml ob1 --mca plm_rsh_args "-p %d -o StrictHostKeyChecking=no -i %s/.ssh/id_rsa" %s bash -c %s`,
-		r.AsRoot, s.Group.Nodes*s.GPUs, strings.Join(hosts, ","), sshPort, r.Home, exported(s.EnvNames, added, r), quoteScript(launched(s)))
+		r.AsRoot, s.Group.Nodes*s.GPUs, strings.Join(hosts, ","), sshPort, r.Home, exported(slices.Concat(s.Env, added), r), quoteScript(launched(s)))
 }
 
 // exported lists the variables that MPI carries to the other nodes: those of
 // the container, and those that images bring.
-func exported(names []string, added []corev1.EnvVar, r contract.MPI) string {
-	all := append(slices.Clone(names), r.Exported...)
-	for _, v := range added {
+func exported(env []corev1.EnvVar, r contract.MPI) string {
+	all := slices.Clone(r.Exported)
+	for _, v := range env {
 		all = append(all, v.Name)
 	}
 	slices.Sort(all)

@@ -36,7 +36,7 @@ func vllm(s Spec) (Container, error) {
 	if s.Group.Position == Alone {
 		return l, nil
 	}
-	l.NoProbes = s.Group.Position == Worker
+	l.NoProbes, l.Unknown = s.Group.Position == Worker, sizes.unknown
 	rules := contract.Of(s.Contract)
 	switch model := sizes.tensor * sizes.pipeline; {
 	case rules.Ray.Elastic && arguments(graph.EngineVLLM, s.Command, s.Args).Has("--enable-elastic-ep"):

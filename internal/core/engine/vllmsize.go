@@ -1,11 +1,15 @@
 package engine
 
 import (
+	"cmp"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
@@ -13,12 +17,16 @@ import (
 // vllmSizes are the degrees of parallelism that a command line asks for.
 type vllmSizes struct {
 	tensor, pipeline, data int
+	// unknown are the arguments that only the pod knows; each counts as 1.
+	unknown []string
 }
 
 // maxSize is more than any machine has; it keeps products small.
 const maxSize = 1 << 16
 
-func readSizes(s Spec) (sizes vllmSizes, err error) {
+// readSizes counts 1 for a size that is not given.
+func readSizes(s Spec) (vllmSizes, error) {
+	sizes := vllmSizes{tensor: 1, pipeline: 1, data: 1}
 	args := arguments(graph.EngineVLLM, s.Command, s.Args)
 	for _, size := range []struct {
 		into  *int
@@ -28,29 +36,38 @@ func readSizes(s Spec) (sizes vllmSizes, err error) {
 		{&sizes.pipeline, []string{"--pipeline-parallel-size", "-pp"}},
 		{&sizes.data, []string{"--data-parallel-size", "-dp"}},
 	} {
-		if *size.into, err = readSize(args, s.Group, size.names...); err != nil {
-			return sizes, err
+		text, given := args.Value(size.names...)
+		if !given {
+			continue
+		}
+		switch n, err := strconv.Atoi(expanded(text, s.Env)); {
+		case err == nil && n >= 1 && n <= maxSize:
+			*size.into = n
+		case strings.ContainsAny(text, "$`"):
+			sizes.unknown = append(sizes.unknown, size.names[0]+" "+text)
+		default:
+			return sizes, invalid("argument %s: %q is not a number from 1 on", size.names[0], text)
 		}
 	}
 	return sizes, nil
 }
 
-// readSize is 1 for a size that is not given. One that is only known when the
-// pod runs is left to the engine, unless it decides how the engine spans nodes.
-func readSize(args commandline.Args, group Group, names ...string) (int, error) {
-	text, given := args.Value(names...)
-	switch n, err := strconv.Atoi(text); {
-	case !given:
-		return 1, nil
-	case err == nil && n >= 1 && n <= maxSize:
-		return n, nil
-	case !strings.Contains(text, "$"):
-		return 0, invalid("argument %s: %q is not a number from 1 on", names[0], text)
-	case group.Position == Alone:
-		return 1, nil
-	default:
-		return 0, invalid("argument %s: %q is known only when the pod runs, but it decides how vLLM spans %d nodes: write the number", names[0], text, group.Nodes)
+// variable is a value that is one variable, as a shell or the kubelet spells it.
+var variable = regexp.MustCompile(`^\$(?:(\w+)|\{(\w+)\}|\((\w+)\))$`)
+
+// expanded is a value with the variable that it is, where the container says that.
+func expanded(text string, env []corev1.EnvVar) string {
+	text = strings.Trim(text, `"'`)
+	found := variable.FindStringSubmatch(text)
+	if found == nil {
+		return text
 	}
+	name := cmp.Or(found[1:]...)
+	at := slices.IndexFunc(env, func(v corev1.EnvVar) bool { return v.Name == name })
+	if at < 0 {
+		return text
+	}
+	return env[at].Value
 }
 
 func invalid(format string, args ...any) error {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -69,5 +70,13 @@ func launch(c graph.Component) (engine.Container, error) {
 	if gpus == 0 && len(c.Devices) > 0 {
 		gpus = 1 // the cluster knows what claims give, and any number tells whether it can be launched
 	}
-	return engine.Launch(c.Engine, engine.Spec{Command: command, Args: args, GPUs: gpus, Group: group})
+	return engine.Launch(c.Engine, engine.Spec{Command: command, Args: args, Env: envOf(c), GPUs: gpus, Group: group})
+}
+
+// envOf are the user's variables, those that win first.
+func envOf(c graph.Component) []corev1.EnvVar {
+	if c.Main == nil {
+		return c.Env
+	}
+	return slices.Concat(c.Env, c.Main.Env)
 }

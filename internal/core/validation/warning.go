@@ -66,6 +66,9 @@ func graphWarnings(dgd *v1alpha1.DynamoGraphDeployment, r IngressRules, by Orche
 		effective := graph.DynamoNamespace(cmp.Or(dgd.Namespace, unknownNamespace), dgd.Name, s.GlobalDynamoNamespace)
 		at := field.NewPath("spec", "services").Key(name)
 		w.service(s, dgd.Spec.BackendFramework, effective, r.Defaults, at)
+		if told, err := graph.Service(dgd, name, graph.Defaults{}); err == nil { // or another rule says why
+			w.nodes(&told, dgd.Spec.BackendFramework, at)
+		}
 		w.strategy(s, by, by.apart(dgd.Annotations), at)
 	}
 	w.misplaced(dgd.Annotations, "the annotations of a service")
@@ -190,6 +193,7 @@ func componentWarnings(dcd *v1alpha1.DynamoComponentDeployment, r IngressRules) 
 	w.strategy(&dcd.Spec.SharedSpec, Orchestration{Provider: workload.ProviderComponent}, false, field.NewPath("spec"))
 	effective := graph.DynamoNamespace(cmp.Or(dcd.Namespace, unknownNamespace), dcd.Name, dcd.Spec.GlobalDynamoNamespace)
 	w.service(&dcd.Spec.SharedSpec, dcd.Spec.BackendFramework, effective, r.Defaults, field.NewPath("spec"))
+	w.nodes(&dcd.Spec.SharedSpec, dcd.Spec.BackendFramework, field.NewPath("spec"))
 	if dcd.Spec.Annotations[v1alpha1.AnnotationStartAfter] != "" {
 		w.add(field.NewPath("spec", "annotations").Key(v1alpha1.AnnotationStartAfter), "has no effect on a component without a graph; services of a DynamoGraphDeployment start in order")
 	}
@@ -212,7 +216,6 @@ func (w *warnings) service(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFra
 	}
 	w.annotations(s.Annotations, at.Child("annotations"))
 	w.gpus(s.Resources, at.Child("resources", "requests"))
-	w.nodes(s, framework, at)
 	w.caches(s, framework, at.Child("volumeMounts"))
 	if s.Checkpoint != nil && s.Checkpoint.Enabled {
 		w.add(at.Child("checkpoint"), "pods start cold; nothing captures checkpoints")
@@ -278,13 +281,16 @@ func (w *warnings) gpus(r *v1alpha1.Resources, at *field.Path) {
 	}
 }
 
-// nodes warns of a group whose nodes would each run on their own.
+// nodes warns of a group whose nodes would each run on their own, or may.
 func (w *warnings) nodes(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, at *field.Path) {
 	c, readable := read(s, framework)
 	if !readable || !c.Multinode() || (c.Resources.GPUs == 0 && len(c.Devices) > 0) {
 		return // what claims give is known to the cluster
 	}
 	l, err := launch(c)
+	for _, argument := range l.Unknown {
+		w.add(at.Child("extraPodSpec", "mainContainer", "args"), fmt.Sprintf("%s is known only when the pod runs, so it counts as 1 in how vLLM spans the %d nodes: write the number, or a variable whose value the component says", argument, c.Nodes))
+	}
 	if err != nil || l.Joined {
 		return
 	}
@@ -294,6 +300,8 @@ func (w *warnings) nodes(s *v1alpha1.SharedSpec, framework v1alpha1.BackendFrame
 		why = "no engine is recognised in the command"
 	case c.Engine == graph.EngineVLLM && c.Resources.GPUs == 0:
 		why = "resources.limits.gpu does not say what fits on a node"
+	case len(l.Unknown) > 0:
+		return // that is why
 	case c.Engine == graph.EngineVLLM:
 		why = "its arguments ask for no more GPUs than a node has, or stand where flags cannot be added"
 	}

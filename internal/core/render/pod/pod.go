@@ -43,7 +43,7 @@ func Template(c graph.Component, at engine.Group, p Platform) (corev1.PodTemplat
 	main := mainContainer(c, p)
 	launch, err := engine.Launch(c.Engine, engine.Spec{
 		Contract: c.Contract, Executor: c.Executor, WaitScript: graph.WaitScript(c.Graph),
-		Command: main.Command, Args: main.Args, EnvNames: envNames(main.Env), Image: main.Image,
+		Command: main.Command, Args: main.Args, Env: main.Env, Image: main.Image,
 		GPUs: c.Resources.GPUs, CacheDir: cacheDir(c), Group: at, SSHSecret: p.SSHSecret,
 	})
 	if err != nil {
