@@ -126,6 +126,30 @@ func TestLaunch(t *testing.T) {
 			graph.EngineSGLang, sglangCommand, sgl, lws(Worker, 3), words("sh -c"),
 			line(sglLine + "--dist-init-addr $LWS_LEADER_ADDRESS:29500 --nnodes 3 --node-rank $(LWS_WORKER_INDEX)"), true,
 		},
+		"a launch may be written over two lines": {
+			graph.EngineSGLang, Shell(), []string{"exec python3 -m \\\n  dynamo.sglang \\\n  --tp 16"}, lws(Leader, 2), Shell(),
+			line("exec python3 -m \\\n  dynamo.sglang --dist-init-addr $LWS_LEADER_ADDRESS:29500 --nnodes 2 --node-rank 0 \\\n  --tp 16"), false,
+		},
+		"a launch may be in a subshell": {
+			graph.EngineSGLang, Shell(), []string{"(python3 -m dynamo.sglang)"}, lws(Leader, 2), Shell(),
+			line("(python3 -m dynamo.sglang --dist-init-addr $LWS_LEADER_ADDRESS:29500 --nnodes 2 --node-rank 0)"), false,
+		},
+		"every launch of a script gets the flags": {
+			graph.EngineSGLang, Shell(), []string{"if a; then python3 -m dynamo.sglang; else python3 -m dynamo.sglang -v; fi"}, lws(Leader, 2), Shell(),
+			line("if a; then python3 -m dynamo.sglang --dist-init-addr $LWS_LEADER_ADDRESS:29500 --nnodes 2 --node-rank 0; " +
+				"else python3 -m dynamo.sglang --dist-init-addr $LWS_LEADER_ADDRESS:29500 --nnodes 2 --node-rank 0 -v; fi"), false,
+		},
+		"a launch may be in an array": {
+			graph.EngineSGLang, words("bash -c"), []string{"run=(\n  python3\n  -m dynamo.sglang\n)\nexec \"${run[@]}\""}, lws(Leader, 2), words("bash -c"),
+			line("run=(\n  python3\n  -m dynamo.sglang --dist-init-addr $LWS_LEADER_ADDRESS:29500 --nnodes 2 --node-rank 0\n)\nexec \"${run[@]}\""), false,
+		},
+		"a launch may be in the script of a second shell": {
+			graph.EngineSGLang, Shell(), []string{`exec bash -c "python3 -m dynamo.sglang"`}, lws(Leader, 2), Shell(),
+			line(`exec bash -c "python3 -m dynamo.sglang --dist-init-addr $LWS_LEADER_ADDRESS:29500 --nnodes 2 --node-rank 0"`), false,
+		},
+		"a mention in a comment is none": {
+			graph.EngineSGLang, Shell(), []string{"# runs python3 -m dynamo.sglang\n./serve.sh"}, lws(Leader, 2), Shell(), []string{"# runs python3 -m dynamo.sglang\n./serve.sh"}, false,
+		},
 		"only the first element that launches the engine changes": {
 			graph.EngineSGLang, words("sh -c"), []string{"echo start", "python -m dynamo.sglang", "python -m dynamo.sglang"}, lws(Leader, 2), words("sh -c"),
 			[]string{"echo start", "python -m dynamo.sglang --dist-init-addr $LWS_LEADER_ADDRESS:29500 --nnodes 2 --node-rank 0", "python -m dynamo.sglang"}, false,
@@ -242,6 +266,21 @@ func TestTensorRT(t *testing.T) {
 		},
 		"a script's preparations are not launched": {
 			spec(grove(Leader, 2), Shell(), []string{"cd /w && A=1 /opt/bin/python3 -m dynamo.trtllm"}), mpirun(groveHosts, "'cd /w && A=1 trtllm-llmapi-launch /opt/bin/python3 -m dynamo.trtllm'"),
+		},
+		"another script of Python is a preparation": {
+			spec(grove(Leader, 2), Shell(), []string{"python3 /scripts/patch.py\nexec python3 -m dynamo.trtllm"}), mpirun(groveHosts, "'python3 /scripts/patch.py\nexec trtllm-llmapi-launch python3 -m dynamo.trtllm'"),
+		},
+		"a comment is none of the launch": {
+			spec(grove(Leader, 2), Shell(), []string{"# python3 starts it\nexec python3 -m dynamo.trtllm"}), mpirun(groveHosts, "'# python3 starts it\nexec trtllm-llmapi-launch python3 -m dynamo.trtllm'"),
+		},
+		"a launch may be written over two lines": {
+			spec(grove(Leader, 2), Shell(), []string{"exec \\\npython3 -m \\\n  dynamo.trtllm"}), mpirun(groveHosts, "'exec \\\ntrtllm-llmapi-launch python3 -m \\\n  dynamo.trtllm'"),
+		},
+		"a variable of the engine's stays before the launch": {
+			spec(grove(Leader, 2), Shell(), []string{"PYTHONHOME=/opt/python3 python3 -m dynamo.trtllm"}), mpirun(groveHosts, "'PYTHONHOME=/opt/python3 trtllm-llmapi-launch python3 -m dynamo.trtllm'"),
+		},
+		"in the script of a second shell too, the engine is launched": {
+			spec(grove(Leader, 2), Shell(), []string{"python3 patch.py\nbash -c \"/opt/bin/python3 -m dynamo.trtllm\""}), mpirun(groveHosts, `'python3 patch.py`+"\n"+`bash -c "trtllm-llmapi-launch /opt/bin/python3 -m dynamo.trtllm"'`),
 		},
 		"arguments without a command are the script": {
 			spec(grove(Leader, 2), Shell(), words("python3 -m dynamo.trtllm --model-path m")), mpirun(groveHosts, "'trtllm-llmapi-launch python3 -m dynamo.trtllm --model-path m'"),

@@ -137,8 +137,8 @@ func launched(s Spec) string {
 		return launcher + commandline.Join(words)
 	}
 	text, before := strings.Join(words[at:], " "), 0
-	if engine := launches[graph.EngineTRTLLM].FindStringIndex(text); engine != nil {
-		before = engine[0]
+	if found := launchesIn(graph.EngineTRTLLM, text); len(found) > 0 {
+		before = found[0].start
 	}
 	return text[:before] + launcher + text[before:]
 }
