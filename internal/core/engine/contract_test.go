@@ -90,10 +90,14 @@ func TestLaunchUnder1x(t *testing.T) {
 
 func TestMasterPortOfASecondEngine(t *testing.T) {
 	for rule, c := range map[string]struct{ command, args, want []string }{
-		"is added":                 {words("python3 -m dynamo.vllm"), words("--model m"), words("--model m --master-port 29600")},
-		"replaces that of a group": {words("python3 -m dynamo.vllm"), words("--master-port 29500 --headless"), words("--master-port 29600 --headless")},
-		"is changed in a script":   {words("sh -c"), []string{"exec python3 -m dynamo.vllm --master-port 29500"}, []string{"exec python3 -m dynamo.vllm --master-port 29600"}},
-		"is added in a script":     {words("sh -c"), []string{"exec python3 -m dynamo.vllm --model m"}, []string{"exec python3 -m dynamo.vllm --master-port 29600 --model m"}},
+		"is added":                                  {words("python3 -m dynamo.vllm"), words("--model m"), words("--model m --master-port 29600")},
+		"replaces that of a group":                  {words("python3 -m dynamo.vllm"), words("--master-port 29500 --headless"), words("--master-port 29600 --headless")},
+		"replaces the last, which counts":           {words("python3 -m dynamo.vllm"), words("--master-port 1 --model m --master-port 29500"), words("--master-port 1 --model m --master-port 29600")},
+		"goes behind one that is written otherwise": {words("python3 -m dynamo.vllm"), words("--master-port 29500 --master-port=1"), words("--master-port 29500 --master-port=1 --master-port 29600")},
+		"goes behind the user's in a script":        {words("sh -c"), []string{"exec python3 -m dynamo.vllm --master-port 29500 --model m --master-port 1 2>&1 | tee l"}, []string{"exec python3 -m dynamo.vllm --master-port 29600 --model m --master-port 1 --master-port 29600 2>&1 | tee l"}},
+		"goes behind one of the user's alone":       {words("sh -c"), []string{"exec python3 -m dynamo.vllm --master-port=1"}, []string{"exec python3 -m dynamo.vllm --master-port 29600 --master-port=1 --master-port 29600"}},
+		"is changed in a script":                    {words("sh -c"), []string{"exec python3 -m dynamo.vllm --master-port 29500"}, []string{"exec python3 -m dynamo.vllm --master-port 29600"}},
+		"is added in a script":                      {words("sh -c"), []string{"exec python3 -m dynamo.vllm --model m"}, []string{"exec python3 -m dynamo.vllm --master-port 29600 --model m"}},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			_, got := WithMasterPort(c.command, c.args, "29600")

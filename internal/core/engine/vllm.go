@@ -92,17 +92,23 @@ func multiprocess(s Spec, l *Container) {
 // a flag that is given twice the last counts.
 func WithMasterPort(command, args []string, port string) (newCommand, newArgs []string) {
 	if direct(graph.EngineVLLM, command, args) {
-		args = slices.Clone(args)
-		if at := slices.Index(args, "--master-port"); at >= 0 && at+1 < len(args) {
-			args[at+1] = port
-			return command, args
+		for at := len(args) - 2; at >= 0; at-- {
+			if args[at] == "--master-port" && !commandline.NewLooseArgs(args[at+2:]).Has("--master-port") {
+				return command, slices.Concat(args[:at+1], []string{port}, args[at+2:])
+			}
 		}
-		return command, append(args, "--master-port", port)
+		return command, slices.Concat(args, []string{"--master-port", port})
 	}
 	moved := func(script string) string {
 		changed := strings.ReplaceAll(script, "--master-port "+mpPort, "--master-port "+port)
 		if changed == script {
 			changed = insertFlags(graph.EngineVLLM, script, []string{"--master-port", port})
+		}
+		// A port of the user's own stands behind the operator's flags.
+		for _, l := range slices.Backward(launchCalls(graph.EngineVLLM, changed)) {
+			if last, _ := commandline.NewLooseArgs(l.words).Value("--master-port"); last != port {
+				changed = changed[:l.last] + " --master-port " + port + changed[l.last:]
+			}
 		}
 		return changed
 	}
