@@ -23,6 +23,8 @@ func TestLaunchUnder1x(t *testing.T) {
 	}
 	kubelet := func(p Position) Group { return Group{Position: p, Nodes: 2, Addresses: kubeletAddresses()} }
 	const lwsLeader = "$(LWS_LEADER_ADDRESS)"
+	const elasticHead = `ray start --head --port=6379 --block & { n=0; until python3 -c "import socket; socket.create_connection(('127.0.0.1', 6379), timeout=1).close()" 2>/dev/null; ` +
+		`do n=$((n+1)); if [ "$n" -ge 150 ]; then echo "Ray does not listen" >&2; exit 1; fi; sleep 2; done; } && `
 	cases := map[string]struct {
 		spec        Spec
 		engine      graph.Engine
@@ -55,6 +57,14 @@ func TestLaunchUnder1x(t *testing.T) {
 		"a model that fits a node is launched alike on each": {
 			Spec{Command: command, Args: words("--model m --tensor-parallel-size 8"), Executor: graph.ExecutorMP, Group: kubelet(Worker)}, graph.EngineVLLM,
 			command, words("--model m --tensor-parallel-size 8"), false, []string{"VLLM_NIXL_SIDE_CHANNEL_HOST"},
+		},
+		"elastic experts start behind Ray in the shell that the user chose": {
+			Spec{Command: words("/bin/bash -lc"), Args: []string{"set -o pipefail\npython3 -m dynamo.vllm --enable-elastic-ep | tee /tmp/l"}, Executor: graph.ExecutorRay, Group: kubelet(Leader)}, graph.EngineVLLM,
+			words("/bin/bash -lc"), []string{elasticHead + "{\nset -o pipefail\npython3 -m dynamo.vllm --enable-elastic-ep | tee /tmp/l\n}"}, false, nil,
+		},
+		"elastic experts without a shell get one": {
+			Spec{Command: command, Args: words("--enable-elastic-ep"), Executor: graph.ExecutorRay, Group: kubelet(Leader)}, graph.EngineVLLM,
+			Shell(), []string{elasticHead + "python3 -m dynamo.vllm --enable-elastic-ep"}, false, nil,
 		},
 		"SGLang needs no shell where the kubelet knows the rank": {
 			Spec{Command: words("python3 -m dynamo.sglang"), Args: words("--tp 16"), Group: kubelet(Worker)}, graph.EngineSGLang,

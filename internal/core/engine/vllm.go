@@ -60,7 +60,7 @@ func vllm(s Spec) (Container, error) {
 }
 
 func startsRay(l Container) bool {
-	return slices.ContainsFunc(l.Args, func(word string) bool { return strings.Contains(word, "ray start ") })
+	return slices.ContainsFunc(slices.Concat(l.Command, l.Args), func(word string) bool { return strings.Contains(word, "ray start ") })
 }
 
 // mpPort is where the processes of a vLLM group meet that is joined without Ray.
@@ -139,12 +139,14 @@ func elastic(s Spec) (command, args []string) {
 			" && ray start --address=" + s.Group.Addresses.Leader(true) + ":" + rayPort + " --block"}
 	}
 	listens := "python3 -c \"import socket; socket.create_connection(('127.0.0.1', " + rayPort + "), timeout=1).close()\""
+	head := "ray start --head --port=" + rayPort + " --block & " + until(listens, 150, 2, "Ray does not listen") + " && "
 	words := slices.Concat(s.Command, s.Args)
-	engine := commandline.Join(words)
-	if at := script(words); at >= 0 {
-		engine = oneStep(words[at])
+	at := script(words)
+	if at < 0 {
+		return Shell(), []string{head + commandline.Join(words)}
 	}
-	return Shell(), []string{"ray start --head --port=" + rayPort + " --block & " + until(listens, 150, 2, "Ray does not listen") + " && " + engine}
+	words[at] = head + oneStep(words[at])
+	return words[:len(s.Command)], words[len(s.Command):]
 }
 
 // until tries a command again and again, a number of times with pauses in seconds.
