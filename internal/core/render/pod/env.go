@@ -22,6 +22,14 @@ func mergeEnv(layers ...[]corev1.EnvVar) []corev1.EnvVar {
 	return orderEnv(merged)
 }
 
+// setEnv puts variables behind the others, in the place of those of the same names: the
+// server takes no name twice.
+func setEnv(env []corev1.EnvVar, set ...corev1.EnvVar) []corev1.EnvVar {
+	names := envNames(set)
+	kept := slices.DeleteFunc(slices.Clone(env), func(v corev1.EnvVar) bool { return slices.Contains(names, v.Name) })
+	return append(kept, set...)
+}
+
 // orderEnv keeps the order by name, except that a variable follows those it
 // refers to: $(NAME) is only expanded for names that stand earlier in the list.
 // Variables that refer to each other in a circle keep their order by name.

@@ -71,7 +71,7 @@ func becomeClient(c *corev1.Container) {
 		}
 	}
 	c.Resources.Claims = append(c.Resources.Claims, corev1.ResourceClaim{Name: sharedClaim})
-	c.Env = append(slices.Clone(c.Env), corev1.EnvVar{Name: "GMS_SOCKET_DIR", Value: controlPath})
+	c.Env = setEnv(c.Env, corev1.EnvVar{Name: "GMS_SOCKET_DIR", Value: controlPath})
 	c.VolumeMounts = append(slices.Clip(c.VolumeMounts), corev1.VolumeMount{Name: controlVolume, MountPath: controlPath})
 }
 
@@ -95,11 +95,9 @@ const (
 	secondMaster    = "29600"
 )
 
-// perEngine are variables that each engine of a pod has a value of its own for, or
-// none: neither can be asked for the health of an endpoint while it stands by.
-var perEngine = []string{
-	"CONTAINER_NAME", "DYN_FORWARDPASS_METRIC_PORT", "DYN_HEALTH_CHECK_ENABLED", "DYN_SYSTEM_ENABLED", "DYN_SYSTEM_PORT", "DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS",
-}
+// endpointHealth are variables that no engine of a pod has: none can be asked for the
+// health of an endpoint while it stands by.
+var endpointHealth = []string{"DYN_HEALTH_CHECK_ENABLED", "DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS"}
 
 // standBy makes two engines of the main container. The lock says which serves.
 func standBy(s *corev1.PodSpec, c graph.Component) {
@@ -115,8 +113,8 @@ func standBy(s *corev1.PodSpec, c graph.Component) {
 				probe.HTTPGet.Port = intstr.FromString(port)
 			}
 		}
-		one.Env = slices.DeleteFunc(one.Env, func(v corev1.EnvVar) bool { return slices.Contains(perEngine, v.Name) })
-		one.Env = append(one.Env,
+		one.Env = slices.DeleteFunc(one.Env, func(v corev1.EnvVar) bool { return slices.Contains(endpointHealth, v.Name) })
+		one.Env = setEnv(one.Env,
 			corev1.EnvVar{Name: "ENGINE_ID", Value: strconv.Itoa(i)},
 			corev1.EnvVar{Name: "CONTAINER_NAME", Value: one.Name},
 			corev1.EnvVar{Name: "FAILOVER_LOCK_PATH", Value: controlPath + "/failover.lock"},
@@ -129,7 +127,7 @@ func standBy(s *corev1.PodSpec, c graph.Component) {
 			corev1.EnvVar{Name: "DYN_VLLM_KV_EVENT_PORT", Value: strconv.Itoa(kvEventPort + i)},
 		)
 		if c.Multinode() {
-			one.Env = append(one.Env, corev1.EnvVar{Name: "NNODES", Value: strconv.Itoa(int(c.Nodes))})
+			one.Env = setEnv(one.Env, corev1.EnvVar{Name: "NNODES", Value: strconv.Itoa(int(c.Nodes))})
 		}
 		if i > 0 {
 			one.Command, one.Args = engine.WithMasterPort(one.Command, one.Args, secondMaster)
@@ -197,8 +195,8 @@ func LoadingShared(c graph.Component) graph.Component {
 func SharedEngine(t *corev1.PodTemplateSpec, c graph.Component) {
 	main := &t.Spec.Containers[0]
 	main.Env = slices.DeleteFunc(slices.Clone(main.Env), func(v corev1.EnvVar) bool { return v.Name == "DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS" })
-	main.Env = append(main.Env, shadowMode(c)...)
-	main.Env = append(main.Env,
+	main.Env = setEnv(main.Env, shadowMode(c)...)
+	main.Env = setEnv(main.Env,
 		fromField("ENGINE_ID", "metadata.labels['grove.io/podclique-pod-index']"),
 		corev1.EnvVar{Name: "GMS_SOCKET_DIR", Value: hostMount},
 		corev1.EnvVar{Name: "FAILOVER_LOCK_PATH", Value: hostMount + "/failover.lock"},
@@ -219,8 +217,8 @@ func WeightServer(t *corev1.PodTemplateSpec, c graph.Component) {
 	}
 	main := &t.Spec.Containers[0]
 	main.Command, main.Args = []string{"bash", "-c"}, []string{weightServer}
-	main.Env = append(slices.Clone(main.Env), shadowMode(c)...)
-	main.Env = append(main.Env, corev1.EnvVar{Name: "GMS_SOCKET_DIR", Value: hostMount})
+	main.Env = setEnv(main.Env, shadowMode(c)...)
+	main.Env = setEnv(main.Env, corev1.EnvVar{Name: "GMS_SOCKET_DIR", Value: hostMount})
 	main.LivenessProbe, main.ReadinessProbe = nil, nil
 	// Two sockets for each GPU: weights and caches.
 	main.StartupProbe = &corev1.Probe{
