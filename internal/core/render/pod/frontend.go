@@ -30,7 +30,7 @@ func addFrontend(s *corev1.PodSpec, c graph.Component, p Platform) {
 		// These are options of the frontend, not of the interpreter that is its command.
 		sidecar.Args = append(slices.Clone(base.Args), users.Args...)
 	}
-	sidecar.Env = mergeEnv(platformEnv(p), base.Env, identityEnv(role), users.Env)
+	sidecar.Env = mergeEnv(platformEnv(p), base.Env, identityEnv(role, users.Name), users.Env)
 	sidecar.LivenessProbe = chooseProbe(base.LivenessProbe, users.LivenessProbe)
 	sidecar.ReadinessProbe = chooseProbe(base.ReadinessProbe, users.ReadinessProbe)
 	sidecar.StartupProbe = chooseProbe(base.StartupProbe, users.StartupProbe)

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/core/engine"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
@@ -29,6 +30,39 @@ func TestAFrontendBesideAWorkerIsStarted(t *testing.T) {
 			got := append(append([]string{}, spec.Containers[1].Command...), spec.Containers[1].Args...)
 			if diff := cmp.Diff(given.want, got); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestContainersAreDiscoveredByTheirOwnNames, where each is discovered by itself.
+func TestContainersAreDiscoveredByTheirOwnNames(t *testing.T) {
+	for rule, c := range map[string]struct {
+		main string
+		want map[string]string
+	}{
+		"a worker and its frontend": {"", map[string]string{"main": "main", "front": "front"}},
+		"a name of the user's own":  {"worker", map[string]string{"worker": "worker", "front": "front"}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			component := graph.Component{
+				Role: graph.RoleWorker, Main: &corev1.Container{Name: c.main}, Pod: &corev1.PodSpec{Containers: []corev1.Container{{Name: "front"}}},
+				Runtime: graph.Runtime{Contract: graph.ContractV1, FrontendSidecar: "front", DiscoveryMode: graph.DiscoveryModeContainer},
+			}
+			template, err := Template(component, engine.Group{Position: engine.Alone, Nodes: 1}, Platform{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{}
+			for _, container := range template.Spec.Containers {
+				for _, v := range container.Env {
+					if v.Name == "CONTAINER_NAME" {
+						got[container.Name] = v.Value
+					}
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("names (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -59,7 +59,7 @@ func TestTheNamespaceThatAPodIsTold(t *testing.T) {
 				of.RuntimeNamespace += "-" + c.generation
 			}
 			got := map[string]string{}
-			for _, v := range identityEnv(of) {
+			for _, v := range identityEnv(of, MainContainer) {
 				if strings.HasPrefix(v.Name, "DYN_NAMESPACE") {
 					got[v.Name] = v.Value
 				}

@@ -235,7 +235,7 @@ func mainContainer(c graph.Component, p Platform) corev1.Container {
 	main := Overlay(base, withoutOwnRules(users))
 	main.Name = cmp.Or(main.Name, MainContainer)
 	main.VolumeMounts = addMounts(users.VolumeMounts, append(base.VolumeMounts, mounts(c)...))
-	main.Env = mergeEnv(platformEnv(p), base.Env, identityEnv(c), users.Env, c.Env)
+	main.Env = mergeEnv(platformEnv(p), base.Env, identityEnv(c, main.Name), users.Env, c.Env)
 	if c.EnvFromSecret != "" {
 		main.EnvFrom = append(slices.Clone(main.EnvFrom), corev1.EnvFromSource{
 			SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: c.EnvFromSecret}},
@@ -258,8 +258,8 @@ func withoutOwnRules(c corev1.Container) corev1.Container {
 	return c
 }
 
-// identityEnv tells a pod which component of which graph it is.
-func identityEnv(c graph.Component) []corev1.EnvVar {
+// identityEnv tells a container of a pod which component of which graph it is.
+func identityEnv(c graph.Component, container string) []corev1.EnvVar {
 	env := []corev1.EnvVar{
 		{Name: "DYN_NAMESPACE", Value: ownNamespace(c)},
 		{Name: "DYN_COMPONENT", Value: c.Type},
@@ -273,7 +273,7 @@ func identityEnv(c graph.Component) []corev1.EnvVar {
 	if c.DiscoveryMode == graph.DiscoveryModeContainer && contract.Of(c.Contract).Pods.Discovered {
 		env = append(env,
 			corev1.EnvVar{Name: "DYN_KUBE_DISCOVERY_MODE", Value: string(c.DiscoveryMode)},
-			corev1.EnvVar{Name: "CONTAINER_NAME", Value: MainContainer},
+			corev1.EnvVar{Name: "CONTAINER_NAME", Value: container},
 		)
 	}
 	if c.Discovery != graph.DiscoveryEtcd {
