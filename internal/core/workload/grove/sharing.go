@@ -2,6 +2,7 @@ package grove
 
 import (
 	"fmt"
+	"strconv"
 
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -85,6 +86,8 @@ func sharedPlace(c graph.Component, rank int) engine.Group {
 	at := place(c, position)
 	leader := "$(GROVE_PCSG_NAME)-$(GROVE_PCSG_INDEX)-" + c.LeaderClique() + "-$(GROVE_PCLQ_POD_INDEX).$(GROVE_HEADLESS_SERVICE)"
 	at.Addresses.LeaderExec, at.Addresses.LeaderShell = leader, leader
-	at.Addresses.Rank, at.Addresses.RankExec = fmt.Sprint(rank), true
+	// A clique is of one rank, whatever its pods are numbered.
+	at.Addresses.Rank, at.Addresses.RankExec = strconv.Itoa(rank), true
+	at.Addresses.RankTimes = func(n int) string { return strconv.Itoa(n * rank) }
 	return at
 }
