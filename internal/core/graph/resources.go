@@ -54,12 +54,17 @@ func (r *Resources) repeatGPUs(users *v1alpha1.Resources) {
 	r.Requests[gpu] = r.Limits[gpu]
 }
 
-// gpusOf counts the GPUs that a container of the user's own is limited to.
-func gpusOf(c *corev1.Container) int {
-	if c == nil {
-		return 0
+// gpusOf counts the GPUs of a component, or of a container of the user's own. Since 1.x
+// those of any vendor count, as in v1beta1.
+func gpusOf(c *Component, contract Contract) int {
+	var users corev1.ResourceList
+	if c.Main != nil {
+		users = c.Main.Resources.Limits
 	}
-	return int(new(c.Resources.Limits[defaultGPU]).Value())
+	if contract == ContractV1 {
+		return cmp.Or(c.Resources.GPUs, GPUsIn(c.Resources.Limits), GPUsIn(users))
+	}
+	return cmp.Or(c.Resources.GPUs, int(new(users[defaultGPU]).Value()))
 }
 
 func item(i *v1alpha1.ResourceItem) v1alpha1.ResourceItem {

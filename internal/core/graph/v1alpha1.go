@@ -316,7 +316,7 @@ func component(s v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, d Def
 	} else {
 		c.Engine = chooseEngine(role, Engine(framework), nil, nil)
 	}
-	c.Resources.GPUs = cmp.Or(c.Resources.GPUs, gpusOf(c.Main))
+	c.Resources.GPUs = gpusOf(&c, contract)
 	c.Mounts = readMounts(s.VolumeMounts, c.Engine)
 	c.readRuntime(&s)
 	return c, nil

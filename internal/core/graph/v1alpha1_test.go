@@ -70,6 +70,33 @@ func TestResources(t *testing.T) {
 	}
 }
 
+// TestGPUsOfAnyVendorCount since 1.x, as they do in v1beta1.
+func TestGPUsOfAnyVendorCount(t *testing.T) {
+	for rule, c := range map[string]struct {
+		service  string
+		seed, v1 int
+	}{
+		"in the container":         {`{extraPodSpec: {mainContainer: {resources: {limits: {amd.com/gpu: 4}}}}}`, 0, 4},
+		"as a custom resource":     {`{resources: {limits: {custom: {amd.com/gpu: "4"}}}}`, 0, 4},
+		"by the number and a type": {`{resources: {limits: {gpu: "4", gpuType: gpu.intel.com/xe}}}`, 4, 4},
+		"of the default vendor":    {`{extraPodSpec: {mainContainer: {resources: {limits: {nvidia.com/gpu: 4}}}}}`, 4, 4},
+		"other devices do not":     {`{extraPodSpec: {mainContainer: {resources: {limits: {rdma/ib: 4}}}}}`, 0, 0},
+		"a number goes first":      {`{resources: {limits: {gpu: "2"}}, extraPodSpec: {mainContainer: {resources: {limits: {amd.com/gpu: 4}}}}}`, 2, 2},
+	} {
+		for contract, want := range map[Contract]int{ContractSeed: c.seed, ContractV1: c.v1} {
+			t.Run(rule+"/"+string(contract), func(t *testing.T) {
+				g, err := FromGraphDeployment(readAlpha(t, "{services: {a: "+c.service+"}}"), Defaults{Contract: ContractRules{Forced: contract}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := g.Components[0].Resources.GPUs; got != want {
+					t.Errorf("%d GPUs, want %d", got, want)
+				}
+			})
+		}
+	}
+}
+
 func TestSharedMemory(t *testing.T) {
 	cases := map[string]struct{ spec, want string }{
 		"8Gi unless told otherwise":      {`{}`, "8Gi"},
