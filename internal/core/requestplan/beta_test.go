@@ -343,3 +343,38 @@ func TestAnAlphaRequestForAProfilerOfOne(t *testing.T) {
 		}
 	}
 }
+
+// TestARequestThatTheOriginalBegan: its status names the graph, with the dots that
+// names of ours have not, and no namespace, and nothing that was accepted.
+func TestARequestThatTheOriginalBegan(t *testing.T) {
+	const valid = "\nValidation True ValidationPassed"
+	live := ofGraph(v1alpha1.GraphStateSuccessful)
+	live.Name, live.Labels[v1alpha1.LabelRequestName], live.Spec.BackendFramework = "goal.1-dgd", "goal.1", "sglang"
+	for rule, test := range map[string]struct {
+		phase v1beta1.RequestPhase
+		graph *v1alpha1.DynamoGraphDeployment
+		want  string
+	}{
+		"follows the graph that was made":      {v1beta1.RequestPhaseDeployed, live, "Ready" + valid + "\nDeploymentReady True DeploymentReady"},
+		"takes the one that was being made":    {v1beta1.RequestPhaseDeploying, live, "Deploying wants graph" + valid},
+		"makes the one that was to be made":    {v1beta1.RequestPhaseDeploying, nil, "Deploying wants graph" + valid},
+		"says where the one was that was made": {v1beta1.RequestPhaseDeployed, nil, "Failed" + valid + "\nDeploymentReady False DeploymentDeleted graph team/goal.1-dgd was deleted and is not made again; make another request for another one"},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			beta := &v1beta1.DynamoGraphDeploymentRequest{}
+			text := `{metadata: {name: goal.1, namespace: team, uid: u1}, spec: {model: m, image: i}, status: {dgdName: goal.1-dgd, conditions: [{type: SpecGenerated, status: "True"}], profilingResults: {
+				selectedConfig: {apiVersion: nvidia.com/v1beta1, kind: DynamoGraphDeployment, metadata: {name: goal.1-dgd}, spec: {components: [{name: Frontend, type: frontend}]}}}}}`
+			if err := yaml.Unmarshal([]byte(text), beta); err != nil {
+				t.Fatal(err)
+			}
+			beta.Status.Phase = test.phase
+			r, _ := conversion.RequestToAlpha(beta)
+			if diff := cmp.Diff("team/goal.1-dgd", GraphKey(r, r.Spec).String()); diff != "" {
+				t.Errorf("its graph (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.want, told(Next(r, Sight{Graph: test.graph}, policy, noon))); diff != "" {
+				t.Errorf("the step (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

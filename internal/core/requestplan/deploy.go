@@ -31,8 +31,9 @@ func GraphKey(r *v1alpha1.DynamoGraphDeploymentRequest, spec v1alpha1.DynamoGrap
 	if spec.Overrides != nil {
 		key.Name = cmp.Or(graphoverride.Name(spec.Overrides.DGD), key.Name)
 	}
-	if d := r.Status.Deployment; d != nil && d.Created {
-		return types.NamespacedName{Namespace: d.Namespace, Name: d.Name}
+	if d := r.Status.Deployment; d != nil && (d.Created || takenOver(r)) {
+		// The original tells no namespace: its graphs are beside their requests.
+		return types.NamespacedName{Namespace: cmp.Or(d.Namespace, r.Namespace), Name: d.Name}
 	}
 	if o := spec.DeploymentOverrides; o != nil {
 		if o.Name != "" {
@@ -43,6 +44,13 @@ func GraphKey(r *v1alpha1.DynamoGraphDeploymentRequest, spec v1alpha1.DynamoGrap
 		}
 	}
 	return key
+}
+
+// takenOver reports whether another operator has found the graph of a request and
+// named it in the status. It accepted no request as we do before anything else, and
+// nobody but operators writes a status.
+func takenOver(r *v1alpha1.DynamoGraphDeploymentRequest) bool {
+	return r.Status.Accepted == nil && HasGraph(r) && r.Status.Deployment != nil && r.Status.Deployment.Name != ""
 }
 
 // deploy follows the generated graph.
@@ -104,9 +112,11 @@ func (s *Step) create(r *v1alpha1.DynamoGraphDeploymentRequest, spec v1alpha1.Dy
 }
 
 // leftByAnother is a graph that outlived the request that it was made for, which had
-// the same name.
+// the same name. Other operators do not mark graphs; of a request that one began, the
+// graph that its status names is its own.
 func leftByAnother(dgd *v1alpha1.DynamoGraphDeployment, r *v1alpha1.DynamoGraphDeploymentRequest) bool {
-	return graph.OfRequest(dgd, r) && dgd.Annotations[v1alpha1.AnnotationRequestUID] != string(r.UID)
+	uid, marked := dgd.Annotations[v1alpha1.AnnotationRequestUID]
+	return graph.OfRequest(dgd, r) && uid != string(r.UID) && (marked || !takenOver(r))
 }
 
 // holds reports whether a graph is what is wanted, as far as that says anything.
@@ -123,6 +133,7 @@ func holds(live, wanted *v1alpha1.DynamoGraphDeployment) bool {
 // follow says how the graph that was made is.
 func (s *Step) follow(r *v1alpha1.DynamoGraphDeploymentRequest, dgd *v1alpha1.DynamoGraphDeployment) {
 	s.Deployment = r.Status.Deployment.DeepCopy()
+	s.Deployment.Namespace = cmp.Or(s.Deployment.Namespace, r.Namespace)
 	if dgd == nil || !graph.OfRequest(dgd, r) {
 		s.State, s.Deployment.State, s.Info = v1alpha1.RequestStateDeploymentDeleted, "", &v1alpha1.DeploymentInfo{}
 		if writtenAsBeta(r) {

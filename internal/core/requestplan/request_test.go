@@ -83,6 +83,19 @@ func left(by string, framework v1alpha1.BackendFramework) *v1alpha1.DynamoGraphD
 	return dgd
 }
 
+// unmarked is one that an operator made which marks none.
+func unmarked(framework v1alpha1.BackendFramework) *v1alpha1.DynamoGraphDeployment {
+	dgd := left("", framework)
+	dgd.Annotations = nil
+	return dgd
+}
+
+// noted is a request whose status names a graph, as the original's does before it
+// is up.
+func noted(r *v1alpha1.DynamoGraphDeploymentRequest) {
+	r.Status.Deployment = &v1alpha1.RequestedDeployment{Name: "goal"}
+}
+
 func made(r *v1alpha1.DynamoGraphDeploymentRequest) {
 	found(r)
 	r.Status.Deployment = &v1alpha1.RequestedDeployment{Name: "goal", Namespace: "team", Created: true, State: v1alpha1.GraphStatePending}
@@ -302,6 +315,25 @@ func TestNext(t *testing.T) {
 		},
 		"one that is what was found is": {
 			at("Deploying", found), Sight{Record: record(), Graph: left("u0", "vllm")}, "Deploying wants graph\n" + valid,
+		},
+		"one without a mark is that of the operator that made it for this request": {
+			at("Deploying", found, noted), Sight{Graph: unmarked("sglang")}, "Deploying wants graph\n" + valid,
+		},
+		"one with the mark of another request is not": {
+			at("Deploying", found, noted), Sight{Graph: left("u0", "sglang")},
+			"Deploying\n" + valid + "\nDeploymentReady False DeploymentNameTaken graph team/goal was made for an earlier request of this name, and is not what this one found; " +
+				"delete it, or ask for another name",
+		},
+		"nor one without a mark that no operator tells of": {
+			at("Deploying", found), Sight{Graph: unmarked("sglang")},
+			"Deploying\n" + valid + "\nDeploymentReady False DeploymentNameTaken graph team/goal was made for an earlier request of this name, and is not what this one found; " +
+				"delete it, or ask for another name",
+		},
+		"nor where this one was accepted anew": {
+			at("Deploying", found, noted, func(r *v1alpha1.DynamoGraphDeploymentRequest) { r.Status.Accepted = record().Accepted(1) }),
+			Sight{Record: record(), Graph: unmarked("sglang")},
+			"Deploying\n" + valid + "\nDeploymentReady False DeploymentNameTaken graph team/goal was made for an earlier request of this name, and is not what this one found; " +
+				"delete it, or ask for another name",
 		},
 		"a graph that comes up is waited for": {at("Deploying", made), Sight{Record: record(), Graph: ofGraph("pending")}, "Deploying\n" + valid + "\nDeploymentReady False DeploymentCreated decode: 0 of 1"},
 		"a graph that is up makes the request ready": {

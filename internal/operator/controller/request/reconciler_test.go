@@ -235,6 +235,38 @@ func TestABetaRequestShowsItsPhases(t *testing.T) {
 	shows("deleted", v1beta1.RequestPhaseFailed, "Done", v1alpha1.ReasonDeploymentDeleted)
 }
 
+// TestARequestThatTheOriginalDeployedStaysReady: its status has the name of the
+// graph, and no namespace.
+func TestARequestThatTheOriginalDeployedStaysReady(t *testing.T) {
+	w := newWorld(t)
+	stored, _ := conversion.RequestToAlpha(&v1beta1.DynamoGraphDeploymentRequest{Status: v1beta1.DynamoGraphDeploymentRequestStatus{
+		ObservedGeneration: 1, Phase: v1beta1.RequestPhaseDeployed, DGDName: "goal-dgd",
+		ProfilingResults: &v1beta1.ProfilingResults{SelectedConfig: &runtime.RawExtension{Raw: []byte(`{"apiVersion":"nvidia.com/v1beta1","kind":"DynamoGraphDeployment","spec":{}}`)}},
+		Conditions:       []metav1.Condition{{Type: v1alpha1.ConditionSpecGenerated, Status: metav1.ConditionTrue}},
+	}})
+	r := w.request()
+	r.Annotations = stored.Annotations
+	if err := w.Update(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	r.Status = stored.Status
+	dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team", Name: "goal-dgd", Labels: map[string]string{v1alpha1.LabelRequestName: "goal", v1alpha1.LabelRequestNamespace: "team"},
+	}}
+	w.make(dgd)
+	dgd.Status.State = v1alpha1.GraphStateSuccessful
+	for _, object := range []client.Object{r, dgd} {
+		if err := w.Status().Update(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.expect("taken over", "Ready")
+	want := &v1alpha1.RequestedDeployment{Name: "goal-dgd", Namespace: "team", State: v1alpha1.GraphStateSuccessful, Created: true}
+	if diff := cmp.Diff(want, w.request().Status.Deployment); diff != "" {
+		t.Errorf("its graph (-want +got):\n%s", diff)
+	}
+}
+
 func TestAFailedRequestBeginsAnewWhenEdited(t *testing.T) {
 	w := newWorld(t)
 	w.expect("accepted", "Pending", "Profiling")
