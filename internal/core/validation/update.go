@@ -1,13 +1,16 @@
 package validation
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
@@ -92,7 +95,10 @@ var underWay = []v1alpha1.RequestState{
 
 // started refuses to change a request that is being worked on.
 func started(was, is *v1alpha1.DynamoGraphDeploymentRequest, at *field.Path) field.ErrorList {
-	if was.Status.ObservedGeneration == 0 || !slices.Contains(underWay, was.Status.State) || equality.Semantic.DeepEqual(was.Spec, later(was, is)) {
+	if was.Status.ObservedGeneration == 0 || !slices.Contains(underWay, was.Status.State) {
+		return nil
+	}
+	if equality.Semantic.DeepEqual(was.Spec, later(was, is)) && (conversion.WrittenAs(was) != conversion.Beta || equality.Semantic.DeepEqual(beyond(was), beyond(is))) {
 		return nil
 	}
 	if was.Generation > was.Status.ObservedGeneration {
@@ -113,6 +119,21 @@ func later(was, is *v1alpha1.DynamoGraphDeploymentRequest) v1alpha1.DynamoGraphD
 		spec.AutoApply = false
 	}
 	return spec
+}
+
+// beyond is what a request asks that v1alpha1 has no fields for, which an annotation
+// holds there.
+func beyond(r *v1alpha1.DynamoGraphDeploymentRequest) v1beta1.DynamoGraphDeploymentRequestSpec {
+	beta, _ := conversion.RequestToBeta(r)
+	hardware := ptr.Deref(beta.Spec.Hardware, v1beta1.Hardware{})
+	workload := ptr.Deref(beta.Spec.Workload, v1beta1.Workload{})
+	sla := ptr.Deref(beta.Spec.SLA, v1beta1.SLA{})
+	return v1beta1.DynamoGraphDeploymentRequestSpec{
+		Hardware:       &hardware,
+		SearchStrategy: cmp.Or(beta.Spec.SearchStrategy, v1beta1.SearchStrategyRapid),
+		Workload:       &v1beta1.Workload{Concurrency: workload.Concurrency, RequestRate: workload.RequestRate},
+		SLA:            &v1beta1.SLA{E2ELatency: sla.E2ELatency},
+	}
 }
 
 // changeWarnings tell what of a change has no effect.

@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
@@ -66,6 +68,51 @@ func TestUpdate(t *testing.T) {
 			labelled.SetFinalizers(nil)
 			if v := Update(old, labelled, Scope{}); len(v.Problems) > 0 {
 				t.Errorf("a label is refused: %v", v.Problems)
+			}
+		})
+	}
+}
+
+// TestARequestOfBetaIsFrozenAsAWhole: what v1alpha1 has no fields for stands in an
+// annotation there, and is no freer for that.
+func TestARequestOfBetaIsFrozenAsAWhole(t *testing.T) {
+	frozen := []string{"FieldValueForbidden spec"}
+	for rule, c := range map[string]struct {
+		from, to string
+		want     []string
+	}{
+		"a target of both versions":          {`{model: m, sla: {ttft: 1}}`, `{model: m, sla: {ttft: 2}}`, frozen},
+		"the hardware":                       {`{model: m, hardware: {gpuSku: t4}}`, `{model: m, hardware: {gpuSku: l4}}`, frozen},
+		"hardware that comes later":          {`{model: m}`, `{model: m, hardware: {totalGpus: 8}}`, frozen},
+		"the strategy":                       {`{model: m, backend: vllm}`, `{model: m, backend: vllm, searchStrategy: thorough}`, frozen},
+		"how many requests come":             {`{model: m, workload: {concurrency: 1}}`, `{model: m, workload: {concurrency: 2}}`, frozen},
+		"how often they come":                {`{model: m, workload: {requestRate: 1}}`, `{model: m, workload: {}}`, frozen},
+		"how long they take":                 {`{model: m, sla: {ttft: 1, e2eLatency: 1}}`, `{model: m, sla: {ttft: 1, e2eLatency: 2}}`, frozen},
+		"a default that is written out":      {`{model: m}`, `{model: m, searchStrategy: rapid, hardware: {}}`, nil},
+		"the version of the runtime is told": {`{model: m, hardware: {gpuSku: t4}}`, `{model: m, hardware: {gpuSku: t4}, runtimeVersionOverride: 1.2.3}`, nil},
+		"the graph is wanted after all":      {`{model: m, hardware: {gpuSku: t4}, autoApply: false}`, `{model: m, hardware: {gpuSku: t4}, autoApply: true}`, nil},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			request := func(text string) *v1alpha1.DynamoGraphDeploymentRequest {
+				beta := &v1beta1.DynamoGraphDeploymentRequest{}
+				if err := yaml.UnmarshalStrict([]byte("spec: "+text), beta); err != nil {
+					t.Fatal(err)
+				}
+				r, _ := conversion.RequestToAlpha(beta)
+				r.Status.State, r.Status.ObservedGeneration = v1alpha1.RequestStateProfiling, 1
+				r.Status.Accepted = &v1alpha1.AcceptedRequest{Version: conversion.Beta}
+				return r
+			}
+			was, is := request(c.from), request(c.to)
+			if diff := cmp.Diff(c.want, summary(Update(was, is, Scope{ClusterWide: true}).Problems)); diff != "" {
+				t.Errorf("violations (-want +got):\n%s", diff)
+			}
+			for _, r := range []*v1alpha1.DynamoGraphDeploymentRequest{was, is} {
+				delete(r.Annotations, v1alpha1.AnnotationWrittenAs)
+				r.Spec = v1alpha1.DynamoGraphDeploymentRequestSpec{}
+			}
+			if v := Update(was, is, Scope{ClusterWide: true}); len(v.Problems) > 0 {
+				t.Errorf("the annotations of one that was written as v1alpha1 are refused: %v", v.Problems)
 			}
 		})
 	}
