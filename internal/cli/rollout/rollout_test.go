@@ -3,6 +3,7 @@ package rollout
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -20,6 +22,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/exit"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/revision"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/golden"
 )
@@ -236,6 +239,51 @@ func TestUndo(t *testing.T) {
 			}
 			if c.printed {
 				golden.Text(t, filepath.Join("testdata", "undo.yaml"), out.String())
+			}
+		})
+	}
+}
+
+// TestAPrintedManifestIsOfTheVersionThatItsGraphWasWrittenAs wherever it is applied.
+func TestAPrintedManifestIsOfTheVersionThatItsGraphWasWrittenAs(t *testing.T) {
+	claims := []v1alpha1.PVC{{Name: "cache"}}
+	for rule, c := range map[string]struct {
+		written string
+		claims  []v1alpha1.PVC
+		says    string
+	}{
+		"v1alpha1":                            {conversion.Alpha, claims, ""},
+		"v1beta1":                             {conversion.Beta, nil, ""},
+		"v1beta1 with claims from v1alpha1's": {conversion.Beta, claims, conversion.Beta},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			dgd := decoded(t)
+			dgd.Spec.PVCs = c.claims
+			if c.written == conversion.Beta {
+				dgd.Annotations[v1alpha1.AnnotationWrittenAs] = conversion.Beta
+			}
+			fields, err := manifest(dgd)
+			if err != nil {
+				t.Fatal(err)
+			}
+			printed := unstructured.Unstructured{Object: fields}
+			if diff := cmp.Diff(c.says, printed.GetAnnotations()[v1alpha1.AnnotationWrittenAs]); diff != "" {
+				t.Errorf("the annotation (-want +got):\n%s", diff)
+			}
+			text, err := json.Marshal(fields)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stored, err := conversion.Convert(text, v1alpha1.SchemeGroupVersion.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			made := &v1alpha1.DynamoGraphDeployment{}
+			if err := json.Unmarshal(stored.JSON, made); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.written, conversion.WrittenAs(made)); diff != "" {
+				t.Errorf("what is applied (-want +got):\n%s", diff)
 			}
 		})
 	}

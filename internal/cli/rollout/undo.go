@@ -172,9 +172,10 @@ func asWritten(dgd *v1alpha1.DynamoGraphDeployment) (*unstructured.Unstructured,
 }
 
 // theirs are annotations that no author writes: records of the operator and of
-// kubectl, and orders about rollouts that are over.
+// kubectl, and orders about rollouts that are over. Which version a graph was written
+// as stays where a conversion notes it: its payload alone would say the other one.
 var theirs = append([]string{
-	corev1.LastAppliedConfigAnnotation, v1alpha1.AnnotationWrittenAs,
+	corev1.LastAppliedConfigAnnotation,
 	v1alpha1.AnnotationRolloutPromote, v1alpha1.AnnotationRolloutAbort, v1alpha1.AnnotationRolloutRetry,
 }, graph.Records...)
 
