@@ -75,6 +75,9 @@ func (o options) run(stdin io.Reader, out, notes io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if len(documents) == 0 {
+		return fmt.Errorf("no object in %s", strings.Join(o.files, ", "))
+	}
 	var objects []map[string]any
 	var problems []error
 	for _, d := range documents {

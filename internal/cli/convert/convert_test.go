@@ -75,11 +75,12 @@ func TestConvertThereAndBackIsTheSame(t *testing.T) {
 	}
 }
 
-func TestConvertRefusesWhatItWouldLose(t *testing.T) {
+func TestConvertRefuses(t *testing.T) {
 	cases := map[string]struct{ text, to, problem string }{
 		"an unknown field":   {strings.Replace(graph, "pvcs", "pvc", 1), "v1beta1", "spec.pvc"},
 		"an unknown version": {strings.Replace(graph, "v1alpha1", "v1", 1), "v1beta1", "v1alpha1 or v1beta1"},
 		"an unknown target":  {graph, "v2", "v1alpha1 or v1beta1"},
+		"a file of nothing":  {"# to come\n", "v1beta1", "no object in "},
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
