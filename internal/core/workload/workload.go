@@ -108,9 +108,19 @@ type Member struct {
 	// Stored is the worker as it was last told to be.
 	Stored   graph.Component
 	Replicas int32
+	// Unasked says that it was to have none, and has what others could not make it without.
+	Unasked bool
 	// Foreign is one that another operator made, or this one under another contract:
 	// what it was told cannot be compared.
 	Foreign bool
+}
+
+// Told is how many replicas it was told to have.
+func (m Member) Told() int32 {
+	if m.Unasked {
+		return 0
+	}
+	return m.Replicas
 }
 
 // Runs is the name of what its pods hang on.

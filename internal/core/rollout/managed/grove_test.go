@@ -43,6 +43,8 @@ type groveCluster struct {
 	surge int
 	// tolerates are surge and unavailable of both workers; by default those of 25 %.
 	tolerates [2]string
+	// pool has both workers do all of the work.
+	pool bool
 	// random is an adversary: it has pods come up and go in whatever order. Without one
 	// they do one after the other.
 	random *rand.Rand
@@ -58,8 +60,11 @@ func startOnGrove(t *testing.T, replicas, nodes int32, tune ...func(*groveCluste
 	c.dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{}
 	for _, kind := range []v1alpha1.ComponentType{"frontend", "prefill", "decode"} {
 		n := replicas
-		if kind == "frontend" {
+		switch {
+		case kind == "frontend":
 			n = 1
+		case kind == "prefill" && c.parked:
+			n = 0
 		}
 		c.dgd.Spec.Services[string(kind)] = &v1alpha1.SharedSpec{
 			ComponentType: kind, Replicas: new(n),
@@ -70,6 +75,9 @@ func startOnGrove(t *testing.T, replicas, nodes int32, tune ...func(*groveCluste
 				v1alpha1.AnnotationMaxSurge: c.tolerates[0], v1alpha1.AnnotationMaxUnavailable: c.tolerates[1],
 			}
 		}
+	}
+	if c.pool {
+		c.dgd.Spec.Services["prefill"].ComponentType, c.dgd.Spec.Services["decode"].ComponentType = "worker", "worker"
 	}
 	if nodes > 1 {
 		c.dgd.Spec.Services["decode"].Multinode = &v1alpha1.Multinode{NodeCount: nodes}
@@ -174,9 +182,9 @@ func (c *groveCluster) write(b grove.Builder, d managed.Decision) {
 	for _, r := range slices.Concat(d.Scale, b.Rescale(given, c.seen())) {
 		switch o := r.Object.(type) {
 		case *grovev1alpha1.PodClique:
-			o.Spec.Replicas = r.Replicas
+			o.Spec.Replicas, o.Generation = r.Replicas, o.Generation+1
 		case *grovev1alpha1.PodCliqueScalingGroup:
-			o.Spec.Replicas = r.Replicas
+			o.Spec.Replicas, o.Generation = r.Replicas, o.Generation+1
 		default:
 			c.Errorf("%T is scaled", o)
 		}
@@ -202,6 +210,11 @@ func (c *groveCluster) store(set *grovev1alpha1.PodCliqueSet) (wrote int) {
 			all = append(all, t.Name)
 			if t.Spec.Replicas < 1 {
 				c.Errorf("PodCliqueSet %s has no replica of %s", s.Name, t.Name)
+			}
+		}
+		for _, group := range s.Spec.Template.PodCliqueScalingGroupConfigs {
+			if *group.Replicas < 1 {
+				c.Errorf("PodCliqueSet %s has no replica of group %s", s.Name, group.Name)
 			}
 		}
 		return all
@@ -309,7 +322,7 @@ func (c *groveCluster) make(set *grovev1alpha1.PodCliqueSet) {
 		name := set.Name + "-0-" + config.Name
 		if !slices.ContainsFunc(c.groups, func(o *grovev1alpha1.PodCliqueScalingGroup) bool { return o.Name == name }) {
 			c.groups = append(c.groups, &grovev1alpha1.PodCliqueScalingGroup{
-				ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: grovev1alpha1.PodCliqueScalingGroupSpec{Replicas: *config.Replicas, CliqueNames: config.CliqueNames},
+				ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Generation: 1}, Spec: grovev1alpha1.PodCliqueScalingGroupSpec{Replicas: *config.Replicas, CliqueNames: config.CliqueNames},
 			})
 		}
 	}
@@ -318,7 +331,7 @@ func (c *groveCluster) make(set *grovev1alpha1.PodCliqueSet) {
 		if !grouped[t.Name] && !slices.ContainsFunc(c.cliques, func(o *grovev1alpha1.PodClique) bool { return o.Name == name }) {
 			all := maps.Clone(labels)
 			maps.Copy(all, t.Labels)
-			c.cliques = append(c.cliques, &grovev1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: all}, Spec: *t.Spec.DeepCopy()})
+			c.cliques = append(c.cliques, &grovev1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: all, Generation: 1}, Spec: *t.Spec.DeepCopy()})
 		}
 	}
 }
@@ -340,7 +353,7 @@ func (c *groveCluster) pod(wanted map[string]bool, name, clique string, labels m
 
 // serving counts groups of nodes by their leaders: pods of one are made and end together.
 func (c *groveCluster) serving() int {
-	one := &cluster{}
+	one := &cluster{parked: c.parked}
 	for _, p := range c.pods {
 		follower := strings.HasSuffix(p.Labels[common.LabelPodClique], "-wkr")
 		lacks := p.Labels[common.LabelPodCliqueScalingGroup] != "" && slices.ContainsFunc(c.pods, func(o corev1.Pod) bool {
@@ -449,6 +462,50 @@ func TestOnGroveAGenerationIsAPodCliqueSet(t *testing.T) {
 			c.quiet()
 			if !slices.Equal(workers, c.uids(ids[3])) || c.sets() != "chat chat-"+ids[3] {
 				t.Errorf("sets %s, pods %v, were %v", c.sets(), c.uids(ids[3]), workers)
+			}
+		})
+	}
+}
+
+// TestOnGroveAWorkerWithoutReplicasIsRolledOut: Grove makes one of it with each set, which
+// goes at once and is waited for by nobody.
+func TestOnGroveAWorkerWithoutReplicasIsRolledOut(t *testing.T) {
+	for name, of := range map[string]struct {
+		nodes int32
+		pool  bool
+	}{"prefill": {nodes: 1}, "prefill, decode on 2 nodes": {nodes: 2}, "one of two that do all of the work": {1, true}} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(4) {
+				c := startOnGrove(t, 2, of.nodes, func(c *groveCluster) {
+					c.parked, c.pool = true, of.pool
+					c.random = rand.New(rand.NewPCG(seed, 1))
+				})
+				alone := func(managed.Decision) bool { return c.held("prefill") == 0 }
+				c.until("only decode to be left", alone)
+				c.now = c.now.Add(world.Settled) // pods that were ready for less do not count
+				completed := func(d managed.Decision) bool {
+					for _, g := range c.dgd.Status.Rollout.Generations {
+						if n := g.Roles["prefill"].Replicas; n > *c.dgd.Spec.Services["prefill"].Replicas {
+							t.Errorf("seed %d: generation %s is to have %d of prefill", seed, g.ID, n)
+						}
+					}
+					return settled(d) && c.serving() == 2 && c.dgd.Status.Rollout.Phase == "Completed"
+				}
+				for _, tag := range []string{"1.1.0", "1.2.0"} {
+					c.image("example.com/engine:" + tag)
+					c.until("the rollout to begin", c.rolls)
+					c.until("the rollout to be completed", completed)
+					c.until("only decode to be left", alone)
+				}
+				if !of.pool {
+					continue
+				}
+				// It is scaled with a change: what serves without it does so until that is done.
+				c.image("example.com/engine:1.3.0")
+				c.dgd.Spec.Services["prefill"].Replicas = new(int32(2))
+				c.until("the rollout to begin", c.rolls)
+				c.until("the rollout to be completed", completed)
+				c.until("prefill to come up", func(managed.Decision) bool { return c.held("prefill") == 2 })
 			}
 		})
 	}

@@ -165,7 +165,7 @@ func Next(in Input) Decision {
 			d.Rolling = append(d.Rolling, cell.Services...)
 			if shown = state.World.Target(); shown == cell.Spec {
 				for _, m := range cell.Members(shown) {
-					d.Told[m.Service] = m.Replicas
+					d.Told[m.Service] = m.Told()
 				}
 			}
 			d.keep(cell)
@@ -241,6 +241,9 @@ func (in Input) roll(cell world.Cell, d *Decision) CellState {
 			w.Aborted = append(w.Aborted, generation.ID(id))
 		}
 	}
+	if w.Target() == cell.Spec { // what is rendered is told again
+		retell(w, cell)
+	}
 	*w = w.Postponed()
 	w.Paused = in.Policy.Paused && w.Target() == cell.Spec // to go back is not held
 	if w.Target() == cell.Spec && w.Stable != cell.Spec && !in.restarts(cell, *w) && in.begins(cell) {
@@ -267,6 +270,17 @@ func (in Input) roll(cell world.Cell, d *Decision) CellState {
 	}
 	in.record(cell, *w, d)
 	return state
+}
+
+// retell has the target want what it was told: of what was made unasked it wants none.
+func retell(w *generation.World, cell world.Cell) {
+	for _, g := range w.Generations {
+		for i, role := range w.Roles {
+			if m, there := cell.Member(g.ID, role.Name); there && g.ID == cell.Spec {
+				g.Roles[i].Want = int(m.Told())
+			}
+		}
+	}
 }
 
 // restarts reports whether the generation that is asked for is told the same as the

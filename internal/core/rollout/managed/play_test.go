@@ -54,6 +54,8 @@ type cluster struct {
 	slow bool
 	// defaults are those that graphs are read by.
 	defaults graph.Defaults
+	// parked says that decode serves without prefill, of which none is desired.
+	parked bool
 }
 
 var defaults = graph.Defaults{Discovery: graph.DiscoveryKubernetes, Contract: graph.ContractRules{Forced: graph.ContractV1}}
@@ -272,8 +274,10 @@ func (c *cluster) serving() int {
 		}
 	}
 	least := sum["decode"]
-	for _, n := range sum {
-		least = min(least, n)
+	for role, n := range sum {
+		if role != "prefill" || !c.parked {
+			least = min(least, n)
+		}
 	}
 	return least
 }
@@ -281,7 +285,7 @@ func (c *cluster) serving() int {
 // complete reports whether a generation has all that the graph has in those.
 func (c *cluster) complete(roles map[string]int) bool {
 	paired := c.dgd != nil && c.dgd.Annotations[v1alpha1.AnnotationRolloutIsolation] != ""
-	return roles["prefill"] > 0 && roles["decode"] > 0 && (!paired || roles["frontend"] > 0)
+	return (roles["prefill"] > 0 || c.parked) && roles["decode"] > 0 && (!paired || roles["frontend"] > 0)
 }
 
 // until goes on until something is so; once the graph has run, never less than its floor

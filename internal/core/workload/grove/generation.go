@@ -28,7 +28,8 @@ import (
 // When nothing is left of the first generation its cliques stay in the graph's set, with
 // no replicas. What the workers of a set were last told stands on it, by service, in
 // AnnotationStoredWorkers: pod templates do not tell what a user meant by them. A service
-// that is not listed there is over.
+// that is not listed there is over, and one without replicas there is made with some all
+// the same: these go when they are seen.
 
 // sets are the names of a graph's sets, its own first. That is not there if it would be
 // empty beside another.
@@ -75,7 +76,8 @@ func (b Builder) generate(set *grovev1alpha1.PodCliqueSet, whole, g *graph.Graph
 		if !c.Role.RunsEngine() {
 			continue
 		}
-		c.Replicas, c.Adapted = 1, false // these are told elsewhere
+		// These are told elsewhere, but for none: a set cannot say that.
+		c.Replicas, c.Adapted = min(1, c.Replicas), false
 		stored, err := component.Builder{Graph: b.Graph, Defaults: b.Defaults}.Store(c, g.Engine())
 		if err != nil {
 			return fmt.Errorf("service %s: %w", c.Name, err)
@@ -163,6 +165,8 @@ func (b Builder) Members(g *graph.Graph, s snapshot.Snapshot) []workload.Member 
 			m.Service, m.Name.ObjectName = c.Name, graph.ComponentName(g.Name, c.Name)
 			if known {
 				m.Stored, m.Foreign = b.read(g, m, text)
+				// A number that was set since is somebody's.
+				m.Unasked = !m.Foreign && m.Stored.Replicas == 0 && (m.Scaled == nil || m.Scaled.GetGeneration() <= 1)
 			}
 			if m.Foreign && m.Replicas == 0 && set.Name != c.CliqueSet {
 				continue // what an operator without generations has left of it

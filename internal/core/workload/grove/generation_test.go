@@ -129,6 +129,41 @@ func TestTheWorkersOfASetAreReadBackAsTheyWereTold(t *testing.T) {
 	}
 }
 
+// TestAWorkerThatIsToHaveNoneIsMadeUnasked: Grove makes no set without one of it, and the
+// planner must not take that for what was told.
+func TestAWorkerThatIsToHaveNoneIsMadeUnasked(t *testing.T) {
+	dgd := chat()
+	dgd.Spec.Services["prefill"].Replicas = new(int32(0))
+	g := meaning(t, dgd)
+	b := Builder{Graph: dgd, Defaults: defaults, Generations: true}
+	set := built(t, b, g)[0]
+	clique := func(generation int64, replicas int32) graph.Object {
+		return &grovev1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: "chat-0-prefill", Generation: generation}, Spec: grovev1alpha1.PodCliqueSpec{Replicas: replicas}}
+	}
+	for name, c := range map[string]struct {
+		beneath []graph.Object
+		// want are the replicas that there are, and those that were told.
+		want [2]int32
+	}{
+		"before Grove has made it":  {nil, [2]int32{1, 0}},
+		"as Grove has made it":      {[]graph.Object{clique(1, 1)}, [2]int32{1, 0}},
+		"as it was told since":      {[]graph.Object{clique(2, 0)}, [2]int32{0, 0}},
+		"as somebody has scaled it": {[]graph.Object{clique(2, 3)}, [2]int32{3, 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, m := range b.Members(g, snapshot.Snapshot{Owned: []graph.Object{set}, Beneath: c.beneath}) {
+				want := [2]int32{2, 2}
+				if m.Service == "prefill" {
+					want = c.want
+				}
+				if diff := cmp.Diff(want, [2]int32{m.Replicas, m.Told()}); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", m.Service, diff)
+				}
+			}
+		})
+	}
+}
+
 // TestWithoutGenerationsASetIsAsBefore, whatever else is in the graph.
 func TestWithoutGenerationsASetIsAsBefore(t *testing.T) {
 	dgd := chat()

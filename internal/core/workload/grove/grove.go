@@ -171,10 +171,11 @@ func minAvailable(c graph.Component) int32 {
 }
 
 // firstReplicas is the number in a set. Grove refuses one that its gang could not start
-// with, and another minAvailable later; it reads the number once, and from then on what
-// an adapter, a budget or a user that wants none asks for is told to what was made.
+// with, and another minAvailable later, and takes none for one; it reads the number once,
+// and from then on what an adapter, a budget or a user that wants none asks for is told to
+// what was made.
 func firstReplicas(c graph.Component) int32 {
-	if c.MinAvailable != nil && (c.Adapted || c.Replicas == 0) {
+	if c.Replicas == 0 || c.MinAvailable != nil && c.Adapted {
 		return max(c.Replicas, minAvailable(c))
 	}
 	return c.Replicas

@@ -59,7 +59,7 @@ func TestASetIsToldNoFewerReplicasThanItsGangNeeds(t *testing.T) {
 		"an adapter's number that is too small":     {replicas: 1, least: new(int32(2)), adapted: true, want: [2]int32{2, 2}},
 		"an adapter's number where nothing is said": {replicas: 1, adapted: true, want: [2]int32{1, 1}},
 		"none":                          {replicas: 0, least: new(int32(2)), want: [2]int32{2, 2}},
-		"none where nothing is said":    {replicas: 0, want: [2]int32{0, 1}},
+		"none where nothing is said":    {replicas: 0, want: [2]int32{1, 1}},
 		"what a user got wrong is told": {replicas: 1, least: new(int32(2)), want: [2]int32{1, 2}},
 	} {
 		t.Run(rule, func(t *testing.T) {

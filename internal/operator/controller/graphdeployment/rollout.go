@@ -264,7 +264,7 @@ func (e *Expectations) unmet(graph types.UID, members []workload.Member, now tim
 	}
 	missing := slices.ContainsFunc(waits.told, func(t managed.Expectation) bool {
 		return !slices.ContainsFunc(members, func(m workload.Member) bool {
-			return m.Service == t.Service && m.Generation == t.Generation && m.Replicas == t.Replicas
+			return m.Service == t.Service && m.Generation == t.Generation && m.Told() == t.Replicas
 		})
 	})
 	if missing && now.Before(waits.until) {

@@ -84,6 +84,10 @@ func TestAStepIsTakenOnceTheLastIsSeen(t *testing.T) {
 			{Service: "prefill", Generation: "b", Replicas: 1, Object: object}, {Service: "decode", Generation: "b", Replicas: 2, Object: object},
 		}
 	}
+	unasked := func(all []workload.Member) []workload.Member {
+		all[0].Unasked = true
+		return all
+	}
 	members := func(replicas ...int32) (all []workload.Member) {
 		for i, service := range []string{"prefill", "decode"}[:len(replicas)] {
 			all = append(all, workload.Member{Service: service, Generation: "b", Replicas: replicas[i]}, workload.Member{Service: service, Generation: "a", Replicas: 2})
@@ -93,6 +97,8 @@ func TestAStepIsTakenOnceTheLastIsSeen(t *testing.T) {
 	written := []graph.Ref{{Kind: "PodCliqueSet", Name: "chat-b"}, {Kind: "Service", Name: "chat"}}
 	for name, c := range map[string]struct {
 		object string
+		// none says that prefill was told to have none.
+		none   bool
 		failed bool
 		seen   []workload.Member
 		after  time.Duration
@@ -102,13 +108,19 @@ func TestAStepIsTakenOnceTheLastIsSeen(t *testing.T) {
 		"a set of which one number is older":       {object: "chat-b", seen: members(1, 1), want: true},
 		"a set that is seen":                       {object: "chat-b", seen: members(1, 2)},
 		"a set that was not written":               {object: "chat-c", seen: members()},
+		"a set with what nobody asked for":         {object: "chat-b", seen: unasked(members(1, 2)), want: true},
+		"such a set when none was told":            {object: "chat-b", none: true, seen: unasked(members(1, 2))},
 		"what Grove has made and is not seen":      {seen: members(1, 1), want: true},
 		"what Grove has made and could not change": {failed: true, seen: members(1, 1)},
 		"what somebody else has changed":           {object: "chat-b", seen: members(1, 3), after: expectFor},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var e Expectations
-			e.expect("u", told(c.object), written, c.failed, now)
+			all := told(c.object)
+			if c.none {
+				all[0].Replicas = 0
+			}
+			e.expect("u", all, written, c.failed, now)
 			if got := e.unmet("u", c.seen, now.Add(c.after)); got != c.want {
 				t.Errorf("unmet %v, want %v", got, c.want)
 			}
