@@ -1,7 +1,7 @@
 // Package fakegrove stands in for the Grove operator, which cannot be built into this binary: it gives PodCliqueSets
 // their cliques, scaling groups, Services and pods, under Grove's names, labels and environment, and reports on them as
 // Grove does. It places no gangs: there are no PodGangs, no topology, no gang termination, no autoscalers and no
-// admission. What it shows about a graph is its shape, its order of start and its rollout, not its placement.
+// admission, but that a clique is made with one pod at least and nothing from a scaling group of none. What it shows about a graph is its shape, its order of start and its rollout, not its placement.
 //
 // A change of templates goes as with Grove: cliques and groups are updated one after the other, a moment later; a clique
 // whose turn has not come looks as well as before, and so does one whose annotations alone change (its generation stays);

@@ -60,8 +60,8 @@ func (w world) wantGroups() []*grovev1alpha1.PodCliqueScalingGroup {
 	return all
 }
 
-// wantCliques keeps the replicas of a live clique, unless it belongs to a group, which scales as a whole. A clique of an
-// older template stays as it is until its turn.
+// wantCliques keeps the replicas of a live clique, unless it belongs to a group, which scales as a whole. One that is to
+// have none is made with one, as Grove's admission has it. A clique of an older template stays as it is until its turn.
 func (w world) wantCliques() []*grovev1alpha1.PodClique {
 	var all []*grovev1alpha1.PodClique
 	turn := w.turn()
@@ -75,6 +75,7 @@ func (w world) wantCliques() []*grovev1alpha1.PodClique {
 			meta.OwnerReferences = ownedBy(p.group, "PodCliqueScalingGroup")
 		}
 		spec := *p.template().Spec.DeepCopy()
+		spec.Replicas = max(1, spec.Replicas)
 		spec.StartsAfter = p.startsAfter()
 		live := w.cliques[p.name()]
 		if live != nil && !w.current(p, live) && p.unit() != turn {
@@ -85,7 +86,7 @@ func (w world) wantCliques() []*grovev1alpha1.PodClique {
 			spec.Replicas = live.Spec.Replicas
 		}
 		if spec.MinAvailable == nil {
-			spec.MinAvailable = new(p.template().Spec.Replicas)
+			spec.MinAvailable = new(max(1, p.template().Spec.Replicas))
 		}
 		all = append(all, &grovev1alpha1.PodClique{ObjectMeta: meta, Spec: spec})
 	}

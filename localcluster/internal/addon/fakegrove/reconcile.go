@@ -36,6 +36,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if set.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
+	if err := admitted(set); err != nil {
+		return reconcile.Result{}, reconcile.TerminalError(err)
+	}
 	err := r.pass(ctx, set)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return reconcile.Result{RequeueAfter: again}, nil
@@ -44,6 +47,16 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: pause}, nil
 	}
 	return reconcile.Result{}, err
+}
+
+// admitted is what Grove refuses at admission, of which there is none here: nothing comes of such a set.
+func admitted(set *grovev1alpha1.PodCliqueSet) error {
+	for _, group := range set.Spec.Template.PodCliqueScalingGroupConfigs {
+		if orOne(group.Replicas) < 1 {
+			return fmt.Errorf("PodCliqueSet %s: replicas of scaling group %s must be greater than 0", set.Name, group.Name)
+		}
+	}
+	return nil
 }
 
 func (r *reconciler) pass(ctx context.Context, set *grovev1alpha1.PodCliqueSet) error {

@@ -105,6 +105,33 @@ func (w *world) podNames() []string {
 	return names
 }
 
+func TestACliqueIsMadeWithOneAtLeast(t *testing.T) {
+	w := newWorld()
+	w.set.Spec.Template.Cliques[0].Spec.Replicas = 0
+	w.cliques = map[string]*grovev1alpha1.PodClique{}
+	w.settle()
+	web := w.cliques["chat-0-web"]
+	if web.Spec.Replicas != 1 {
+		t.Errorf("%d replicas of a clique that is made", web.Spec.Replicas)
+	}
+	web.Spec.Replicas = 0 // it is scaled
+	w.settle()
+	if n := w.cliques["chat-0-web"].Spec.Replicas; n != 0 {
+		t.Errorf("%d replicas of a clique that was told to have none", n)
+	}
+}
+
+func TestNothingComesOfAGroupOfNone(t *testing.T) {
+	w := newWorld()
+	if err := admitted(w.set); err != nil {
+		t.Error(err)
+	}
+	w.set.Spec.Template.PodCliqueScalingGroupConfigs[0].Replicas = new(int32(0))
+	if admitted(w.set) == nil {
+		t.Error("it is admitted")
+	}
+}
+
 func TestPodsStartInTheOrderOfTheirCliques(t *testing.T) {
 	w := newWorld()
 	for i, want := range [][]string{
