@@ -7,7 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/render"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
@@ -22,8 +27,42 @@ type comparison struct {
 	version string
 	seen    sight
 	desired *v1alpha1.DynamoGraphDeployment
+	// words are what the new manifest is to have of what conversions note.
+	words map[string]string
 	// records are the operator's on the graph that runs, in the version of the manifest.
 	records map[string]string
+}
+
+// words are annotations in which conversions note what a version has no fields for,
+// and which version a graph was written as.
+var words = []string{v1alpha1.AnnotationGraphPayload, v1alpha1.AnnotationWrittenAs}
+
+// keepWords gives a manifest the words that the graph that runs has in its version.
+// Whoever applies the manifest takes none away that they have not applied before: the
+// graph stays what it was written as.
+func keepWords(d input.Document, live *v1alpha1.DynamoGraphDeployment) error {
+	seen, err := shown(live, d.GetAPIVersion())
+	if err != nil {
+		return err
+	}
+	var applied metav1.PartialObjectMetadata
+	if text := live.Annotations[corev1.LastAppliedConfigAnnotation]; json.Unmarshal([]byte(text), &applied) != nil {
+		applied.Annotations = nil // nobody has applied it by kubectl
+	}
+	kept := d.GetAnnotations()
+	for _, key := range words {
+		value, there := seen.GetAnnotations()[key]
+		_, said := kept[key]
+		if _, before := applied.Annotations[key]; !there || said || before {
+			continue
+		}
+		if kept == nil {
+			kept = map[string]string{}
+		}
+		kept[key] = value
+	}
+	d.SetAnnotations(kept)
+	return nil
 }
 
 // inherit leaves the operator's records on a graph that is changed: whoever applies
@@ -178,36 +217,36 @@ func (c *comparison) fields(before map[string]service, scale map[string]int32) (
 	return all, nil
 }
 
-// tree is a graph in the version of the new manifest: what the user says, without
-// what the operator and kubectl note beside it.
-func (c *comparison) tree(dgd *v1alpha1.DynamoGraphDeployment) (map[string]any, error) {
+// shown is a graph in a version.
+func shown(dgd *v1alpha1.DynamoGraphDeployment, version string) (unstructured.Unstructured, error) {
+	var object unstructured.Unstructured
 	stored := dgd.DeepCopy()
 	stored.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeployment))
 	text, err := json.Marshal(stored)
 	if err != nil {
-		return nil, err
+		return object, err
 	}
-	shown, err := conversion.Convert(text, c.version)
+	converted, err := conversion.Convert(text, version)
+	if err != nil {
+		return object, err
+	}
+	return object, json.Unmarshal(converted.JSON, &object.Object)
+}
+
+// tree is a graph in the version of the new manifest: what the user says, without
+// what the operator and kubectl note beside it.
+func (c *comparison) tree(dgd *v1alpha1.DynamoGraphDeployment) (map[string]any, error) {
+	object, err := shown(dgd, c.version)
 	if err != nil {
 		return nil, err
 	}
-	var object struct {
-		Metadata struct {
-			Annotations map[string]any `json:"annotations"`
-		} `json:"metadata"`
-		Spec map[string]any `json:"spec"`
-	}
-	if err := json.Unmarshal(shown.JSON, &object); err != nil {
-		return nil, err
-	}
-	noted := append([]string{v1alpha1.AnnotationGraphPayload, v1alpha1.AnnotationWrittenAs}, graph.Records...)
 	annotations := map[string]any{}
-	for key, value := range object.Metadata.Annotations {
-		if strings.Contains(key, v1alpha1.GroupName+"/") && !slices.Contains(noted, key) {
+	for key, value := range object.GetAnnotations() {
+		if strings.Contains(key, v1alpha1.GroupName+"/") && !slices.Contains(words, key) && !slices.Contains(graph.Records, key) {
 			annotations[key] = value
 		}
 	}
-	return map[string]any{"annotations": annotations, "spec": object.Spec}, nil
+	return map[string]any{"annotations": annotations, "spec": object.Object["spec"]}, nil
 }
 
 // alone is the graph that runs with another tree of fields.
@@ -219,6 +258,9 @@ func (c *comparison) alone(tree any) (*v1alpha1.DynamoGraphDeployment, error) {
 		if value, there := c.records[key]; there {
 			annotations[key] = value
 		}
+	}
+	for key, value := range c.words {
+		annotations[key] = value
 	}
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": c.version, "kind": v1alpha1.KindDynamoGraphDeployment, "spec": fields["spec"],

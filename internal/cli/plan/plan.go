@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -156,11 +157,20 @@ func (o options) plan(ctx context.Context, d input.Document, from source, r rend
 	if len(verdict.Problems) > 0 {
 		return Plan{}, exit.With{Code: codeRefused, Message: "would be refused: " + verdict.Problems.ToAggregate().Error()}
 	}
-	desired := verdict.Object.(*v1alpha1.DynamoGraphDeployment)
-	seen, err := from.live(ctx, desired.Namespace, desired.Name, r.Rules)
+	seen, err := from.live(ctx, d.GetNamespace(), d.GetName(), r.Rules)
 	if err != nil {
 		return Plan{}, err
 	}
+	if seen.graph != nil {
+		if err := keepWords(d, seen.graph); err != nil {
+			return Plan{}, err
+		}
+		// What it has by now was admitted; Update judges the change.
+		if verdict, err = validate.Judge(d, r.Rules); err != nil {
+			return Plan{}, err
+		}
+	}
+	desired := verdict.Object.(*v1alpha1.DynamoGraphDeployment)
 	if seen.graph != nil {
 		inherit(desired, seen.graph)
 		change := validation.Update(seen.graph, desired, r.Rules)
@@ -172,7 +182,8 @@ func (o options) plan(ctx context.Context, d input.Document, from source, r rend
 	for _, w := range verdict.Warnings {
 		fmt.Fprintf(notes, "%s: warning: %s\n", d, w)
 	}
-	c := comparison{renderer: r, version: d.GetAPIVersion(), seen: seen, desired: desired}
+	c := comparison{renderer: r, version: d.GetAPIVersion(), seen: seen, desired: desired, words: maps.Clone(d.GetAnnotations())}
+	maps.DeleteFunc(c.words, func(key, _ string) bool { return !slices.Contains(words, key) })
 	return c.plan()
 }
 

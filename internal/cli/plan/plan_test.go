@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,13 +12,16 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/exit"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/golden"
 )
@@ -202,6 +206,63 @@ func TestAGraphThatIsAppliedAgainChangesNothing(t *testing.T) {
 			}
 			if out, code, err := execute(t, string(text), string(text)); code != 0 {
 				t.Errorf("code %d, %v\n%s", code, err, out)
+			}
+		})
+	}
+}
+
+// converted is a manifest in another version, with or without what a conversion notes.
+func converted(t *testing.T, text, version string, noted bool) string {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := conversion.Convert(raw, version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var object unstructured.Unstructured
+	if err := json.Unmarshal(result.JSON, &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	if !noted {
+		object.SetAnnotations(nil)
+	}
+	out, err := yaml.Marshal(object.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// TestAManifestInTheOtherVersion: a graph stays what it was written as, because an
+// apply leaves the annotations alone that say so, unless one has written them.
+func TestAManifestInTheOtherVersion(t *testing.T) {
+	const alphaVersion, betaVersion = "nvidia.com/v1alpha1", "nvidia.com/v1beta1"
+	alpha := replace(disaggregated,
+		"spec:\n", "spec:\n  pvcs: [{name: cache, create: true, size: 1Gi, storageClass: s, volumeAccessMode: ReadWriteOnce}]\n",
+		"componentType: frontend", "componentType: frontend\n      ingress: {enabled: true, host: chat.example}",
+		"subComponentType: decode", "subComponentType: decode\n      volumeMounts: [{name: cache, mountPoint: /cache}]")
+	old := replace(beta, `resources: {limits: {nvidia.com/gpu: "8"}}}]`, `volumeMounts: [{name: data, mountPath: /data, subPath: chat}]}], volumes: [{name: data, emptyDir: {}}]`)
+	taken := `'{"metadata":{"annotations":{"nvidia.com/written-as":"v1alpha1","nvidia.com/dgd-spec":"{}"}}}'`
+	bare := converted(t, alpha, betaVersion, false)
+	cases := map[string]struct {
+		live, desired string
+		code          int
+		says          string
+	}{
+		"v1beta1 over v1alpha1":    {alpha, bare, 0, "nothing"},
+		"v1alpha1 over v1beta1":    {old, converted(t, old, alphaVersion, false), 0, "nothing"},
+		"with what says so":        {alpha, converted(t, alpha, betaVersion, true), 0, "nothing"},
+		"with a change":            {alpha, replace(bare, "replicas: 4", "replicas: 5"), 2, "components[decode].replicas"},
+		"that takes the word back": {replace(alpha, `"{}"`, taken), bare, 3, "apiVersion"},
+	}
+	for rule, c := range cases {
+		t.Run(rule, func(t *testing.T) {
+			out, code, err := execute(t, c.live, c.desired)
+			if code != c.code || !strings.Contains(out, c.says) || strings.Contains(out, "apiVersion") != (c.says == "apiVersion") {
+				t.Errorf("code %d, not %d with %q: %v\n%s", code, c.code, c.says, err, out)
 			}
 		})
 	}
