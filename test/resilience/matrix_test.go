@@ -868,8 +868,8 @@ func (c *cell) followPods(ctx context.Context, each func(map[string]map[string]i
 	}
 }
 
-// count is how many replicas of each role are ready, by generation. One of several nodes
-// is as ready as the least of its pods.
+// count is how many replicas of each role are ready, by generation. Only workers are on
+// several nodes; one that is counts as the least ready of its pods.
 func (c *cell) count(pods map[types.UID]corev1.Pod) map[string]map[string]int {
 	ready := map[string]map[string]int{}
 	for _, p := range pods {
@@ -882,7 +882,10 @@ func (c *cell) count(pods map[types.UID]corev1.Pod) map[string]map[string]int {
 	}
 	for _, g := range ready {
 		for r := range g {
-			if g[r] /= c.nodes(); g[r] == 0 {
+			if r != frontend {
+				g[r] /= c.nodes()
+			}
+			if g[r] == 0 {
 				delete(g, r)
 			}
 		}

@@ -1,0 +1,36 @@
+package resilience
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+)
+
+// TestReplicasAreCountedByTheirPods: a worker on several nodes has a pod on each, and a
+// frontend one in all.
+func TestReplicasAreCountedByTheirPods(t *testing.T) {
+	pods := map[types.UID]corev1.Pod{}
+	for role, n := range map[string]int{frontend: 2, "decode": 4, "prefill": 1} {
+		for i := range n {
+			p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				UID: types.UID(fmt.Sprint(role, i)), Labels: map[string]string{v1alpha1.LabelGeneration: "a", v1alpha1.LabelComponent: role},
+			}}
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			pods[p.UID] = p
+		}
+	}
+	for orchestrator, want := range map[string]map[string]int{
+		onDeployment: {frontend: 2, "decode": 4, "prefill": 1},
+		onLWS:        {frontend: 2, "decode": 2},
+	} {
+		if diff := cmp.Diff(map[string]map[string]int{"a": want}, (&cell{orchestrator: orchestrator}).count(pods)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", orchestrator, diff)
+		}
+	}
+}
