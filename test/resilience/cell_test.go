@@ -34,3 +34,26 @@ func TestReplicasAreCountedByTheirPods(t *testing.T) {
 		}
 	}
 }
+
+// TestACellPromisesWhatItIsToldToKeep: where that is the event, as many as this may be
+// missing, and a quarter otherwise.
+func TestACellPromisesWhatItIsToldToKeep(t *testing.T) {
+	for rule, c := range map[string]struct {
+		cell *cell
+		// missing of four replicas, and the floor.
+		want [2]int
+	}{
+		"a quarter may be missing":      {&cell{}, [2]int{1, 3}},
+		"none, if that is the event":    {&cell{event: event{alone: true}}, [2]int{0, 4}},
+		"one, if that is the event":     {&cell{event: event{alone: true}, unavailable: 1}, [2]int{1, 3}},
+		"in place others take one":      {&cell{event: event{alone: true}, isolation: inPlace, orchestrator: onGrove}, [2]int{0, 3}},
+		"Deployments take what is told": {&cell{event: event{alone: true}, isolation: inPlace, orchestrator: onDeployment}, [2]int{0, 4}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			c.cell.shape = shape{decode: 4}
+			if diff := cmp.Diff(c.want, [2]int{c.cell.missing(4), c.cell.floor()}); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

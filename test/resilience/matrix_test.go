@@ -105,7 +105,7 @@ type cell struct {
 	isolation    string
 	event        event
 	random       *rand.Rand
-	// unavailable is how many replicas of a role may be missing.
+	// unavailable is how many replicas of a role may be missing where no GPU is spare.
 	unavailable int
 	tag         int
 	tokens      int
@@ -326,11 +326,13 @@ func (c *cell) parts() int {
 // floor is how many replicas of each role have to serve, counted in the scarcest. In place,
 // LeaderWorkerSets and Grove take one away before they make another.
 func (c *cell) floor() int {
-	unavailable := c.unavailable
-	if !c.exchanges() && c.orchestrator != onDeployment {
-		unavailable = max(1, unavailable)
+	least := func(n int) int {
+		missing := c.missing(n)
+		if !c.exchanges() && c.orchestrator != onDeployment {
+			missing = max(1, missing)
+		}
+		return n - missing
 	}
-	least := func(n int) int { return n - max(unavailable, n/4) }
 	floor := least(c.shape.decode)
 	if c.shape.prefill > 0 {
 		floor = min(floor, least(c.shape.prefill))
@@ -391,7 +393,14 @@ func (c *cell) roles() []role {
 	return []role{{"decode", "decode", c.shape.decode}, {"prefill", "prefill", c.shape.prefill}}
 }
 
-func (c *cell) missing(replicas int) int { return max(c.unavailable, replicas/4) }
+// missing is how many of so many replicas may be: a quarter, as by default, unless the
+// event is about that number.
+func (c *cell) missing(replicas int) int {
+	if c.event.alone {
+		return c.unavailable
+	}
+	return replicas / 4
+}
 
 func (c *cell) frontendArgs() string {
 	if c.shape.prefill > 0 {
