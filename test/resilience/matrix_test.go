@@ -239,8 +239,9 @@ func (c *cell) users() (context.CancelFunc, <-chan []openloop.Outcome) {
 	ctx, stop := context.WithCancel(c.ctx)
 	c.Cleanup(stop)
 	done := make(chan []openloop.Outcome, 1)
+	arrivals := openloop.Poisson(*cellRate, patience, c.random.Uint64()) // drawn here: the event draws, too
 	go func() {
-		done <- openloop.Run(ctx, openloop.Poisson(*cellRate, patience, c.random.Uint64()), func(n int) error {
+		done <- openloop.Run(ctx, arrivals, func(n int) error {
 			tokens := c.tokens
 			if c.event.name == "long-answers" && n%20 == 0 {
 				tokens = 4000 // longer than any grace
@@ -619,12 +620,17 @@ func (c *cell) noSpareOneMissing() {
 	c.completed()
 }
 
-// reverts changes the image and takes it back at random moments; pods that had not been
-// told to go by then stay.
+// reverts changes the image and takes it back at random moments of its rollout; pods that
+// had not been told to go by then stay. What is taken back before it is seen is no rollout.
 func (c *cell) reverts() {
 	const times = 3
 	for n := range times {
 		c.change(5 + n)
+		if c.exchanges() {
+			c.rollout("under way", func(_ *v1alpha1.DynamoGraphDeployment, st *v1alpha1.RolloutStatus) bool {
+				return !generation.Phase(st.Phase).Ended()
+			})
+		}
 		c.moment(15 * time.Second)
 		c.change(4)
 		c.completed()
