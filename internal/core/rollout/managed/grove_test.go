@@ -497,6 +497,14 @@ func TestOnGroveAWorkerWithoutReplicasIsRolledOut(t *testing.T) {
 					c.until("the rollout to be completed", completed)
 					c.until("only decode to be left", alone)
 				}
+				// So it does with a set that is not wanted any more.
+				c.image("example.com/engine:2.0.0")
+				for range c.random.IntN(6) {
+					c.until("another look", func(managed.Decision) bool { return true })
+					c.life()
+				}
+				c.image("example.com/engine:1.2.0")
+				c.until("the way back", func(d managed.Decision) bool { return settled(d) && c.serving() == 2 && alone(d) })
 				if !of.pool {
 					continue
 				}
