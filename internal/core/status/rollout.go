@@ -118,10 +118,22 @@ func capacity(w generation.World) (replicas, effective []int) {
 	return generation.Capacity(w)
 }
 
+// floors are the least that must serve: nothing of a role that came with the candidate as
+// long as the stable generation serves without it.
+func floors(w generation.World) []int {
+	all := generation.Floor(w.Roles)
+	for i := range all {
+		if w.Lacks(i) {
+			all[i] = 0
+		}
+	}
+	return all
+}
+
 // count adds what a cell has.
 func count(st *v1alpha1.RolloutStatus, c managed.CellState) {
 	replicas, effective := capacity(c.World)
-	floor := generation.Floor(c.World.Roles)
+	floor := floors(c.World)
 	for i, role := range c.World.Roles {
 		n := int32(min(replicas[i], effective[i]))
 		st.Roles[role.Name] = v1alpha1.RolloutRoleStatus{Desired: int32(role.Desired), Floor: int32(floor[i]), Effective: n, Lowest: n}
@@ -265,7 +277,7 @@ func serving(g *graph.Graph, st v1alpha1.DynamoGraphDeploymentStatus, s managed.
 	for _, c := range s.Cells {
 		if c.Cell.Rolling() {
 			replicas, _ := capacity(c.World)
-			for i, floor := range generation.Floor(c.World.Roles) {
+			for i, floor := range floors(c.World) {
 				note(c.World.Roles[i].Name, replicas[i], floor)
 			}
 			continue

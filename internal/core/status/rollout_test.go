@@ -46,3 +46,24 @@ func TestWhatServesWhileARolloutGoesOn(t *testing.T) {
 		})
 	}
 }
+
+// TestARoleThatComesWithAChangeIsNotMissed as long as the stable generation serves without.
+func TestARoleThatComesWithAChangeIsNotMissed(t *testing.T) {
+	up := generation.Replicas{Want: 8, Exist: 8, Ready: 8, Routable: 8}
+	state := managed.State{Cells: []managed.CellState{{
+		Cell: world.Cell{Spec: "b", Live: []generation.ID{"a"}},
+		World: generation.World{
+			Roles: []generation.Role{{Name: "decode", Entry: true, Desired: 8, Surge: 2, Unavailable: 2}, {Name: "prefill", Desired: 4, Surge: 1, Unavailable: 1}},
+			Spec:  "b", Stable: "a", Generations: []generation.Generation{{ID: "a", Roles: []generation.Replicas{up, {}}}},
+		},
+		Step: generation.Step{Phase: generation.PhaseStarting},
+	}}}
+	st := rolloutStatus(nil, state, now)
+	want := map[string]v1alpha1.RolloutRoleStatus{"decode": {Desired: 8, Floor: 6, Effective: 8, Lowest: 8}, "prefill": {Desired: 4}}
+	if diff := cmp.Diff(want, st.Roles); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if v, told := serving(&graph.Graph{}, v1alpha1.DynamoGraphDeploymentStatus{Rollout: st}, state); !told || !v.ok {
+		t.Errorf("serving: %s", v.message)
+	}
+}

@@ -43,18 +43,18 @@ type capacity struct {
 // Capacity is what serves in a world: replicas in complete generations, and
 // effective replicas rounded down, by role.
 func Capacity(w World) (replicas, effective []int) {
-	c := capacityOf(w.Roles, w.serving())
-	for _, e := range c.effective {
-		effective = append(effective, e.num/e.den)
+	c := capacityOf(w.Roles, w.lacking(), w.serving())
+	for r, e := range c.effective { // more than there are where some serve without
+		effective = append(effective, min(c.replicas[r], e.num/e.den))
 	}
 	return c.replicas, effective
 }
 
-func capacityOf(roles []Role, all counts) capacity {
+func capacityOf(roles []Role, l lacking, all counts) capacity {
 	c := capacity{make([]int, len(roles)), make([]ratio, len(roles))}
 	entries := 0
-	for _, g := range all {
-		if complete(roles, g) {
+	for i, g := range all {
+		if l.complete(roles, i, g) {
 			entries += entriesOf(roles, g)
 			for r, n := range g {
 				c.replicas[r] += n
@@ -67,9 +67,9 @@ func capacityOf(roles []Role, all counts) capacity {
 			continue
 		}
 		first := true
-		for _, g := range all {
+		for i, g := range all {
 			share := entriesOf(roles, g)
-			if !complete(roles, g) || share == 0 { // which gets no traffic
+			if !l.complete(roles, i, g) || share == 0 || l.has(i, r) { // which gets no traffic, or needs none of it
 				continue
 			}
 			if e := (ratio{g[r] * entries, share}); first || e.less(c.effective[r]) {
@@ -80,11 +80,54 @@ func capacityOf(roles []Role, all counts) capacity {
 	return c
 }
 
-// complete reports whether a generation has a replica of every role: what does not
-// is sent no requests. A role of which none is desired is missed by nobody.
-func complete(roles []Role, g []int) bool {
-	for r, n := range g {
-		if n < 1 && roles[r].Desired > 0 {
+// lacking says by generation and role what a generation serves without, as prefill that
+// came with a later one. Nil is nothing.
+type lacking [][]bool
+
+// lacking is what the stable generation serves without. It was complete once, its support
+// is started before its entries and goes after them: if it has those and was told none of a
+// role, it needs none. Others may have been started entries first. What is desired of such
+// a role follows once the stable generation is the target, and the only one that is left.
+func (w World) lacking() lacking {
+	l := make(lacking, len(w.Generations))
+	for i, g := range w.Generations {
+		l[i] = make([]bool, len(w.Roles))
+		if g.ID != w.Stable {
+			continue
+		}
+		alone := g.ID == w.Target() && len(w.Generations) == 1
+		entries := 0
+		for r, role := range w.Roles {
+			if role.Entry {
+				entries += g.Roles[r].Want
+			}
+		}
+		for r, role := range w.Roles {
+			seen := g.Roles[r]
+			l[i][r] = !role.Entry && seen.Want == 0 && (seen.Absent || entries > 0 && !alone)
+		}
+	}
+	return l
+}
+
+func (l lacking) has(g, r int) bool { return l != nil && l[g][r] }
+
+// complete reports whether a generation has a replica of every role that it needs: what
+// does not is sent no requests. A role of which none is desired is missed by nobody.
+func (l lacking) complete(roles []Role, g int, replicas []int) bool {
+	for r, n := range replicas {
+		if n < 1 && roles[r].Desired > 0 && !l.has(g, r) {
+			return false
+		}
+	}
+	return true
+}
+
+// supported reports whether a generation has a replica of every role that it needs but the
+// entries.
+func (l lacking) supported(roles []Role, g int, replicas []int) bool {
+	for r, role := range roles {
+		if role.supports() && replicas[r] < 1 && !l.has(g, r) {
 			return false
 		}
 	}
@@ -102,10 +145,17 @@ func entriesOf(roles []Role, g []int) int {
 }
 
 // Complete reports whether a generation serves: it has a replica that does of every
-// role that is desired.
+// role that is desired, but for support that it never had.
 func (w World) Complete(id ID) bool {
 	g := w.index(id)
-	return g >= 0 && complete(w.Roles, w.serving()[g])
+	return g >= 0 && w.lacking().complete(w.Roles, g, w.serving()[g])
+}
+
+// Lacks reports whether the stable generation serves without a role. Until it is gone,
+// nobody counts on that role.
+func (w World) Lacks(role int) bool {
+	g := w.index(w.Stable)
+	return g >= 0 && w.lacking().has(g, role)
 }
 
 // Floor is the least that must serve, by role. If one role may be missing entirely,
@@ -124,17 +174,29 @@ func Floor(roles []Role) []int {
 	return floor
 }
 
+// floor is that of a world: nothing is kept of what the target serves without.
+func (w World) floor() []int {
+	floor, l, g := Floor(w.Roles), w.lacking(), w.index(w.Target())
+	for r := range floor {
+		if g >= 0 && l.has(g, r) {
+			floor[r] = 0
+		}
+	}
+	return floor
+}
+
 // bounds are what a step may not go below.
 type bounds struct {
+	lacking   lacking
 	replicas  []int
 	effective []ratio
 }
 
 // boundsAt is the floor, support less by slack; or what is there, where a fault has
 // broken the floor already: nothing may make that worse.
-func boundsAt(roles []Role, floor []int, slack int, at counts) bounds {
-	now := capacityOf(roles, at)
-	b := bounds{make([]int, len(roles)), make([]ratio, len(roles))}
+func boundsAt(roles []Role, l lacking, floor []int, slack int, at counts) bounds {
+	now := capacityOf(roles, l, at)
+	b := bounds{l, make([]int, len(roles)), make([]ratio, len(roles))}
 	for r, role := range roles {
 		b.replicas[r] = min(floor[r], now.replicas[r])
 		b.effective[r] = whole(0)
@@ -152,20 +214,20 @@ func boundsAt(roles []Role, floor []int, slack int, at counts) bounds {
 // point of a search and makes nothing.
 func (b bounds) keeps(roles []Role, all counts) bool {
 	entries := 0
-	for _, g := range all {
-		if complete(roles, g) {
+	for i, g := range all {
+		if b.lacking.complete(roles, i, g) {
 			entries += entriesOf(roles, g)
 		}
 	}
 	for r, role := range roles {
 		sum := 0
-		for _, g := range all {
-			if !complete(roles, g) {
+		for i, g := range all {
+			if !b.lacking.complete(roles, i, g) {
 				continue
 			}
 			sum += g[r]
 			least := b.effective[r]
-			if !role.Entry && g[r]*entries*least.den < least.num*entriesOf(roles, g) {
+			if !role.Entry && !b.lacking.has(i, r) && g[r]*entries*least.den < least.num*entriesOf(roles, g) {
 				return false
 			}
 		}

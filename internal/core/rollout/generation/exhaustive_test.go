@@ -123,6 +123,13 @@ func TestEveryWayOfASmallRolloutKeepsTheInvariants(t *testing.T) {
 		tasks <- task{whole(s.begin()), 2}
 		tasks <- task{paired(s.begin()), 2}
 	}
+	for _, s := range shapes(2, 2, 1) {
+		for _, absent := range []bool{false, true} {
+			tasks <- task{without(s.begin(), absent), 1}
+			tasks <- task{whole(without(s.begin(), absent)), 1}
+			tasks <- task{paired(without(s.begin(), absent)), 1}
+		}
+	}
 	for _, s := range shapes(2, 3, 1) {
 		tasks <- task{s.begin(), larger}
 		tasks <- task{whole(s.begin()), larger}

@@ -57,7 +57,9 @@ func (w World) told(step Step) World {
 
 // arrived is the world once everything is as it was told to be.
 func (w World) arrived() World {
-	return w.changed(func(_ ID, _ int, n Replicas) Replicas { return Replicas{Want: n.Want, Exist: n.Want, Routable: n.Want} })
+	return w.changed(func(_ ID, _ int, n Replicas) Replicas {
+		return Replicas{Want: n.Want, Exist: n.Want, Routable: n.Want, Absent: n.Absent}
+	})
 }
 
 func (w World) changed(each func(g ID, r int, n Replicas) Replicas) World {

@@ -94,10 +94,15 @@ func FloorKept(w World, s Step) error {
 	if s.Action != Scale && s.Action != Make {
 		return nil
 	}
-	now := capacityOf(w.Roles, w.serving())
-	after := After(w, s)
+	now, after := capacityOf(w.Roles, w.lacking(), w.serving()), After(w, s)
+	without := after.lacking()
+	for g, before := range w.ordered().lacking() { // a step leaves nobody without what was needed
+		for r := range before {
+			without[g][r] = without[g][r] && before[r]
+		}
+	}
 	for at := range arrivals(after) {
-		if err := atLeast(w.Roles, now, s.Slack, capacityOf(w.Roles, at)); err != nil {
+		if err := atLeast(w, now, s.Slack, capacityOf(w.Roles, without, at)); err != nil {
 			return violated(FloorInvariant, "%s %s %s to %d, as %v come up: %v", s.Action, s.Generation, s.Role, s.Replicas, at, err)
 		}
 	}
@@ -105,30 +110,36 @@ func FloorKept(w World, s Step) error {
 }
 
 // Serves is I1 of a world in which no fault happened: the floor is kept, but for the
-// slack.
+// slack. Nothing is promised of what the stable generation still serves without.
 func Serves(w World, slack int) error {
 	full := capacity{make([]int, len(w.Roles)), make([]ratio, len(w.Roles))}
 	for r, role := range w.Roles {
-		full.replicas[r], full.effective[r] = role.Desired, whole(role.Desired)
+		full.effective[r] = whole(0)
+		if !w.Lacks(r) {
+			full.replicas[r], full.effective[r] = role.Desired, whole(role.Desired)
+		}
 	}
-	if err := atLeast(w.Roles, full, slack, capacityOf(w.Roles, w.serving())); err != nil {
+	if err := atLeast(w, full, slack, capacityOf(w.Roles, w.lacking(), w.serving())); err != nil {
 		return violated(FloorInvariant, "%v", err)
 	}
 	return nil
 }
 
 // atLeast compares a capacity with the floor, or with what there was before.
-func atLeast(roles []Role, before capacity, slack int, c capacity) error {
-	for r, floor := range Floor(roles) {
+func atLeast(w World, before capacity, slack int, c capacity) error {
+	for r, floor := range w.floor() {
 		if least := min(floor, before.replicas[r]); c.replicas[r] < least {
-			return fmt.Errorf("%d of %s serve, floor %d", c.replicas[r], roles[r].Name, least)
+			return fmt.Errorf("%d of %s serve, floor %d", c.replicas[r], w.Roles[r].Name, least)
 		}
 		least := whole(max(0, floor-slack))
-		if before.effective[r].less(least) {
-			least = before.effective[r]
+		// Where some serve without it, the others may have more for their share than there are.
+		for _, had := range []ratio{before.effective[r], whole(before.replicas[r])} {
+			if had.less(least) {
+				least = had
+			}
 		}
-		if e := c.effective[r]; !roles[r].Entry && e.less(least) {
-			return fmt.Errorf("effective %s is %d/%d, floor %d less %d", roles[r].Name, e.num, e.den, floor, slack)
+		if e := c.effective[r]; !w.Roles[r].Entry && e.less(least) {
+			return fmt.Errorf("effective %s is %d/%d, floor %d less %d", w.Roles[r].Name, e.num, e.den, floor, slack)
 		}
 	}
 	return nil
@@ -234,16 +245,22 @@ func (p *planner) leads(s Step) bool {
 }
 
 // OrderKept says that support of a generation shrinks only while none of its entries
-// is leaving, and goes after the last of them; and that entries which get requests at
-// once are started after it.
+// is leaving, and goes after the last of them; that entries which get requests at once are
+// started after it; and that those of the stable generation are told after it is.
 func OrderKept(w World, s Step) error {
 	if s.Action != Scale {
 		return nil
 	}
-	g, r := w.index(s.Generation), w.role(s.Role)
-	if w.Paired && w.Roles[r].Entry && s.Replicas > 0 && (g < 0 || s.Replicas > w.Generations[g].Roles[r].Want) {
+	g, r, l := w.index(s.Generation), w.role(s.Role), w.lacking()
+	if w.Roles[r].Entry && s.Replicas > 0 && (g < 0 || s.Replicas > w.Generations[g].Roles[r].Want) {
 		for i, role := range w.Roles {
-			if role.supports() && (g < 0 || w.Generations[g].Roles[i].serving() < 1) {
+			if !role.supports() || g >= 0 && l.has(g, i) {
+				continue
+			}
+			if s.Generation == w.Stable && (g < 0 || w.Generations[g].Roles[i].Want < 1) {
+				return violated(OrderInvariant, "%s of stable %s goes to %d, and none of %s is wanted", s.Role, s.Generation, s.Replicas, role.Name)
+			}
+			if w.Paired && (g < 0 || w.Generations[g].Roles[i].serving() < 1) {
 				return violated(OrderInvariant, "%s of %s goes to %d, and none of %s serves", s.Role, s.Generation, s.Replicas, role.Name)
 			}
 		}
@@ -268,6 +285,9 @@ func Quiet(w World, s Step) error {
 	g, r := o.index(s.Generation), o.role(s.Role)
 	if g < 0 || s.Action == Scale && r < 0 {
 		return violated(SmallInvariant, "%s %s of %s is no part of the cell", s.Action, s.Role, s.Generation)
+	}
+	if s.Action == Scale && o.Generations[g].Roles[r].Absent && s.Replicas > 0 {
+		return violated(SmallInvariant, "%s of %s is told %d, and there is no such role", s.Role, s.Generation, s.Replicas)
 	}
 	if s.Action == Scale && o.Generations[g].Roles[r].Want == s.Replicas {
 		return violated(QuietInvariant, "%s of %s is told %d again", s.Role, s.Generation, s.Replicas)

@@ -7,13 +7,6 @@ import (
 
 // TestALargeCellIsPlannedInTime: a reconcile waits for each step.
 func TestALargeCellIsPlannedInTime(t *testing.T) {
-	split := func(desired ...int) World {
-		w := pool(desired...)
-		for r := range w.Roles {
-			w.Roles[r].Entry = r == 0
-		}
-		return w
-	}
 	tight := func(w World) World {
 		for r := range w.Roles {
 			w.Roles[r].Surge, w.Roles[r].Unavailable = 1, 0

@@ -18,12 +18,13 @@ func TestALevelLeavesTheStableGenerationOneOfEveryRole(t *testing.T) {
 		"one entry of one and one":       {pool(1, 1), counts{{1, 1}, {1, 1}}},
 		"one entry of five and three":    {pool(5, 3), counts{{4, 2}, {1, 1}}},
 		"one entry of four and a parked": {pool(4, 0), counts{{3, 0}, {1, 0}}},
+		"but none that it never had":     {without(split(8, 4), true), counts{{7, 0}, {1, 1}}},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			w := c.world
 			w.Level = 1
 			w = follow(t, w, PhaseHeld, func(w World) {
-				if slices.ContainsFunc(w.Generations[0].Roles, func(r Replicas) bool { return r.Want == 0 }) && w.Roles[1].Desired > 0 {
+				if slices.ContainsFunc(w.Generations[0].Roles, func(r Replicas) bool { return r.Want == 0 && !r.Absent }) && w.Roles[1].Desired > 0 {
 					t.Fatalf("the stable generation is not complete: %v", w.wanted())
 				}
 			})

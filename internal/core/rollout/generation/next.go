@@ -56,6 +56,7 @@ type planner struct {
 	begun, partly bool
 	goal          counts
 	want, serving counts
+	lacking       lacking
 	floor         []int
 	// budget is how many replicas of a role may be held.
 	budget []int
@@ -67,7 +68,7 @@ type planner struct {
 }
 
 func newPlanner(w World, r rules) *planner {
-	p := &planner{World: w, rules: r, target: w.index(w.Target()), stable: w.index(w.Stable), want: w.wanted(), floor: Floor(w.Roles)}
+	p := &planner{World: w, rules: r, target: w.index(w.Target()), stable: w.index(w.Stable), want: w.wanted(), lacking: w.lacking(), floor: w.floor()}
 	p.goal = p.goals()
 	p.serving = w.serving()
 	if !r.has(ruleGone) {
@@ -98,7 +99,7 @@ func (p *planner) goals() counts {
 		goal[g] = make([]int, len(p.Roles))
 	}
 	if p.stable >= 0 && p.stable != p.target {
-		if target, stable, ok := shares(p.Roles, p.Level); ok {
+		if target, stable, ok := p.shares(p.Level); ok {
 			goal[p.target], goal[p.stable], p.partly = target, stable, true
 			return goal
 		}
@@ -110,16 +111,16 @@ func (p *planner) goals() counts {
 // Stop is how many entries the target has at a level, and whether a rollout can stop
 // there: not at all of them, nor where the stable generation would lack a role.
 func (w World) Stop(level int) (entries int, ok bool) {
-	target, _, ok := shares(w.Roles, level)
+	target, _, ok := w.shares(level)
 	return entriesOf(w.Roles, target), ok
 }
 
 // shares are what target and stable generation have at a level, each at least one of every
-// role, out of surge if need be: the stable one is what to go back to.
-func shares(roles []Role, level int) (target, stable []int, ok bool) {
-	target, stable = make([]int, len(roles)), make([]int, len(roles))
+// role that it needs, out of surge if need be: the stable one is what to go back to.
+func (w World) shares(level int) (target, stable []int, ok bool) {
+	target, stable = make([]int, len(w.Roles)), make([]int, len(w.Roles))
 	entries := 0
-	for r, role := range roles {
+	for r, role := range w.Roles {
 		target[r] = role.Desired
 		if role.Entry {
 			entries += role.Desired
@@ -129,8 +130,11 @@ func shares(roles []Role, level int) (target, stable []int, ok bool) {
 		return target, stable, false
 	}
 	ok = true
-	for r, role := range roles {
+	for r, role := range w.Roles {
 		target[r] = portion(role.Desired, level, entries)
+		if w.Lacks(r) {
+			continue
+		}
 		stable[r] = max(min(1, role.Desired), role.Desired-target[r])
 		if !role.Entry {
 			stable[r] = max(min(1, role.Desired), min(portion(role.Desired, entries-level, entries), role.Desired+role.Surge-target[r]))
@@ -247,12 +251,12 @@ func (p *planner) fewer() (Step, bool) {
 func (p *planner) scaled() int {
 	best := -1
 	for g, want := range p.want {
-		if complete(p.Roles, want) && (best < 0 || entriesOf(p.Roles, want) > entriesOf(p.Roles, p.want[best])) {
+		if p.lacking.complete(p.Roles, g, want) && (best < 0 || entriesOf(p.Roles, want) > entriesOf(p.Roles, p.want[best])) {
 			best = g
 		}
 	}
 	switch {
-	case p.stable >= 0 && (best < 0 || complete(p.Roles, p.want[p.stable])):
+	case p.stable >= 0 && (best < 0 || p.lacking.complete(p.Roles, p.stable, p.want[p.stable])):
 		return p.stable
 	case best >= 0:
 		return best
@@ -308,7 +312,7 @@ func (p *planner) amounts(most int) iter.Seq[int] {
 
 func (p *planner) lattice() lattice {
 	l := lattice{
-		roles: p.Roles, paired: p.Paired && p.has(ruleStartOrder), target: p.target, stable: p.stable,
+		roles: p.Roles, lacking: p.lacking, paired: p.Paired && p.has(ruleStartOrder), target: p.target, stable: p.stable,
 		goal: p.goal, low: p.bounds(p.want), found: map[string]int{},
 	}
 	if p.Whole {
@@ -318,7 +322,7 @@ func (p *planner) lattice() lattice {
 }
 
 func (p *planner) bounds(at counts) bounds {
-	b := boundsAt(p.Roles, p.floor, p.slack, at)
+	b := boundsAt(p.Roles, p.lacking, p.floor, p.slack, at)
 	if !p.has(ruleBalance) {
 		for r := range b.effective {
 			b.effective[r] = whole(0)
@@ -377,9 +381,10 @@ func (p *planner) less(g, left int) (Step, bool) {
 		if p.has(ruleDrainOrder) && !p.Roles[r].Entry && p.needed(g) {
 			continue
 		}
+		unreplaced := p.lacking.has(p.target, r) // so that no floor keeps what entries need
 		for by := range p.amounts(p.want[g][r] - p.goal[g][r]) {
 			n := p.want[g][r] - by
-			if n == 0 && p.has(ruleDrainOrder) && p.Roles[r].supports() && entriesOf(p.Roles, p.want[g]) > 0 {
+			if (n == 0 || unreplaced) && p.has(ruleDrainOrder) && p.Roles[r].supports() && entriesOf(p.Roles, p.want[g]) > 0 {
 				continue
 			}
 			if p.safe(g, r, n, left) {
@@ -481,7 +486,7 @@ func (p *planner) keepsAnyArrival(serving, want counts) bool {
 // unproven reports whether a first complete unit of the target is on its way. While
 // it is, nothing is known of the target but that it was asked for.
 func (p *planner) unproven() bool {
-	if p.starved() || complete(p.Roles, p.serving[p.target]) {
+	if p.starved() || p.lacking.complete(p.Roles, p.target, p.serving[p.target]) {
 		return false
 	}
 	return slices.ContainsFunc(p.Generations[p.target].Roles, Replicas.starting)
@@ -494,7 +499,7 @@ func (p *planner) settling(g int) bool {
 	if !slices.ContainsFunc(p.Generations[g].Roles, func(r Replicas) bool { return r.Settling > 0 }) {
 		return false
 	}
-	now := capacityOf(p.Roles, p.serving)
+	now := capacityOf(p.Roles, p.lacking, p.serving)
 	for r, floor := range p.floor {
 		if now.replicas[r] < floor {
 			return true
@@ -514,20 +519,16 @@ func (p *planner) needed(g int) bool {
 	return false
 }
 
-// closed reports whether entries of a generation must not be started yet: they would get
-// requests that nobody of it can serve.
+// closed reports whether replicas of a generation must not be started: support that it
+// serves without, as it would be incomplete until that comes up, entries that would get
+// requests that nobody of it can serve yet, and those of a stable one that would look as if
+// they needed no support.
 func (p *planner) closed(g, r int) bool {
-	return p.has(ruleStartOrder) && p.Paired && p.Roles[r].Entry && !supported(p.Roles, p.serving[g])
-}
-
-// supported reports whether a generation has a replica of every role but the entries.
-func supported(roles []Role, g []int) bool {
-	for r, role := range roles {
-		if role.supports() && g[r] < 1 {
-			return false
-		}
+	if !p.Roles[r].Entry {
+		return p.lacking.has(g, r)
 	}
-	return true
+	return p.has(ruleStartOrder) && p.Paired && !p.lacking.supported(p.Roles, g, p.serving[g]) ||
+		g == p.stable && !p.lacking.supported(p.Roles, g, p.want[g])
 }
 
 // room is how many more of a role may be started.
@@ -629,10 +630,13 @@ func (p *planner) tidy() Step {
 	return Step{Action: Wait}
 }
 
+// desired is what the target is to have in the end, but for what it serves without.
 func (p *planner) desired() []int {
 	all := make([]int, len(p.Roles))
 	for r, role := range p.Roles {
-		all[r] = role.Desired
+		if !p.lacking.has(p.target, r) {
+			all[r] = role.Desired
+		}
 	}
 	return all
 }
@@ -676,7 +680,7 @@ func (p *planner) phase(s Step) Phase {
 		return PhaseCompleted
 	case slices.Equal(p.serving[p.target], p.desired()):
 		return PhaseDraining
-	case complete(p.Roles, p.serving[p.target]):
+	case p.lacking.complete(p.Roles, p.target, p.serving[p.target]):
 		return PhaseShifting
 	default:
 		return PhaseStarting

@@ -153,7 +153,7 @@ func TestIndependentRolesLeaveNoCompleteGeneration(t *testing.T) {
 		prefill, decode := roll(true), roll(false)
 		roles := shape{[]int{desired, desired}, []int{strategy.Surge, strategy.Surge}, []int{strategy.Unavailable, strategy.Unavailable}}
 		independent := counts{{decode.OldAvailable, prefill.OldAvailable}, {decode.NewAvailable, prefill.NewAvailable}}
-		if got := capacityOf(roles.roles(), independent).replicas; got[0] != 0 {
+		if got := capacityOf(roles.roles(), nil, independent).replicas; got[0] != 0 {
 			t.Errorf("%d: %v serve of %v", desired, got, independent)
 		}
 		if least := neverStarts(roles, everyRule); least < desired-strategy.Unavailable {
@@ -257,7 +257,7 @@ func TestEffectiveReplicas(t *testing.T) {
 		"support counts by the share of the traffic that it gets": {counts{{1, 8}, {1, 1}}, []int{2, 9}, []ratio{{2, 1}, {2, 1}}},
 	} {
 		t.Run(rule, func(t *testing.T) {
-			got := capacityOf(roles, c.all)
+			got := capacityOf(roles, nil, c.all)
 			if diff := cmp.Diff(capacity{c.replicas, c.effective}, got, cmp.AllowUnexported(capacity{}, ratio{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -23,6 +23,15 @@ func pool(desired ...int) World {
 	return w
 }
 
+// split is the same of one entry and its support.
+func split(desired ...int) World {
+	w := pool(desired...)
+	for r := range w.Roles {
+		w.Roles[r].Entry = r == 0
+	}
+	return w
+}
+
 // follow plays a world until a phase, and holds every step against the invariants and
 // every world against what it may not go below.
 func follow(t *testing.T, w World, to Phase, each func(World)) World {
@@ -115,6 +124,76 @@ func TestSupportThatComesWithAChangeIsStartedWithIt(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
+}
+
+// TestSupportThatComesWithAChangeTakesNothingFromTheFloor: what serves without it counts
+// until it is gone, and can be gone back to.
+func TestSupportThatComesWithAChangeTakesNothingFromTheFloor(t *testing.T) {
+	for name, absent := range map[string]bool{"at 0": false, "absent": true} {
+		t.Run(name, func(t *testing.T) {
+			w := follow(t, without(split(8, 4), absent), PhaseCompleted, atLeastOf(t, 0, 6))
+			if diff := cmp.Diff(counts{{8, 4}}, w.wanted()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			w = follow(t, without(split(8, 4), absent), PhaseShifting, atLeastOf(t, 0, 6))
+			w.Aborted = []ID{"b"}
+			w = follow(t, w, PhaseAborted, atLeastOf(t, 0, 6))
+			back := counts{{8, 4}}
+			if absent {
+				back = counts{{8, 0}} // there is nothing that could be told of any
+			}
+			if diff := cmp.Diff(back, w.wanted()); diff != "" {
+				t.Errorf("back (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSupportThatComesWithAChangeAndFindsNoNodeTakesNothing: b is unschedulable, and only
+// what may be missing makes room for it.
+func TestSupportThatComesWithAChangeAndFindsNoNodeTakesNothing(t *testing.T) {
+	for unavailable, least := range map[int]int{0: 8, 2: 6} {
+		w := without(split(8, 4), false)
+		w.Roles[0].Unavailable = unavailable
+		for range 50 {
+			step := Next(w)
+			if step.Action == Wait && step.Reason == ReasonNoSpareGPU {
+				break
+			}
+			if step.Action == Wait {
+				w = clone(w)
+				for g := range w.Generations {
+					for r := range w.Generations[g].Roles {
+						seen := &w.Generations[g].Roles[r]
+						seen.Exist = seen.Want
+						if w.Generations[g].ID == "b" {
+							seen.Unschedulable = seen.Want
+						}
+					}
+				}
+				continue
+			}
+			w = take(w, step)
+			atLeastOf(t, 0, least)(w)
+		}
+		if step := Next(w); step.Reason != ReasonNoSpareGPU || w.Generations[w.index("a")].Roles[0].Want != least {
+			t.Errorf("%+v: %v", step, w.wanted())
+		}
+	}
+}
+
+// TestAWayBackKeepsTheSupportOfWhatLeaves: the generation to go back to has none, and no
+// floor asks for any; the entries of the candidate need theirs to the last.
+func TestAWayBackKeepsTheSupportOfWhatLeaves(t *testing.T) {
+	w := without(split(8, 4), true)
+	w.Generations[0].Roles[0] = Replicas{Want: 2, Exist: 2, Routable: 2}
+	w.Generations[1].Roles = []Replicas{{Want: 6, Exist: 6, Routable: 6}, {Want: 4, Exist: 4, Routable: 4}}
+	w.Aborted = []ID{"b"}
+	follow(t, w, PhaseAborted, func(w World) {
+		if g := w.index("b"); g >= 0 && w.Generations[g].Roles[0].Want > 0 && w.Generations[g].Roles[1].Want < 4 {
+			t.Fatalf("prefill goes first: %v", w.wanted())
+		}
+	})
 }
 
 // TestACellWhoseEntryIsParkedIsRolledOut: nobody is served, and nothing is held for that.

@@ -34,6 +34,16 @@ func (s shape) begin() World {
 	return w
 }
 
+// without is a world in which a has none of the support that is asked for with b.
+func without(w World, absent bool) World {
+	for r, role := range w.Roles {
+		if !role.Entry {
+			w.Generations[0].Roles[r] = Replicas{Absent: absent}
+		}
+	}
+	return w
+}
+
 // paired is a world whose entries are frontends of their generations' own.
 func paired(w World) World {
 	w.Paired = true
@@ -184,6 +194,9 @@ func happen(w World, e event) World {
 			w.Generations = append(w.Generations, Generation{ID: id, Roles: make([]Replicas, len(w.Roles))})
 		}
 		w.Spec, w.Aborted = w.Generations[e.to].ID, nil
+		for r := range w.Roles { // what is asked for can be made
+			w.Generations[e.to].Roles[r].Absent = false
+		}
 	case isAborted:
 		w.Aborted = []ID{w.Spec}
 	case isPaused:
@@ -246,6 +259,9 @@ func key(w World, more ...byte) string {
 			k = binary.AppendUvarint(k, uint64(r.Exist))
 			k = binary.AppendUvarint(k, uint64(r.Routable))
 			k = binary.AppendUvarint(k, uint64(r.Unschedulable))
+			if r.Absent {
+				k = append(k, '-')
+			}
 		}
 	}
 	return string(k)

@@ -73,6 +73,9 @@ func playRandom(seed uint64) (steps int, err error) {
 	s := randomShape(random)
 	w := s.begin()
 	w.Whole, w.Paired = seed%3 == 1, seed%3 == 0
+	if random.IntN(8) == 0 && s.desired[0] > 0 {
+		w = without(w, random.IntN(2) == 0)
+	}
 	seen := clone(w) // what the operator sees, which may be some events behind
 	slack, faultsLeft, sound := 0, random.IntN(7), true
 	slack = Next(w).Slack

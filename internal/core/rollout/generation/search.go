@@ -24,7 +24,8 @@ const searchLimit = 20000
 // lattice is the space of wanted replicas, generation by role, with the moves of one
 // replica that stay within budget and bounds.
 type lattice struct {
-	roles []Role
+	roles   []Role
+	lacking lacking
 	// paired has entries start where there is support for them.
 	paired bool
 	target int
@@ -146,8 +147,8 @@ func (l *lattice) price(at counts, m move) int {
 
 // allowed reports whether a move may be made: within the budget, the last of a
 // generation's support after its last entry, and a source that has nothing left stays
-// that way. The target may have to make room again, if it was started before somebody
-// scaled the rest.
+// that way, as does one that serves without a role. The target may have to make room
+// again, if it was started before somebody scaled the rest.
 func (l *lattice) allowed(at counts, m move) bool {
 	if m.unit {
 		for r, n := range l.unit {
@@ -165,7 +166,8 @@ func (l *lattice) allowed(at counts, m move) bool {
 	for _, n := range at[m.generation] {
 		alive = alive || n > 0
 	}
-	if l.full(at, m.role) || l.paired && l.roles[m.role].Entry && !supported(l.roles, at[m.generation]) {
+	if l.full(at, m.role) || l.lacking.has(m.generation, m.role) ||
+		(l.paired || m.generation == l.stable) && l.roles[m.role].Entry && !l.lacking.supported(l.roles, m.generation, at[m.generation]) {
 		return false
 	}
 	return have < goal || m.generation != l.target && alive && have < l.roles[m.role].Desired

@@ -48,6 +48,9 @@ type Replicas struct {
 	Routable int
 	// Unschedulable ones wait for a node, and have for so long that none is expected.
 	Unschedulable int
+	// Absent says that there is nothing that could be told of any: its generation is from
+	// before there was such a role, or was left before it had one.
+	Absent bool
 }
 
 // serving are the replicas that serve once everything that was told to go is gone.
@@ -122,7 +125,7 @@ func (w World) MostRoutable() ID {
 
 // Postponed is the world in which roles that were scaled from zero wait until what serves
 // without them is gone. Nobody has such a role yet: once one generation had it, all others
-// would be incomplete, and what they serve would count for nothing. Support that comes with
+// might be incomplete, and what they serve would count for nothing. Support that comes with
 // the target is started with it: its entries may serve nobody without.
 func (w World) Postponed() World {
 	roles, absent := slices.Clone(w.Roles), false
@@ -136,8 +139,9 @@ func (w World) Postponed() World {
 	if !absent {
 		return w
 	}
+	l := w.lacking()
 	for g, want := range w.wanted() {
-		if w.Generations[g].ID != w.Target() && complete(roles, want) && entriesOf(roles, want) > 0 {
+		if w.Generations[g].ID != w.Target() && l.complete(roles, g, want) && entriesOf(roles, want) > 0 {
 			w.Roles = roles
 			return w
 		}
@@ -159,8 +163,11 @@ func (w World) ordered() World {
 // Unit is what a generation begins with that is made in one piece, by role.
 func (w World) Unit() []int {
 	unit := make([]int, len(w.Roles))
+	l, g := w.lacking(), w.index(w.Target())
 	for r, role := range w.Roles {
-		unit[r] = min(1, role.Desired)
+		if g < 0 || !l.has(g, r) {
+			unit[r] = min(1, role.Desired)
+		}
 	}
 	return unit
 }

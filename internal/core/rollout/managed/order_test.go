@@ -101,6 +101,41 @@ func TestAPausedRolloutIsAborted(t *testing.T) {
 	}
 }
 
+// TestARolloutThatBringsSupportIsAborted: what serves without it is there to go back to.
+func TestARolloutThatBringsSupportIsAborted(t *testing.T) {
+	for name, absent := range map[string]bool{"of which there were none": false, "that is new": true} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, 4)
+			stable := c.dgd.Annotations[v1alpha1.AnnotationGeneration]
+			prefill := c.dgd.Spec.Services["prefill"]
+			prefill.Replicas, c.floor = new(int32(0)), 0
+			c.until("prefill to be gone", func(managed.Decision) bool { return len(c.pods) == 4 })
+			if absent {
+				delete(c.dgd.Spec.Services, "prefill")
+			}
+			c.quiet()
+			prefill.Replicas, c.dgd.Spec.Services["prefill"] = new(int32(4)), prefill
+			c.image(second)
+			in := func(phase string) func(managed.Decision) bool {
+				return c.decodes(3, func(managed.Decision) bool {
+					return c.dgd.Status.Rollout != nil && c.dgd.Status.Rollout.Phase == phase
+				})
+			}
+			c.until("a first pair", in("Shifting"))
+			c.dgd.Annotations[v1alpha1.AnnotationRolloutAbort] = c.dgd.Status.Rollout.Target
+			c.until("the way back", in("Aborted"))
+			c.quiet()
+			want := 8
+			if absent {
+				want = 4
+			}
+			if st := c.dgd.Status.Rollout; st.Reason != string(analysis.AbortRequested) || len(c.pods) != want || len(c.uids(stable)) != want {
+				t.Errorf("%d pods of the stable generation, %d in all: %+v", len(c.uids(stable)), len(c.pods), st)
+			}
+		})
+	}
+}
+
 func TestAUserLetsPassWhatIsHeldAfterAFailure(t *testing.T) {
 	c := start(t, 2)
 	c.dgd.Annotations[v1alpha1.AnnotationRolloutOnFailure] = "hold"

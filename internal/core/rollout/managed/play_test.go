@@ -651,28 +651,30 @@ func TestIsolationNoneReplacesInPlace(t *testing.T) {
 	}
 }
 
+// decodes fails while something is waited for and fewer of decode are ready.
+func (c *cluster) decodes(least int, done func(managed.Decision) bool) func(managed.Decision) bool {
+	return func(d managed.Decision) bool {
+		c.Helper()
+		n := 0
+		for _, p := range c.pods {
+			if p.DeletionTimestamp == nil && len(p.Status.Conditions) > 0 && p.Labels[v1alpha1.LabelComponent] == "decode" {
+				n++
+			}
+		}
+		if n < least {
+			c.Fatalf("%d decode are ready, and %d have to: %+v", n, least, c.dgd.Status.Rollout)
+		}
+		return done(d)
+	}
+}
+
 // TestAWorkerWithoutReplicasTakesNothingFromTheOthers: a graph of plain workers, of which
 // one is parked, keeps its floor and can be aborted.
 func TestAWorkerWithoutReplicasTakesNothingFromTheOthers(t *testing.T) {
 	c := start(t, 4)
 	c.dgd.Spec.Services["prefill"].Replicas = new(int32(0))
 	c.floor = 0 // pairs
-	ready := func() (n int) {
-		for _, p := range c.pods {
-			if p.DeletionTimestamp == nil && len(p.Status.Conditions) > 0 && p.Labels[v1alpha1.LabelComponent] == "decode" {
-				n++
-			}
-		}
-		return n
-	}
-	least := func(done func(managed.Decision) bool) func(managed.Decision) bool {
-		return func(d managed.Decision) bool {
-			if n := ready(); n < 3 {
-				t.Fatalf("%d decode are ready, and 3 have to: %+v", n, c.dgd.Status.Rollout)
-			}
-			return done(d)
-		}
-	}
+	least := func(done func(managed.Decision) bool) func(managed.Decision) bool { return c.decodes(3, done) }
 	c.until("prefill to be parked", least(func(managed.Decision) bool { return len(c.pods) == 4 }))
 	c.quiet()
 	c.broken = "example.com/engine:1.1.0"

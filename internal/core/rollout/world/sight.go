@@ -69,6 +69,8 @@ func (c Cell) World(g *graph.Graph, s Sight) generation.World {
 		var ready []int
 		for _, of := range parts {
 			r := c.replicas(id, of.Name, s)
+			_, there := c.members[id][of.Name]
+			r.Absent = !there && id != c.Spec // only what is asked for is made
 			ready = append(ready, r.Ready)
 			seen.Roles = append(seen.Roles, r)
 		}
