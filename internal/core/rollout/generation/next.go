@@ -76,7 +76,7 @@ func newPlanner(w World, r rules) *planner {
 	}
 	for i, role := range w.Roles {
 		p.budget = append(p.budget, role.Desired+role.Surge)
-		if p.starved() {
+		if p.starved() && (role.GPUs > 0 || p.waits(i)) {
 			p.budget[i] = role.Desired
 		}
 	}
@@ -84,11 +84,19 @@ func newPlanner(w World, r rules) *planner {
 }
 
 // starved reports whether a replica waits for a node: then there is no room for a
-// surge, whatever is allowed.
+// surge, whatever is allowed, but of roles that need no GPU, such as frontends.
 func (p *planner) starved() bool {
-	return slices.ContainsFunc(p.Generations, func(g Generation) bool {
-		return slices.ContainsFunc(g.Roles, func(r Replicas) bool { return r.Unschedulable > 0 })
-	})
+	for r := range p.Roles {
+		if p.waits(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// waits reports whether a replica of a role waits for a node.
+func (p *planner) waits(r int) bool {
+	return slices.ContainsFunc(p.Generations, func(g Generation) bool { return g.Roles[r].Unschedulable > 0 })
 }
 
 // goals is where the rollout is to arrive: at the target alone or, up to a level, at

@@ -217,6 +217,38 @@ func TestPhases(t *testing.T) {
 	}
 }
 
+// TestAFrontendNeedsNoSpareGPU: workers wait for a node, and what serves beside them is
+// taken over by one frontend more.
+func TestAFrontendNeedsNoSpareGPU(t *testing.T) {
+	one, waits := Replicas{Want: 1, Exist: 1, Routable: 1}, Replicas{Want: 2, Exist: 2, Routable: 1, Unschedulable: 1}
+	begin := World{
+		Roles: []Role{
+			{Name: "frontend", Entry: true, Desired: 2, Surge: 1},
+			{Name: "decode", Desired: 2, Surge: 1, Unavailable: 1, GPUs: 1}, {Name: "prefill", Desired: 2, Surge: 1, Unavailable: 1, GPUs: 1},
+		},
+		Spec: "b", Stable: "a", Paired: true,
+		Generations: []Generation{{ID: "a", Roles: []Replicas{one, one, one}}, {ID: "b", Roles: []Replicas{one, waits, waits}}},
+	}
+	for rule, c := range map[string]struct {
+		change func(*World)
+		want   Step
+	}{
+		"it is started": {func(*World) {}, Step{Action: Scale, Generation: "b", Role: "frontend", Replicas: 2, Phase: PhaseShifting}},
+		"unless frontends find no node either": {func(w *World) {
+			w.Generations[1].Roles[0] = waits
+			w.Roles[0].Surge = 2
+		}, Step{Action: Wait, Phase: PhaseBlocked, Reason: ReasonNoSpareGPU}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			w := clone(begin)
+			c.change(&w)
+			if diff := cmp.Diff(c.want, Next(w)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestNothingIsTakenFromWhatMayServe(t *testing.T) {
 	up := Replicas{Want: 2, Exist: 2, Ready: 2, Routable: 2}
 	young := Replicas{Want: 2, Exist: 2, Ready: 2, Settling: 2}

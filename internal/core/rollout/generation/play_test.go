@@ -46,7 +46,7 @@ func without(w World, absent bool) World {
 
 // paired is a world whose entries are frontends of their generations' own.
 func paired(w World) World {
-	w.Paired = true
+	w.Paired, w.Roles[0].GPUs = true, 0
 	return w
 }
 

@@ -72,7 +72,10 @@ func playRandom(seed uint64) (steps int, err error) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	s := randomShape(random)
 	w := s.begin()
-	w.Whole, w.Paired = seed%3 == 1, seed%3 == 0
+	w.Whole = seed%3 == 1
+	if seed%3 == 0 {
+		w = paired(w)
+	}
 	if random.IntN(8) == 0 && s.desired[0] > 0 {
 		w = without(w, random.IntN(2) == 0)
 	}
