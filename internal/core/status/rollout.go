@@ -217,7 +217,7 @@ func why(c managed.CellState, s managed.State) (reason, message string) {
 	case c.Step.Reason == generation.ReasonNoPath:
 		return reason, fmt.Sprintf("no step towards generation %s keeps what has to serve", target)
 	case c.Step.Reason == generation.ReasonNothingDesired:
-		return reason, fmt.Sprintf("no replicas are desired, as while a graph sleeps; generation %s is kept, and the rollout goes on with them", c.World.Stable)
+		return reason, fmt.Sprintf("no replicas are desired, or none that requests are divided over, as while a graph sleeps; generation %s is kept, and the rollout goes on with them", c.World.Stable)
 	case phase == generation.PhaseHeld:
 		return reason, "paused by annotation " + v1alpha1.AnnotationRolloutPaused
 	case phase == generation.PhaseStarting:

@@ -183,14 +183,23 @@ func (p *planner) step() Step {
 	}
 }
 
-// asleep reports whether a rollout is open to which nothing is to arrive. That nothing is
-// wanted of the stable generation either approves of no candidate.
+// asleep reports whether a rollout is open to which nothing is to arrive, or no entry that
+// a step could be held at. That none is wanted of the stable generation either approves of
+// no candidate.
 func (p *planner) asleep() bool {
-	return p.begun && p.stable >= 0 && p.stable != p.target && !slices.ContainsFunc(p.Roles, func(r Role) bool { return r.Desired > 0 })
+	if !p.begun || p.stable < 0 || p.stable == p.target {
+		return false
+	}
+	return !slices.ContainsFunc(p.Roles, func(r Role) bool { return r.Desired > 0 && (r.Entry || !p.Unapproved) })
 }
 
 // hold takes no step of the rollout; what is desired is followed.
 func (p *planner) hold(reason Reason) Step {
+	if !slices.ContainsFunc(p.Roles, func(r Role) bool { return r.Entry && r.Desired > 0 }) {
+		for _, floor := range p.floor { // no traffic is left that support could be balanced with
+			p.slack = max(p.slack, floor)
+		}
+	}
 	p.now = p.bounds(p.serving)
 	step, ok := p.more()
 	if !ok {

@@ -2,6 +2,33 @@ package generation
 
 import "testing"
 
+// TestNoEntriesApproveOfNoCandidate: with steps to be passed, the stable generation is kept
+// though support is desired.
+func TestNoEntriesApproveOfNoCandidate(t *testing.T) {
+	w := split(4, 2)
+	w.Level, w.Unapproved = 1, true
+	w = follow(t, w, PhaseHeld, func(World) {})
+	w.Roles[0].Desired, w.Roles[0].Unavailable, w.Level = 0, 0, 0
+	for range 20 {
+		step := Next(w)
+		if step.Phase != PhaseHeld || step.Reason != ReasonNothingDesired || step.Action == Delete {
+			t.Fatalf("%+v", step)
+		}
+		if step.Action == Wait {
+			w = comeUp(w, nobody)
+		} else {
+			w = take(w, step)
+		}
+	}
+	for _, g := range w.Generations {
+		if g.Roles[0].Want != 0 || g.Roles[1].Want == 0 {
+			t.Errorf("%s has %d of decode, %d of prefill", g.ID, g.Roles[0].Want, g.Roles[1].Want)
+		}
+	}
+	w.Unapproved = false
+	follow(t, w, PhaseCompleted, func(World) {})
+}
+
 // TestACellThatSleepsKeepsItsStableGeneration: nothing is wanted, and that approves of no
 // candidate. Awake again, it is at its level.
 func TestACellThatSleepsKeepsItsStableGeneration(t *testing.T) {

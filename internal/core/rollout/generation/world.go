@@ -87,6 +87,8 @@ type World struct {
 	// Level is how many entry replicas the target may have until the next step of the
 	// rollout; zero is all of them.
 	Level int
+	// Unapproved says that there are steps that the rollout has not passed.
+	Unapproved bool
 	// Paused stops growing and draining; what is desired is followed by the stable
 	// generation.
 	Paused bool
@@ -213,7 +215,7 @@ const (
 	ReasonPaused Reason = "Paused"
 	ReasonLevel  Reason = "LevelReached"
 	// ReasonNothingDesired waits for replicas to be desired again, as of a graph that
-	// sleeps.
+	// sleeps, or for entries, of which a step is a share.
 	ReasonNothingDesired Reason = "NothingDesired"
 	// ReasonNoSpareGPU waits for a node, and may take nothing away to make room.
 	ReasonNoSpareGPU Reason = "NoSpareGPU"

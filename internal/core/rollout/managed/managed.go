@@ -348,7 +348,7 @@ func (in Input) level(cell world.Cell, w *generation.World, j *analysis.Judgemen
 		}
 	}
 	d.State.Position = in.Policy.At(standing)
-	w.Level = d.State.Position.Level
+	w.Level, w.Unapproved = d.State.Position.Level, d.State.Position.Step <= d.State.Position.Steps
 	return standing
 }
 

@@ -136,6 +136,28 @@ func TestARolloutThatBringsSupportIsAborted(t *testing.T) {
 	}
 }
 
+// TestNoStepIsPassedByScalingTheEntryToZero: prefill is still desired, and the candidate
+// was approved by nobody.
+func TestNoStepIsPassedByScalingTheEntryToZero(t *testing.T) {
+	c := start(t, 2)
+	c.dgd.Annotations[v1alpha1.AnnotationRolloutSteps] = "1 hold"
+	c.image(second)
+	c.phase("Held", string(policy.WaitsForPromotion))
+	stable := c.dgd.Status.Rollout.Stable
+	c.dgd.Spec.Services["decode"].Replicas, c.floor = new(int32(0)), 0
+	for range 50 {
+		c.reconcile()
+		c.life()
+	}
+	if st := c.dgd.Status.Rollout; st.Phase != "Held" || st.Stable != stable || len(c.owned) != 4 || c.told("decode") != 0 || c.told("prefill") < 2 {
+		t.Errorf("%d components, %+v", len(c.owned), st)
+	}
+	c.dgd.Spec.Services["decode"].Replicas = new(int32(2))
+	c.phase("Held", string(policy.WaitsForPromotion))
+	c.dgd.Annotations[v1alpha1.AnnotationRolloutPromote] = c.dgd.Status.Rollout.Target + "/1"
+	c.until("the rollout to be completed", settled)
+}
+
 func TestAUserLetsPassWhatIsHeldAfterAFailure(t *testing.T) {
 	c := start(t, 2)
 	c.dgd.Annotations[v1alpha1.AnnotationRolloutOnFailure] = "hold"
