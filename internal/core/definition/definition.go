@@ -71,6 +71,9 @@ func client(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Webh
 	return c.Webhook.ClientConfig
 }
 
+// HasConverter reports whether a definition has its objects converted by somebody.
+func HasConverter(crd *apiextensionsv1.CustomResourceDefinition) bool { return client(crd) != nil }
+
 // LeadsTo reports whether the definition has its objects converted there, by
 // whatever authorities.
 func (c Converter) LeadsTo(crd *apiextensionsv1.CustomResourceDefinition) bool {

@@ -302,7 +302,8 @@ var ErrUnreachable = errors.New("no converter is behind the Service yet")
 // authority is published in any case.
 func (p *Publisher) connect(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, c definition.Converter) error {
 	if !p.Serve && (p.Reachable == nil || !definition.StoredAsBeta(crd)) {
-		if c.LeadsTo(crd) {
+		// Who applies what it read before a withdrawal has it served by nobody.
+		if c.LeadsTo(crd) || !definition.HasConverter(crd) {
 			return p.patch(ctx, crd, definition.Withdraw(crd), "withdraw version")
 		}
 		return nil // somebody else may convert, which verify sees

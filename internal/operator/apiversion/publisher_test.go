@@ -266,21 +266,25 @@ func TestAnAlphaOnlyClusterIsLedAwayFromTheConverter(t *testing.T) {
 
 func TestWhoConvertsNoMoreIsNotAskedAnyMore(t *testing.T) {
 	for rule, c := range map[string]struct {
-		edits []func(*apiextensionsv1.CustomResourceDefinition)
-		want  map[string]int
+		edits     []func(*apiextensionsv1.CustomResourceDefinition)
+		meanwhile func(*apiextensionsv1.CustomResourceDefinition)
+		want      map[string]int
 	}{
-		"what was served is frozen":                           {nil, map[string]int{"frozen by nobody": 4}},
-		"what is stored as v1beta1 waits for one who does":    {[]func(*apiextensionsv1.CustomResourceDefinition){storedAsBeta}, map[string]int{"unserved by us": 4}},
-		"what somebody else converts meanwhile is left alone": {nil, map[string]int{"served by another": 4}},
+		"what was served is frozen":                           {want: map[string]int{"frozen by nobody": 4}},
+		"what is stored as v1beta1 waits for one who does":    {edits: []func(*apiextensionsv1.CustomResourceDefinition){storedAsBeta}, want: map[string]int{"unserved by us": 4}},
+		"what somebody else converts meanwhile is left alone": {meanwhile: byAnother, want: map[string]int{"served by another": 4}},
+		"what is served by nobody is frozen, too": {
+			meanwhile: func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Conversion = nil }, want: map[string]int{"frozen by nobody": 4},
+		},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			w := newWorld(t, c.edits...)
 			if err := w.Publish(t.Context()); err != nil || w.served(t) != 4 {
 				t.Fatalf("%v, %d served", err, w.served(t))
 			}
-			if c.want["served by another"] > 0 {
+			if c.meanwhile != nil {
 				for _, crd := range w.definitions(t) {
-					byAnother(crd)
+					c.meanwhile(crd)
 					if err := w.Direct.Update(t.Context(), crd); err != nil {
 						t.Fatal(err)
 					}
