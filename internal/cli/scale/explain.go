@@ -26,6 +26,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/tree"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
@@ -240,7 +241,7 @@ func (s ServiceExplanation) Starts() string {
 func explain(f facts) Explanation {
 	g := f.graph
 	e := Explanation{Namespace: g.Namespace, Graph: g.Name, Budget: g.Annotations[v1alpha1.AnnotationGPUBudget], Unread: f.unread, Teller: f.from}
-	for _, name := range tree.Components(g) {
+	for _, name := range conversion.Order(g) {
 		s := f.service(name)
 		e.GPUs += s.GPUs
 		e.Services = append(e.Services, s)
@@ -271,7 +272,7 @@ func explain(f facts) Explanation {
 	}
 	if f.unasked != nil {
 		e.NoPlanner = f.unasked.Error()
-		if !slices.ContainsFunc(tree.Components(g), func(name string) bool {
+		if !slices.ContainsFunc(conversion.Order(g), func(name string) bool {
 			spec := g.Spec.Services[name]
 			return spec != nil && graph.RoleOf(string(spec.ComponentType)) == graph.RolePlanner
 		}) {

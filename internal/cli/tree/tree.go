@@ -21,7 +21,7 @@ import (
 // those of other graphs are left out.
 func Lines(dgd *v1alpha1.DynamoGraphDeployment, pods []corev1.Pod) []string {
 	lines := []string{fmt.Sprintf("%s  %s", dgd.Name, State(dgd))}
-	names := Components(dgd)
+	names := conversion.Order(dgd)
 	for i, name := range names {
 		branch, trunk := "├─", "│ "
 		if i == len(names)-1 {
@@ -38,12 +38,6 @@ func Lines(dgd *v1alpha1.DynamoGraphDeployment, pods []corev1.Pod) []string {
 		}
 	}
 	return lines
-}
-
-// Components are the names of a graph's components, in the user's order where there
-// is one.
-func Components(dgd *v1alpha1.DynamoGraphDeployment) []string {
-	return conversion.Order(dgd)
 }
 
 // Word is what the version that a graph was written as calls its parts.

@@ -12,6 +12,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/rollout"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/tree"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/why"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 )
@@ -135,7 +136,7 @@ func OneGraph(in Input) Graph {
 		Backend: string(g.Spec.BackendFramework), Conditions: Conditions(g.Status.Conditions, in.Now), Events: Events(g, in.Events, in.Now), Restart: restart(g), Rollout: underWay(g), Sleep: sleepOf(g, in.Now),
 	}
 	boxes := map[graph.Role][]Box{}
-	for _, name := range tree.Components(g) {
+	for _, name := range conversion.Order(g) {
 		spec := g.Spec.Services[name]
 		if spec == nil {
 			spec = &v1alpha1.SharedSpec{}

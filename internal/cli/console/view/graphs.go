@@ -13,6 +13,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/tree"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 )
 
 // Graphs is the page of all graphs.
@@ -64,7 +65,7 @@ func AllGraphs(graphs []v1alpha1.DynamoGraphDeployment, pods Index, traffic func
 		namespaces[g.Namespace] = true
 		row := GraphRow{Namespace: g.Namespace, Name: g.Name, State: GraphState(g), Age: Age(g.CreationTimestamp, now), Traffic: traffic(g.Namespace, g.Name)}
 		row.Cause = cause(g)
-		for _, name := range tree.Components(g) {
+		for _, name := range conversion.Order(g) {
 			row.Services = append(row.Services, serviceCount(g, name))
 		}
 		for _, pod := range pods.Of(g) {

@@ -17,6 +17,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/scale"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/tree"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/budget"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
@@ -213,7 +214,7 @@ func adapterOf(g *v1alpha1.DynamoGraphDeployment, service string, all []v1alpha1
 // seen.
 func Scales(g *v1alpha1.DynamoGraphDeployment, moments []Moment, now time.Time) []Figure {
 	var all []Figure
-	for i, name := range tree.Components(g) {
+	for i, name := range conversion.Order(g) {
 		f := Figure{ID: "scale-" + itoa(i), Title: name, Unit: "replicas", Stepped: true}
 		f.lines(moments, time.Time{}, now, []string{"ready", "wanted", "granted"}, func(m Moment) ([]float64, bool) {
 			s, there := m.Services[name]
