@@ -49,16 +49,15 @@ func newKeeper(cfg config.Config) *certificate.Keeper {
 // it writes is written by those that do not lead, too. What it returns waits for
 // the last request to be answered.
 func addAdmission(ctx context.Context, mgr manager.Manager, cluster *rest.Config, cfg config.Config, keeper *certificate.Keeper, have admission.Capabilities, counted *metric.Metrics, stored *storedVersions) (finish func(), err error) {
-	if keeper == nil {
-		return func() {}, nil
-	}
 	direct, err := client.New(cluster, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, err
 	}
-	keeper.Direct, keeper.Failed = direct, counted.CertificateFailed
-	if !cfg.Webhook.Enabled {
-		return func() {}, mgr.Add(keeper)
+	if keeper != nil {
+		keeper.Direct, keeper.Failed = direct, counted.CertificateFailed
+	}
+	if keeper == nil || !cfg.Webhook.Enabled {
+		return func() {}, addWithoutWebhooks(mgr, direct, cfg, keeper)
 	}
 	self := whoami(ctx, direct)
 	server := &admission.Server{
@@ -102,6 +101,27 @@ func addAdmission(ctx context.Context, mgr manager.Manager, cluster *rest.Config
 		}
 		return nil
 	})
+}
+
+// addWithoutWebhooks keeps the certificate of metrics, if there is one, and withdraws
+// what an operator of the cluster served while it had webhooks: nobody converts now.
+// Definitions are not watched for that: replicas that still have webhooks would serve
+// it again at once, to and fro.
+func addWithoutWebhooks(mgr manager.Manager, direct client.Client, cfg config.Config, keeper *certificate.Keeper) error {
+	before := newBeforeCaches()
+	runnables := []manager.Runnable{before}
+	if keeper != nil {
+		runnables = append(runnables, keeper)
+	}
+	if cfg.ClusterWide() && cfg.Webhook.Namespace != "" {
+		runnables = append(runnables, before.runs(newPublisher(mgr, direct, cfg, nil)))
+	}
+	for _, r := range runnables {
+		if err := mgr.Add(r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func registration(cfg config.Config, self string) admission.Registration {

@@ -26,7 +26,8 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 )
 
-// newPublisher leads the definitions to the webhooks' server, which converts, too.
+// newPublisher leads the definitions to the webhooks' server, which converts, too;
+// away from it where nobody registers webhooks.
 func newPublisher(mgr manager.Manager, direct client.Client, cfg config.Config, registrar *admission.Registrar) *apiversion.Publisher {
 	c := definition.Converter{
 		Service: types.NamespacedName{Namespace: cfg.Webhook.Namespace, Name: cfg.Webhook.Service},
@@ -35,10 +36,12 @@ func newPublisher(mgr manager.Manager, direct client.Client, cfg config.Config, 
 	if cfg.Certificate.Mode == config.CertificateManager {
 		c.InjectFrom = cfg.Certificate.CertManagerCertificate
 	}
-	return &apiversion.Publisher{
-		Direct: direct, Converter: c, Serve: cfg.API.V1beta1.Enabled, Namespace: cfg.Webhook.Namespace,
-		Reachable: registrar.Served, Timing: apiversion.DefaultTiming, Clock: clock.RealClock{}, Tell: tell(mgr, cfg.API.V1beta1.Enabled),
+	p := &apiversion.Publisher{Direct: direct, Converter: c, Namespace: cfg.Webhook.Namespace, Timing: apiversion.DefaultTiming, Clock: clock.RealClock{}}
+	if registrar != nil {
+		p.Serve, p.Reachable = cfg.API.V1beta1.Enabled, registrar.Served
 	}
+	p.Tell = tell(mgr, p.Serve)
+	return p
 }
 
 // Reasons of events about the definitions.

@@ -93,9 +93,29 @@ control-plane: controller-manager
 
 {{/* What makes an object one of the uninstallation, with its place among those. */}}
 {{- define "dynamo.uninstall.hook" -}}
-helm.sh/hook: pre-delete
-helm.sh/hook-weight: {{ . | quote }}
+{{- include "dynamo.hook" (list "pre-delete" .) -}}
+{{- end -}}
+
+{{/* What makes an object one of a hook: when, and its place among those. */}}
+{{- define "dynamo.hook" -}}
+helm.sh/hook: {{ index . 0 }}
+helm.sh/hook-weight: {{ index . 1 | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end -}}
+
+{{/* Whether definitions lead to a Service that this release has so far: root, name. They are
+     of the cluster, and only who has had them lead here is sure to be allowed to read them. */}}
+{{- define "dynamo.converts" -}}
+{{- $home := (index . 0).Release.Namespace -}}
+{{- $service := index . 1 -}}
+{{- $leads := false -}}
+{{- if lookup "v1" "Service" $home $service -}}
+{{- range include "dynamo.definitions" (index . 0) | fromYamlArray -}}
+{{- $to := dig "spec" "conversion" "webhook" "clientConfig" "service" dict (lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" .) -}}
+{{- if and (eq (get $to "name") $service) (eq (get $to "namespace") $home) }}{{ $leads = true }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- if $leads }}true{{ end -}}
 {{- end -}}
 
 {{/* Whether metrics are served over TLS. */}}

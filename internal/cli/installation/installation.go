@@ -123,10 +123,10 @@ func (i Installer) answers(ctx context.Context, name string, all bool) error {
 		return err
 	}
 	for _, version := range crd.Spec.Versions {
+		if all && (!version.Served || version.Deprecated) { // which is frozen
+			return fmt.Errorf("%s of %s is not served", version.Name, name)
+		}
 		if !version.Served {
-			if all {
-				return fmt.Errorf("%s of %s is not served", version.Name, name)
-			}
 			continue
 		}
 		list := &unstructured.UnstructuredList{}

@@ -54,15 +54,16 @@ func TestAVersionIsAskedUntilItAnswers(t *testing.T) {
 	const name = "things.example.com"
 	notYet := apierrors.NewNotFound(schema.GroupResource{Group: "example.com", Resource: "things"}, "")
 	for rule, c := range map[string]struct {
-		beta, all bool
-		answer    error
-		want      string
+		beta, frozen, all bool
+		answer            error
+		want              string
 	}{
 		"all versions that are served answer":        {beta: true, all: true},
 		"one that is served and not yet there":       {beta: true, answer: notYet, want: "v2 of things.example.com"},
 		"one that may not be read by whoever asks":   {beta: true, answer: apierrors.NewForbidden(schema.GroupResource{}, "", nil)},
 		"one that is not served is not waited for":   {answer: notYet},
 		"one that is not served and is to be served": {all: true, want: "v2 of things.example.com is not served"},
+		"one that is frozen and is to be served":     {beta: true, frozen: true, all: true, want: "v2 of things.example.com is not served"},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
@@ -71,7 +72,7 @@ func TestAVersionIsAskedUntilItAnswers(t *testing.T) {
 				Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 					Group:    "example.com",
 					Names:    apiextensionsv1.CustomResourceDefinitionNames{Kind: "Thing", ListKind: "ThingList", Plural: "things"},
-					Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true}, {Name: "v2", Served: c.beta}},
+					Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true}, {Name: "v2", Served: c.beta, Deprecated: c.frozen}},
 				},
 			}
 			list := func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {

@@ -16,7 +16,8 @@ import (
 )
 
 // DefinitionsHere are the definitions as this cluster is to have them: a version
-// that a converter serves stays served, so that an update takes it from nobody.
+// that a converter serves stays served, and one that is frozen stays frozen, so that
+// an update takes it from nobody.
 func (i Installer) DefinitionsHere(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	definitions, err := Definitions()
 	if err != nil {
@@ -36,21 +37,27 @@ func (i Installer) DefinitionsHere(ctx context.Context) ([]*unstructured.Unstruc
 			return nil, fmt.Errorf("definition %s: %w", object.GetName(), err)
 		}
 		definition.Keep(shipped, live)
-		if err := served(object, shipped); err != nil {
+		if err := keep(object, shipped); err != nil {
 			return nil, fmt.Errorf("definition %s: %w", object.GetName(), err)
 		}
 	}
 	return definitions, nil
 }
 
-// served writes which versions are, and nothing else, into a definition.
-func served(object *unstructured.Unstructured, as *apiextensionsv1.CustomResourceDefinition) error {
+// keep writes which versions are served, and what is frozen, into a definition, and
+// nothing else.
+func keep(object *unstructured.Unstructured, as *apiextensionsv1.CustomResourceDefinition) error {
 	versions, _, err := unstructured.NestedSlice(object.Object, "spec", "versions")
 	if err != nil {
 		return err
 	}
-	for n, v := range as.Spec.Versions {
-		if fields, ok := versions[n].(map[string]any); ok {
+	for n := range as.Spec.Versions {
+		v := &as.Spec.Versions[n]
+		if v.Deprecated { // frozen
+			if versions[n], err = runtime.DefaultUnstructuredConverter.ToUnstructured(v); err != nil {
+				return err
+			}
+		} else if fields, ok := versions[n].(map[string]any); ok {
 			fields["served"] = v.Served
 		}
 	}

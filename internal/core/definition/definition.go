@@ -71,6 +71,9 @@ func client(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Webh
 	return c.Webhook.ClientConfig
 }
 
+// HasConverter reports whether a definition has its objects converted by somebody.
+func HasConverter(crd *apiextensionsv1.CustomResourceDefinition) bool { return client(crd) != nil }
+
 // LeadsTo reports whether the definition has its objects converted there, by
 // whatever authorities.
 func (c Converter) LeadsTo(crd *apiextensionsv1.CustomResourceDefinition) bool {
@@ -233,10 +236,15 @@ func StoresAlpha(crd *apiextensionsv1.CustomResourceDefinition) bool {
 
 // Keep takes over into a definition that is about to be applied what the
 // operator has decided about the one that is there: v1beta1 stays served while
-// the live definition has its objects converted by somebody who can be verified.
+// the live definition has its objects converted by somebody who can be verified,
+// and frozen until then.
 func Keep(shipped, live *apiextensionsv1.CustomResourceDefinition) {
 	at := version(shipped, v1beta1.SchemeGroupVersion.Version)
-	if to := client(live); at >= 0 && Served(live) && to != nil && len(to.CABundle) > 0 {
+	switch to := client(live); {
+	case at < 0:
+	case Frozen(live):
+		shipped.Spec.Versions[at] = *live.Spec.Versions[version(live, v1beta1.SchemeGroupVersion.Version)].DeepCopy()
+	case Served(live) && to != nil && len(to.CABundle) > 0:
 		shipped.Spec.Versions[at].Served = true
 	}
 }

@@ -160,6 +160,16 @@ func TestAnUpdateOfTheDefinitionsTakesNothingFromReaders(t *testing.T) {
 	}
 }
 
+// TestAnUpdateOfTheDefinitionsLeavesWhatIsFrozen because the garbage collector knows
+// objects by it.
+func TestAnUpdateOfTheDefinitionsLeavesWhatIsFrozen(t *testing.T) {
+	live, shipped := graphs(served, frozenBeta), graphs()
+	Keep(shipped, live)
+	if diff := cmp.Diff(live.Spec.Versions, shipped.Spec.Versions); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestTheListIsTheDefinitionsThatHaveTwoVersions because a right, a policy and an
 // uninstallation go by it.
 func TestTheListIsTheDefinitionsThatHaveTwoVersions(t *testing.T) {

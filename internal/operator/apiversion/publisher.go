@@ -64,6 +64,7 @@ var DefaultTiming = Timing{
 //
 //	unserved --converter reachable--> connected --a conversion worked--> served
 //	served   --conversions fail----> unserved, tried again later
+//	served by somebody else --conversions fail--> frozen
 type Publisher struct {
 	// Direct reads and writes past the informers, which may wait for us.
 	Direct client.Client
@@ -74,7 +75,8 @@ type Publisher struct {
 	Serve bool
 	// Namespace is one of ours, in which a conversion is tried. Nothing is left there.
 	Namespace string
-	// Reachable reports whether somebody answers behind the Service.
+	// Reachable reports whether somebody answers behind the Service. It is nil where
+	// we do not convert, and then nothing can be served.
 	Reachable func(context.Context) (bool, error)
 	Timing    Timing
 	Clock     clock.WithTicker
@@ -87,8 +89,10 @@ type Publisher struct {
 	wake    chan struct{}
 	stored  []string
 	again   bool
-	// settled is the state of the definitions in which nothing is to be done.
+	// settled is the state of the definitions in which nothing is to be done, and
+	// kinds are those that have to be readable as v1beta1 in it.
 	settled string
+	kinds   []string
 	// tried are the authorities that conversions were tried with, failing since when
 	// they fail, after when they are tried again.
 	tried   string
@@ -210,10 +214,10 @@ func (p *Publisher) Publish(ctx context.Context) error {
 			return err
 		}
 	}
-	if problem != nil {
+	if problem != nil && p.Serve {
 		return problem
 	}
-	return p.verify(ctx)
+	return errors.Join(problem, p.verify(ctx))
 }
 
 // errWaiting says that nothing is tried for a while.
@@ -256,18 +260,23 @@ func (p *Publisher) settle(ctx context.Context, c definition.Converter) error {
 	p.mu.Lock()
 	p.stored = stored
 	p.mu.Unlock()
+	p.kinds = nil
 	for _, crd := range definitions {
-		if err := p.connect(ctx, crd, c); err != nil {
-			return err
+		if e := p.connect(ctx, crd, c); err == nil {
+			err = e // one that cannot be led anywhere does not keep the others
+		}
+		if p.Serve || definition.Served(crd) {
+			p.kinds = append(p.kinds, crd.Spec.Names.Kind)
 		}
 	}
-	if !p.Serve {
-		return nil
+	if err != nil || !p.Serve {
+		return err
 	}
 	return p.serve(ctx)
 }
 
-// read reads the definitions as a whole.
+// read reads the definitions as a whole; those without v1beta1 only matter to who
+// wants it.
 func (p *Publisher) read(ctx context.Context) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var all []*apiextensionsv1.CustomResourceDefinition
 	for _, name := range definition.Converted {
@@ -275,10 +284,12 @@ func (p *Publisher) read(ctx context.Context) ([]*apiextensionsv1.CustomResource
 		if err := p.Direct.Get(ctx, types.NamespacedName{Name: name}, crd); err != nil {
 			return nil, fmt.Errorf("read definition %s: %w", name, err)
 		}
-		if !definition.HasBeta(crd) {
+		switch {
+		case definition.HasBeta(crd):
+			all = append(all, crd)
+		case p.Serve:
 			return nil, fmt.Errorf("definition %s has no version %s: install the definitions of this release", name, v1beta1.SchemeGroupVersion.Version)
 		}
-		all = append(all, crd)
 	}
 	return all, nil
 }
@@ -290,11 +301,12 @@ var ErrUnreachable = errors.New("no converter is behind the Service yet")
 // away from it. Before a definition leads there, somebody must answer; a new
 // authority is published in any case.
 func (p *Publisher) connect(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, c definition.Converter) error {
-	if !p.Serve && !definition.StoredAsBeta(crd) {
-		if c.LeadsTo(crd) {
+	if !p.Serve && (p.Reachable == nil || !definition.StoredAsBeta(crd)) {
+		// Who applies what it read before a withdrawal has it served by nobody.
+		if c.LeadsTo(crd) || !definition.HasConverter(crd) {
 			return p.patch(ctx, crd, definition.Withdraw(crd), "withdraw version")
 		}
-		return nil // somebody else may convert
+		return nil // somebody else may convert, which verify sees
 	}
 	if !p.Serve && c.LeadsTo(crd) {
 		if err := p.patch(ctx, crd, definition.Suspend(crd), "withdraw version"); err != nil {
@@ -417,40 +429,52 @@ func judged(err error) bool {
 	return !apply.ConversionFailed(err) && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err) && (strings.Contains(err.Error(), "ValidatingAdmissionPolicy") || strings.Contains(err.Error(), "admission webhook")))
 }
 
-// verify sees to it that what is served can be read.
+// verify sees to it that what is served can be read, whoever converts it.
 func (p *Publisher) verify(ctx context.Context) error {
-	if !p.Serve {
-		return nil
-	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeployment + "List"))
-	err := p.Direct.List(ctx, list, client.Limit(1))
-	if !apply.ConversionFailed(err) {
+	err := p.unreadable(ctx)
+	if err == nil {
 		p.failing = time.Time{}
-		return nil // an API server that cannot be asked says nothing about conversion
+		return nil
 	}
 	now := p.Clock.Now()
 	if p.failing.IsZero() {
 		p.failing = now
 	}
-	err = fmt.Errorf("read as %s: %w", v1beta1.SchemeGroupVersion, err)
 	if now.Sub(p.failing) < p.Timing.Failing || Unconverted.Off() {
 		return err
 	}
 	return errors.Join(err, p.withdraw(ctx))
 }
 
-// withdraw takes v1beta1 back. The definitions go on leading to the converter,
-// for what is stored as v1beta1.
+// unreadable is why a kind cannot be read as v1beta1. Each is asked for: where a kind
+// has no objects, nothing is converted. An API server that cannot be asked says
+// nothing about conversion.
+func (p *Publisher) unreadable(ctx context.Context) error {
+	for _, kind := range p.kinds {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind(kind + "List"))
+		if err := p.Direct.List(ctx, list, client.Limit(1)); apply.ConversionFailed(err) {
+			return fmt.Errorf("read %s as %s: %w", kind, v1beta1.SchemeGroupVersion, err)
+		}
+	}
+	return nil
+}
+
+// withdraw takes v1beta1 back. The definitions go on leading to our converter, for
+// what is stored as v1beta1 and to try again; somebody else's is not tried again.
 func (p *Publisher) withdraw(ctx context.Context) error {
-	p.backoff = min(max(p.Timing.Backoff, 2*p.backoff), p.Timing.MaxBackoff)
-	p.after, p.failing = p.Clock.Now().Add(p.backoff), time.Time{}
+	change := definition.Withdraw
+	if p.Serve {
+		change = definition.Suspend
+		p.backoff = min(max(p.Timing.Backoff, 2*p.backoff), p.Timing.MaxBackoff)
+		p.after, p.failing = p.Clock.Now().Add(p.backoff), time.Time{}
+	}
 	definitions, err := p.read(ctx)
 	if err != nil {
 		return err
 	}
 	for _, crd := range definitions {
-		if err := p.patch(ctx, crd, definition.Suspend(crd), "withdraw version"); err != nil {
+		if err := p.patch(ctx, crd, change(crd), "withdraw version"); err != nil {
 			return err
 		}
 	}

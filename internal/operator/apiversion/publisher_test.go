@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,8 +29,10 @@ import (
 type world struct {
 	*Publisher
 	clock *testingclock.FakeClock
-	// converts is what reads and writes of v1beta1 come to.
+	// converts is what reads and writes of v1beta1 come to; reads of one kind alone
+	// where that is named.
 	converts error
+	kind     string
 	reach    bool
 	// writes are the definitions that were written, with their verbs.
 	writes, probes int
@@ -80,7 +83,10 @@ func newWorld(t *testing.T, edits ...func(*apiextensionsv1.CustomResourceDefinit
 			return c.Create(ctx, o, opts...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
-			if beta(l.GetObjectKind().GroupVersionKind()) {
+			if kind := l.GetObjectKind().GroupVersionKind(); beta(kind) {
+				if w.kind != "" && kind.Kind != w.kind+"List" {
+					return nil
+				}
 				return w.converts
 			}
 			return c.List(ctx, l, opts...)
@@ -97,23 +103,71 @@ func newWorld(t *testing.T, edits ...func(*apiextensionsv1.CustomResourceDefinit
 	return w
 }
 
-// served are the definitions of which v1beta1 is.
-func (w *world) served(t *testing.T) int {
+// definitions are those of the API server.
+func (w *world) definitions(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	n := 0
+	var all []*apiextensionsv1.CustomResourceDefinition
 	for _, name := range definition.Converted {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := w.Direct.Get(t.Context(), types.NamespacedName{Name: name}, crd); err != nil {
 			t.Fatal(err)
 		}
+		all = append(all, crd)
+	}
+	return all
+}
+
+// served are the definitions of which v1beta1 is.
+func (w *world) served(t *testing.T) int {
+	t.Helper()
+	n := 0
+	for _, crd := range w.definitions(t) {
 		if definition.Served(crd) {
 			n++
 			if !w.Converter.LeadsTo(crd) {
-				t.Errorf("%s is served and not converted", name)
+				t.Errorf("%s is served and not converted", crd.Name)
 			}
 		}
 	}
 	return n
+}
+
+// betas count the definitions by what is said of v1beta1, and who converts.
+func (w *world) betas(t *testing.T) map[string]int {
+	t.Helper()
+	count := map[string]int{}
+	for _, crd := range w.definitions(t) {
+		as, by := "unserved", "nobody"
+		switch {
+		case definition.Frozen(crd):
+			as = "frozen"
+		case definition.Served(crd):
+			as = "served"
+		}
+		switch c := crd.Spec.Conversion; {
+		case w.Converter.LeadsTo(crd):
+			by = "us"
+		case c != nil && c.Strategy == apiextensionsv1.WebhookConverter:
+			by = "another"
+		}
+		count[as+" by "+by]++
+	}
+	return count
+}
+
+// byAnother has v1beta1 served by the original's converter.
+func byAnother(d *apiextensionsv1.CustomResourceDefinition) {
+	d.Spec.Versions[1].Served = true
+	d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+		ConversionReviewVersions: []string{"v1"},
+		ClientConfig: &apiextensionsv1.WebhookClientConfig{
+			CABundle: []byte("CA"), Service: &apiextensionsv1.ServiceReference{Namespace: "original", Name: "hook", Path: new("/convert")},
+		},
+	}}
+}
+
+func storedAsBeta(d *apiextensionsv1.CustomResourceDefinition) {
+	d.Status.StoredVersions = []string{"v1alpha1", "v1beta1"}
 }
 
 func TestAVersionIsServedOnceAConversionWorked(t *testing.T) {
@@ -210,10 +264,101 @@ func TestAnAlphaOnlyClusterIsLedAwayFromTheConverter(t *testing.T) {
 	}
 }
 
+func TestWhoConvertsNoMoreIsNotAskedAnyMore(t *testing.T) {
+	for rule, c := range map[string]struct {
+		edits     []func(*apiextensionsv1.CustomResourceDefinition)
+		meanwhile func(*apiextensionsv1.CustomResourceDefinition)
+		want      map[string]int
+	}{
+		"what was served is frozen":                           {want: map[string]int{"frozen by nobody": 4}},
+		"what is stored as v1beta1 waits for one who does":    {edits: []func(*apiextensionsv1.CustomResourceDefinition){storedAsBeta}, want: map[string]int{"unserved by us": 4}},
+		"what somebody else converts meanwhile is left alone": {meanwhile: byAnother, want: map[string]int{"served by another": 4}},
+		"what is served by nobody is frozen, too": {
+			meanwhile: func(d *apiextensionsv1.CustomResourceDefinition) { d.Spec.Conversion = nil }, want: map[string]int{"frozen by nobody": 4},
+		},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			w := newWorld(t, c.edits...)
+			if err := w.Publish(t.Context()); err != nil || w.served(t) != 4 {
+				t.Fatalf("%v, %d served", err, w.served(t))
+			}
+			if c.meanwhile != nil {
+				for _, crd := range w.definitions(t) {
+					c.meanwhile(crd)
+					if err := w.Direct.Update(t.Context(), crd); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			restarted := &Publisher{Direct: w.Direct, Converter: w.Converter, Namespace: w.Namespace, Timing: w.Timing, Clock: w.clock}
+			for range 2 {
+				if err := restarted.Publish(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(c.want, w.betas(t)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestWhatAnotherConvertsIsFrozenOnceItDoesNot because a cluster that was taken over
+// has the original's converter in its definitions, and nobody behind it.
+func TestWhatAnotherConvertsIsFrozenOnceItDoesNot(t *testing.T) {
+	stored := func(d *apiextensionsv1.CustomResourceDefinition) {
+		if d.Spec.Names.Kind == v1alpha1.KindDynamoGraphDeploymentRequest {
+			storedAsBeta(d)
+		}
+	}
+	for rule, c := range map[string]struct {
+		given func(*world)
+		edit  func(*apiextensionsv1.CustomResourceDefinition)
+		later func(*world)
+		want  map[string]int
+	}{
+		"while it does it is left alone": {want: map[string]int{"served by another": 4}},
+		"when it does not for long": {given: func(w *world) { w.converts = errConversion },
+			want: map[string]int{"frozen by nobody": 4}},
+		"but not for a moment": {given: func(w *world) { w.converts = errConversion }, later: func(w *world) { w.converts = nil },
+			want: map[string]int{"served by another": 4}},
+		"nor because nobody can be asked": {given: func(w *world) { w.converts = errors.New("connection refused") },
+			want: map[string]int{"served by another": 4}},
+		"also where one kind alone has objects": {given: func(w *world) { w.converts, w.kind = errConversion, v1alpha1.KindDynamoComponentDeployment },
+			want: map[string]int{"frozen by nobody": 4}},
+		"also by who does not convert": {given: func(w *world) { w.converts, w.Reachable = errConversion, nil },
+			want: map[string]int{"frozen by nobody": 4}},
+		"what is stored as v1beta1 is not served": {given: func(w *world) { w.converts, w.reach = errConversion, false }, edit: stored,
+			want: map[string]int{"frozen by nobody": 3, "unserved by another": 1}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			edits := []func(*apiextensionsv1.CustomResourceDefinition){byAnother}
+			if c.edit != nil {
+				edits = append(edits, c.edit)
+			}
+			w := newWorld(t, edits...)
+			w.Serve = false
+			if c.given != nil {
+				c.given(w)
+			}
+			first := w.Publish(t.Context())
+			if diff := cmp.Diff(map[string]int{"served by another": 4}, w.betas(t)); diff != "" {
+				t.Errorf("at once: %v %s", first, diff)
+			}
+			if c.later != nil {
+				c.later(w)
+			}
+			w.clock.Step(w.Timing.Failing)
+			second := w.Publish(t.Context())
+			if diff := cmp.Diff(c.want, w.betas(t)); diff != "" {
+				t.Errorf("%v, then %v: %s", first, second, diff)
+			}
+		})
+	}
+}
+
 func TestWhatIsStoredAsBetaIsConvertedUntilItIsStoredAnew(t *testing.T) {
-	w := newWorld(t, func(d *apiextensionsv1.CustomResourceDefinition) {
-		d.Status.StoredVersions = []string{"v1alpha1", "v1beta1"}
-	})
+	w := newWorld(t, storedAsBeta)
 	w.Serve = false // even so
 	request := &v1alpha1.DynamoGraphDeploymentRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "r"}}
 	if err := w.Direct.Create(t.Context(), request); err != nil {
