@@ -295,7 +295,7 @@ watch: build ## As run, built and started again whenever a source changes (ARGS=
 
 .PHONY: install
 install: build ## Install the definitions into the cluster of KUBECONFIG
-	$(KUBECTL) apply --server-side -k config/crd
+	$(KUBECTL) apply --server-side --force-conflicts -k config/crd
 
 .PHONY: uninstall
 uninstall: build ## Remove the definitions, and with them every graph

@@ -116,11 +116,27 @@ func TestEveryOverlayIsWhatAnAPIServerTakes(t *testing.T) {
 	}
 }
 
-// dryRun asks the server to take an object. A kind that was defined just now may
+// TestADefinitionIsTakenOverTheOneThatWasReadAlone is what the installation rests on
+// where somebody withdraws a version meanwhile.
+func TestADefinitionIsTakenOverTheOneThatWasReadAlone(t *testing.T) {
+	ctx := t.Context()
+	definitions := optionalAPIs()[:1]
+	if err := cluster.Apply(ctx, definitions); err != nil {
+		t.Fatal(err)
+	}
+	stale := definitions[0].DeepCopy()
+	stale.SetResourceVersion("1")
+	err := cluster.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(stale), client.FieldOwner("test"), client.ForceOwnership, client.DryRunAll)
+	if !apierrors.IsConflict(err) {
+		t.Errorf("a definition that was read earlier came to %v", err)
+	}
+}
+
+// dryRun asks the server to take an object, as the guide has it applied. A kind that was defined just now may
 // need a moment.
 func dryRun(ctx context.Context, object *unstructured.Unstructured) error {
 	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
-		err := cluster.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner("test"), client.DryRunAll)
+		err := cluster.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner("test"), client.ForceOwnership, client.DryRunAll)
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			return false, nil
 		}

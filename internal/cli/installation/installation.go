@@ -60,12 +60,14 @@ func (i Installer) deployment() types.NamespacedName {
 // Definitions applies the definitions of the API and waits until the server
 // serves them.
 func (i Installer) Definitions(ctx context.Context) error {
-	definitions, err := i.DefinitionsHere(ctx)
+	definitions, err := Definitions()
 	if err != nil {
 		return err
 	}
-	if err := i.Apply(ctx, definitions); err != nil {
-		return err
+	for _, definition := range definitions {
+		if err := i.define(ctx, definition); err != nil {
+			return err
+		}
 	}
 	for _, definition := range definitions {
 		if err := until(ctx, definition.GetName()+" to be served", func(ctx context.Context) error {

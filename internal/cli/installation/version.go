@@ -24,24 +24,52 @@ func (i Installer) DefinitionsHere(ctx context.Context) ([]*unstructured.Unstruc
 		return nil, err
 	}
 	for _, object := range definitions {
-		live := &apiextensionsv1.CustomResourceDefinition{}
-		err := i.Client.Get(ctx, client.ObjectKeyFromObject(object), live)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read definition %s: %w", object.GetName(), err)
-		}
-		shipped := &apiextensionsv1.CustomResourceDefinition{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, shipped); err != nil {
-			return nil, fmt.Errorf("definition %s: %w", object.GetName(), err)
-		}
-		definition.Keep(shipped, live)
-		if err := keep(object, shipped); err != nil {
-			return nil, fmt.Errorf("definition %s: %w", object.GetName(), err)
+		if _, err := i.adapt(ctx, object); err != nil {
+			return nil, err
 		}
 	}
 	return definitions, nil
+}
+
+// define applies a definition as this cluster is to have it, and only over the one
+// that was read for it: v1beta1 that is withdrawn meanwhile would be served again,
+// by nobody.
+func (i Installer) define(ctx context.Context, shipped *unstructured.Unstructured) error {
+	return until(ctx, "definition "+shipped.GetName()+" to be left alone by others", func(ctx context.Context) error {
+		object := shipped.DeepCopy()
+		live, err := i.adapt(ctx, object)
+		if err != nil {
+			return permanent{err}
+		}
+		object.SetResourceVersion(live)
+		err = i.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(i.Owner), client.ForceOwnership)
+		if err != nil && !apierrors.IsConflict(err) {
+			return permanent{fmt.Errorf("apply definition %s: %w", object.GetName(), err)}
+		}
+		return err
+	})
+}
+
+// adapt makes a definition that is shipped what this cluster is to have, and returns
+// the resource version of the one that is there; empty if there is none.
+func (i Installer) adapt(ctx context.Context, object *unstructured.Unstructured) (resourceVersion string, err error) {
+	live := &apiextensionsv1.CustomResourceDefinition{}
+	err = i.Client.Get(ctx, client.ObjectKeyFromObject(object), live)
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read definition %s: %w", object.GetName(), err)
+	}
+	shipped := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, shipped); err != nil {
+		return "", fmt.Errorf("definition %s: %w", object.GetName(), err)
+	}
+	definition.Keep(shipped, live)
+	if err := keep(object, shipped); err != nil {
+		return "", fmt.Errorf("definition %s: %w", object.GetName(), err)
+	}
+	return live.ResourceVersion, nil
 }
 
 // keep writes which versions are served, and what is frozen, into a definition, and
