@@ -19,6 +19,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,6 +30,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
 	"github.com/dynamo-operator/dynamo-operator/config/crd"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/definition"
 	"github.com/dynamo-operator/dynamo-operator/internal/testkit/summary"
 )
 
@@ -79,6 +81,13 @@ func TestAReleaseLives(t *testing.T) {
 		t.Errorf("upgrade and rollback touched pods of the graph:\n%s", diff)
 	}
 
+	helmDo(ctx, t, "upgrade", release, platform, "--namespace", home, "--values", "-", "--wait", "--timeout", "5m", "--set", "dynamo-operator.webhook.enabled=false")
+	withoutConverter(ctx, t, true)
+	frozen(ctx, t, graph)
+	helmDo(ctx, t, "upgrade", release, platform, "--namespace", home, "--values", "-", "--wait", "--timeout", "5m")
+	withoutConverter(ctx, t, false)
+	served(ctx, t)
+
 	helmDo(ctx, t, "uninstall", release, "--namespace", home, "--wait", "--timeout", "5m")
 	if diff := cmp.Diff(before, pods(ctx, t)); diff != "" {
 		t.Errorf("uninstalling touched pods of the graph:\n%s", diff)
@@ -95,6 +104,24 @@ func TestAReleaseLives(t *testing.T) {
 		}
 		return errors.Join(err, errors.New("it is there"))
 	})
+}
+
+// withoutConverter waits until v1beta1 is frozen, because nobody converts any more, or
+// until it is served again.
+func withoutConverter(ctx context.Context, t *testing.T, want bool) {
+	t.Helper()
+	for _, name := range definition.Converted {
+		eventually(ctx, t, fmt.Sprintf("%s to be frozen: %t", name, want), func(ctx context.Context) error {
+			d := &apiextensionsv1.CustomResourceDefinition{}
+			if err := cluster.Client.Get(ctx, types.NamespacedName{Name: name}, d); err != nil {
+				return err
+			}
+			if definition.Frozen(d) != want || definition.Served(d) == want || definition.HasConverter(d) == want {
+				return fmt.Errorf("frozen %t, served %t, converted %t", definition.Frozen(d), definition.Served(d), definition.HasConverter(d))
+			}
+			return nil
+		})
+	}
 }
 
 // frozen sees to it that v1beta1, which the garbage collector knows objects by, drops
