@@ -59,13 +59,19 @@ type traffic struct {
 
 const perSecond = 50
 
-// subjects makes the graphs that are read and written, one of each version.
-func subjects(t *testing.T) map[string]string {
+// subjects are the graphs that are read and written, some of each version. Writes of one
+// object that meet are tried again by the API server, each with its conversions: of a
+// few objects, that is all that it would be busy with once it is slow.
+func subjects(t *testing.T) map[string][]string {
 	t.Helper()
-	names := map[string]string{alpha: "traffic-alpha", beta: "traffic-beta"}
-	for version, name := range names {
-		if err := client.IgnoreAlreadyExists(cluster.Client.Create(t.Context(), graph(version, name, 0))); err != nil {
-			t.Fatal(err)
+	names := map[string][]string{}
+	for version, prefix := range map[string]string{alpha: "traffic-alpha", beta: "traffic-beta"} {
+		for n := range 8 {
+			name := fmt.Sprintf("%s-%d", prefix, n)
+			if err := client.IgnoreAlreadyExists(cluster.Client.Create(t.Context(), graph(version, name, 0))); err != nil {
+				t.Fatal(err)
+			}
+			names[version] = append(names[version], name)
 		}
 	}
 	return names
@@ -86,7 +92,8 @@ func newTraffic(t *testing.T) *traffic {
 				return
 			}
 			// Each version reads and writes objects that were written as either.
-			version, name, reads := []string{alpha, beta}[n%2], names[[]string{alpha, beta}[n/2%2]], n/4%2 == 0
+			version, of, reads := []string{alpha, beta}[n%2], names[[]string{alpha, beta}[n/2%2]], n/4%2 == 0
+			name := of[n/8%len(of)]
 			f.all.Go(func() { f.ask(ctx, version, name, reads, n) })
 		}
 	})
@@ -145,7 +152,7 @@ func failures(all []request, version string) (n int, last error) {
 // each version, which begins anew after conversions have failed: writes wait for it
 // longer than reads.
 func answered(ctx context.Context) error {
-	o := object(beta, "DynamoGraphDeployment", "traffic-alpha", "")
+	o := object(beta, "DynamoGraphDeployment", "traffic-alpha-0", "")
 	if err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 		return err
 	}
