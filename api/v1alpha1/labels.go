@@ -272,6 +272,14 @@ const (
 	// PodCliqueSet the original made, on both. While they are the same, their pods are
 	// not told a generation, because the original tells pods of Grove none.
 	AnnotationAdoptedWorkers = "nvidia.com/adopted-workers"
+	// AnnotationAdoptedGeneration holds the metadata.generation of a graph that was taken
+	// over as the original had carried it out, on the graph and, while it is of that, on
+	// its components: their workloads keep the pod templates that they have.
+	AnnotationAdoptedGeneration = "nvidia.com/adopted-generation"
+	// AnnotationAdoptedTemplates holds on a workload that the original made which of its
+	// pod templates stay as they were, each with a digest of what was wanted of it: they
+	// change when that does.
+	AnnotationAdoptedTemplates = "nvidia.com/adopted-templates"
 	// AnnotationTopologyLabel holds on pods the label of nodes that tells their place,
 	// AnnotationTopologyName the topology that knows it.
 	AnnotationTopologyLabel = "nvidia.com/topology-label-key"

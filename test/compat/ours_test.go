@@ -18,6 +18,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/adoption"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/manifest"
@@ -59,6 +60,8 @@ type rehearsal struct {
 	// pullSecrets are those that the manifest brings.
 	pullSecrets snapshot.PullSecrets
 	stored      []*unstructured.Unstructured
+	// left is what the original made, and kept what becomes of that when it is taken over.
+	left, kept []*unstructured.Unstructured
 }
 
 // pullSecrets reads the registries that Secrets of a manifest are for.
@@ -208,6 +211,26 @@ func (r *rehearsal) component(ctx context.Context, stored *unstructured.Unstruct
 	return errors.Join(err, r.sync(ctx, dcd, wanted))
 }
 
+// adopt notes what a workload is after it was taken over.
+func (r *rehearsal) adopt(w graph.Desired, fields map[string]any) error {
+	kept := fields
+	for _, live := range r.left {
+		wanted := &unstructured.Unstructured{Object: fields}
+		if !w.RetainTemplates || live.GetKind() != wanted.GetKind() || live.GetName() != wanted.GetName() {
+			continue
+		}
+		record, err := adoption.RecordOf(fields)
+		if err != nil {
+			return err
+		}
+		if kept, err = adoption.Retain(fields, live.Object, record); err != nil {
+			return err
+		}
+	}
+	r.kept = append(r.kept, &unstructured.Unstructured{Object: kept})
+	return nil
+}
+
 // sync sends objects by the operator's own writer.
 func (r *rehearsal) sync(ctx context.Context, owner graph.Object, wanted []graph.Desired) error {
 	if r.offline {
@@ -217,6 +240,9 @@ func (r *rehearsal) sync(ctx context.Context, owner graph.Object, wanted []graph
 				return err
 			}
 			r.stored = append(r.stored, &unstructured.Unstructured{Object: fields})
+			if err := r.adopt(w, fields); err != nil {
+				return err
+			}
 		}
 		return nil
 	}

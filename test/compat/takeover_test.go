@@ -28,11 +28,11 @@ func TestWorkloadsThatRelease14LeftAreTakenOver(t *testing.T) {
 	recordings := recordingsIn(t, "DYNAMO_REFERENCE_14_DIR", "reference-1.4")
 	manifests := manifestsWithGraphs(corpus.In(t, filepath.Join(recordings, "manifests")))
 	for _, path := range paths {
-		got, taken := newTally(release), 0
-		got.trim = sent
+		got, kept, taken := newTally(release), newTally(release), 0
+		got.trim, kept.trim = sent, sent
 		for _, manifest := range slices.Sorted(maps.Keys(manifests)) {
 			left := made(reference(t, recordings, path, manifest), manifests[manifest])
-			r := &rehearsal{Client: unsent{}, offline: true, pullSecrets: pullSecrets(t, manifests[manifest])}
+			r := &rehearsal{Client: unsent{}, offline: true, pullSecrets: pullSecrets(t, manifests[manifest]), left: left}
 			views, graphs := views(t, recordings, manifest), 0
 			for _, o := range left {
 				if o.GetKind() != v1alpha1.KindDynamoGraphDeployment {
@@ -46,6 +46,7 @@ func TestWorkloadsThatRelease14LeftAreTakenOver(t *testing.T) {
 			if graphs > 0 { // what stands alone has no other name
 				taken++
 				got.add(path, manifest, running(left), running(r.stored))
+				kept.add(path, manifest, running(left), running(r.kept))
 			}
 		}
 		for _, d := range got.unexplained {
@@ -59,7 +60,7 @@ func TestWorkloadsThatRelease14LeftAreTakenOver(t *testing.T) {
 				t.Errorf("%s, %s: %s: pods that were taken over are told their generation", d.manifest, d.identity, d.leaf)
 			}
 		}
-		takeover(t, path, got, taken)
+		takeover(t, path, kept, taken)
 	}
 }
 
@@ -104,6 +105,10 @@ const alphaViews = "alpha-views"
 func asLeft(t *testing.T, dgd *unstructured.Unstructured, views []*unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	stored := asStored(t, dgd)
+	stored.SetGeneration(1)
+	if err := unstructured.SetNestedField(stored.Object, int64(1), "status", "observedGeneration"); err != nil {
+		t.Fatal(err)
+	}
 	for _, view := range views {
 		if view.GetKind() != dgd.GetKind() || view.GetName() != dgd.GetName() {
 			continue

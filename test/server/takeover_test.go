@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -86,12 +87,7 @@ func TestATakeoverKeepsWorkersThatAreNamedAfterTheirGeneration(t *testing.T) {
 		t.Fatalf("no generation: %v", dgd.Annotations)
 	}
 	for service, suffix := range map[string]string{"g-frontend": "", "g-decode": "-" + hash, "g-wide": "-" + hash} {
-		dcd := get(w, &v1alpha1.DynamoComponentDeployment{}, service)
-		for _, ours := range []string{v1alpha1.AnnotationRuntimeContract, v1alpha1.AnnotationVLLMExecutor} {
-			delete(dcd.Annotations, ours)
-		}
-		dcd.Finalizers = []string{v1alpha1.Finalizer}
-		owner := w.leave(dcd, service+suffix, dgd)
+		owner := w.leaveComponent(service, service+suffix, dgd)
 		left := func(object client.Object, name string) {
 			w.leave(object, name, owner)
 		}
@@ -180,4 +176,137 @@ func (w world) leave(object client.Object, name string, owner client.Object) cli
 		w.Fatalf("leave %T %s: %v", left, name, err)
 	}
 	return left
+}
+
+// TestATakeoverReplacesNoPodUntilItsGraphChanges: ours writes some templates in other
+// words than the original, and that alone loads no model again.
+func TestATakeoverReplacesNoPodUntilItsGraphChanges(t *testing.T) {
+	w := newWorld(t)
+	o := w.operate(silent)
+	dgd := w.graph("g", "decode", "wide")
+	dgd.Annotations = map[string]string{v1alpha1.AnnotationOriginVersion: "1.4.1"}
+	wide := dgd.Spec.Services["wide"]
+	wide.Multinode = &v1alpha1.Multinode{NodeCount: 2}
+	wide.Resources = &v1alpha1.Resources{Limits: &v1alpha1.ResourceItem{GPU: "1"}}
+	wide.ExtraPodSpec.MainContainer.Command = strings.Fields("python3 -m dynamo.vllm")
+	wide.ExtraPodSpec.MainContainer.Args = strings.Fields("--model m --tensor-parallel-size 2")
+	w.create(dgd)
+	decode, group := exists(w, &appsv1.Deployment{}, "g-decode"), exists(w, &lwsv1.LeaderWorkerSet{}, "g-wide-0")
+	w.stop(o)
+
+	theirs := corev1.EnvVar{Name: "THEIRS", Value: "1"}
+	leave := func(object client.Object, template *corev1.PodTemplateSpec, service string) {
+		template.Spec.Containers[0].Env = append(template.Spec.Containers[0].Env, theirs)
+		template.Spec.Containers[0].StartupProbe = nil
+		w.leave(object, object.GetName(), w.leaveComponent(service, service, dgd))
+	}
+	leave(decode, &decode.Spec.Template, "g-decode")
+	leave(group, &group.Spec.LeaderWorkerTemplate.WorkerTemplate, "g-wide")
+	w.leaveGraph(dgd)
+	left := map[string]client.Object{"g-decode": get(w, &appsv1.Deployment{}, "g-decode"), "g-wide-0": get(w, &lwsv1.LeaderWorkerSet{}, "g-wide-0")}
+
+	ours := func(name string, object client.Object) {
+		t.Helper()
+		w.eventually(name+" to be ours", func(ctx context.Context) error {
+			if err := cluster.Client.Get(ctx, w.key(name), object); err != nil {
+				return err
+			}
+			if owner := metav1.GetControllerOf(object); owner.APIVersion != v1alpha1.SchemeGroupVersion.String() {
+				return fmt.Errorf("it is of %v", owner)
+			}
+			return nil
+		})
+	}
+	same := func(now *appsv1.Deployment) {
+		t.Helper()
+		if diff := cmp.Diff(left["g-decode"].(*appsv1.Deployment).Spec.Template, now.Spec.Template); diff != "" {
+			t.Errorf("pods of g-decode restart:\n%s", diff)
+		}
+	}
+	o = w.operate(silent)
+	adopted, groups := &appsv1.Deployment{}, &lwsv1.LeaderWorkerSet{}
+	ours("g-decode", adopted)
+	same(adopted)
+	ours("g-wide-0", groups)
+	if groups.Generation != left["g-wide-0"].GetGeneration() {
+		t.Error("pods of g-wide-0 restart")
+	}
+	w.stop(o)
+
+	o = w.operate(silent) // which has adopted nothing itself
+	w.merge(dgd, `{"spec":{"services":{"decode":{"replicas":3}}}}`)
+	grown := &appsv1.Deployment{}
+	w.eventually("what was taken over to grow", func(ctx context.Context) error {
+		if err := cluster.Client.Get(ctx, w.key("g-decode"), grown); err != nil || *grown.Spec.Replicas == 3 {
+			return err
+		}
+		return fmt.Errorf("%d replicas", *grown.Spec.Replicas)
+	})
+	same(grown)
+	w.stop(o)
+
+	w.operate(silent)
+	w.merge(dgd, `{"spec":{"services":{"decode":{"envs":[{"name":"CHANGED","value":"1"}]}}}}`)
+	w.eventually("the change to bring our template", func(ctx context.Context) error {
+		now := &appsv1.Deployment{}
+		if err := cluster.Client.Get(ctx, w.key("g-decode"), now); err != nil {
+			return err
+		}
+		if slices.Contains(now.Spec.Template.Spec.Containers[0].Env, theirs) || now.Annotations[v1alpha1.AnnotationAdoptedTemplates] != "" {
+			return fmt.Errorf("env %v, annotations %v", now.Spec.Template.Spec.Containers[0].Env, now.Annotations)
+		}
+		return nil
+	})
+	if now := get(w, &lwsv1.LeaderWorkerSet{}, "g-wide-0"); now.Generation != left["g-wide-0"].GetGeneration() {
+		t.Errorf("a change of another service replaces the pods of g-wide-0")
+	}
+}
+
+// leaveComponent replaces a component by what the original would have left of it.
+func (w world) leaveComponent(was, name string, dgd *v1alpha1.DynamoGraphDeployment) client.Object {
+	w.Helper()
+	dcd := get(w, &v1alpha1.DynamoComponentDeployment{}, was)
+	for _, ours := range []string{v1alpha1.AnnotationRuntimeContract, v1alpha1.AnnotationVLLMExecutor} {
+		delete(dcd.Annotations, ours)
+	}
+	dcd.Finalizers = []string{v1alpha1.Finalizer}
+	return w.leave(dcd, name, dgd)
+}
+
+// leaveGraph makes a graph one that the original's 1.x has carried out.
+func (w world) leaveGraph(dgd *v1alpha1.DynamoGraphDeployment) {
+	w.Helper()
+	w.merge(dgd, fmt.Sprintf(`{"metadata":{"annotations":{%q:null,%q:null,%q:null,%q:null}}}`, v1alpha1.AnnotationRuntimeContract,
+		v1alpha1.AnnotationRuntimeContractChoice, v1alpha1.AnnotationWorkloadProvider, v1alpha1.AnnotationWorkloadChoice))
+	now := get(w, &v1alpha1.DynamoGraphDeployment{}, dgd.Name)
+	now.Status = v1alpha1.DynamoGraphDeploymentStatus{State: now.Status.State, ObservedGeneration: now.Generation}
+	if err := cluster.Client.Status().Update(w.ctx, now, client.FieldOwner("manager")); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// TestATakeoverCarriesOutWhatNobodyHas: a graph that was changed while there was no
+// operator is not as the original left it.
+func TestATakeoverCarriesOutWhatNobodyHas(t *testing.T) {
+	w := newWorld(t)
+	o := w.operate(silent)
+	dgd := w.graph("g", "decode")
+	dgd.Annotations = map[string]string{v1alpha1.AnnotationOriginVersion: "1.4.1"}
+	w.create(dgd)
+	decode := exists(w, &appsv1.Deployment{}, "g-decode")
+	w.stop(o)
+	w.leave(decode, "g-decode", w.leaveComponent("g-decode", "g-decode", dgd))
+	w.leaveGraph(dgd)
+	w.merge(dgd, `{"spec":{"services":{"decode":{"envs":[{"name":"CHANGED","value":"1"}]}}}}`)
+	w.operate(silent)
+	w.eventually("the change", func(ctx context.Context) error {
+		now := &appsv1.Deployment{}
+		if err := cluster.Client.Get(ctx, w.key("g-decode"), now); err != nil {
+			return err
+		}
+		if !slices.Contains(now.Spec.Template.Spec.Containers[0].Env, corev1.EnvVar{Name: "CHANGED", Value: "1"}) {
+			return fmt.Errorf("env %v", now.Spec.Template.Spec.Containers[0].Env)
+		}
+		return nil
+	})
 }

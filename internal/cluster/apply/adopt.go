@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/adoption"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
@@ -100,4 +104,82 @@ func inherited(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry
 		kept[i].FieldsV1 = metav1.NewFieldsV1(string(raw))
 	}
 	return kept, nil
+}
+
+// note writes on an object that is about to be adopted what is wanted of its pod
+// templates, among the earlier operator's fields, so that it is adopted with those. Who
+// is stopped in between knows by it whose templates they are.
+func (p *run) note(ctx context.Context, payload *unstructured.Unstructured, live graph.Object) error {
+	record, err := adoption.RecordOf(payload.Object)
+	if err != nil || len(record) == 0 || maps.Equal(record, adoption.ReadRecord(live.GetAnnotations())) {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": live.GetUID(), "annotations": map[string]string{v1alpha1.AnnotationAdoptedTemplates: record.String()},
+	}})
+	if err != nil {
+		return err
+	}
+	noted := live.DeepCopyObject().(client.Object)
+	if err := p.client.Patch(ctx, noted, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(predecessor)); err != nil {
+		return fmt.Errorf("note the pod templates of manager %s: %w", predecessor, err)
+	}
+	return nil
+}
+
+// retained is a payload with the pod templates that the object was adopted with, while
+// nothing else is wanted of them.
+func retained(payload *unstructured.Unstructured, live graph.Object) (*unstructured.Unstructured, error) {
+	record := adoption.ReadRecord(live.GetAnnotations())
+	if record == nil || hasLegacyFields(live) {
+		return payload, nil
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	if err != nil {
+		return nil, err
+	}
+	fields["kind"] = payload.GetKind()
+	if traits[payload.GroupVersionKind().GroupKind()].immutableDiff(payload, fields) != "" {
+		return payload, nil // it is made again, and its pods with it
+	}
+	kept, err := adoption.Retain(payload.Object, fields, record)
+	return &unstructured.Unstructured{Object: kept}, err
+}
+
+// undisturbed is a payload that replaces no pods of an object that was adopted just now.
+// Where the server says that it would not anyway, that is the payload itself, so that
+// nothing is retained for ever without need.
+func (p *run) undisturbed(ctx context.Context, as string, payload *unstructured.Unstructured, live graph.Object) (*unstructured.Unstructured, error) {
+	before, err := p.templates(live, payload)
+	if err != nil || len(before) == 0 {
+		return payload, err
+	}
+	sent := payload.DeepCopy()
+	sent.SetUID(live.GetUID())
+	err = p.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(sent), client.FieldOwner(as), client.ForceOwnership, client.DryRunAll)
+	if err != nil {
+		return retained(payload, live) // the write that follows says what is wrong
+	}
+	after, err := p.client.Scheme().New(payload.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(sent.Object, after); err != nil {
+		return nil, err
+	}
+	rolled, err := p.templates(after.(graph.Object), payload)
+	if err != nil || maps.Equal(before, rolled) {
+		return payload, err
+	}
+	return retained(payload, live)
+}
+
+// templates are digests of an object's pod templates.
+func (p *run) templates(of graph.Object, payload *unstructured.Unstructured) (adoption.Record, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(of)
+	if err != nil {
+		return nil, err
+	}
+	fields["kind"] = payload.GetKind()
+	return adoption.RecordOf(fields)
 }

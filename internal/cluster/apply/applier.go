@@ -165,10 +165,15 @@ func (p *run) ensure(ctx context.Context, w graph.Desired, id identity) (Action,
 		return "", err
 	case w.CreateOnly:
 		return p.expand(ctx, payload, live, id)
+	}
+	if payload, err = retained(payload, live); err != nil {
+		return "", err
+	}
+	switch {
 	case w.UpdatePolicy == graph.UpdateNever || (w.UpdatePolicy == graph.UpdateOneAtATime && p.taken != "" && p.taken != id.key.Name):
 		return p.postpone(w.Ownership, payload, live, id)
 	}
-	action, err := p.update(ctx, w.Ownership, payload, live, id)
+	action, err := p.update(ctx, w, payload, live, id)
 	if w.UpdatePolicy == graph.UpdateOneAtATime && action != "" && action != Adopted {
 		p.taken = id.key.Name
 	}
@@ -187,14 +192,25 @@ func (p *run) doubtful(id identity, payload *unstructured.Unstructured, live gra
 }
 
 // update writes an object of ours that exists, if that would change it.
-func (p *run) update(ctx context.Context, tie graph.Ownership, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
+func (p *run) update(ctx context.Context, w graph.Desired, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
 	var done Action
+	tie := w.Ownership
 	if hasLegacyFields(live) {
+		if w.RetainTemplates {
+			if err := p.note(ctx, payload, live); err != nil {
+				return "", err
+			}
+		}
 		adopted, err := p.adopt(ctx, id, manager(p.owner, tie))
 		if err != nil || adopted == nil {
 			return "", err
 		}
 		live, done = adopted, Adopted
+		if w.RetainTemplates {
+			if payload, err = p.undisturbed(ctx, manager(p.owner, tie), payload, live); err != nil {
+				return "", err
+			}
+		}
 	}
 	seen := live.GetResourceVersion()
 	if p.writes.covers(id, payload, seen) {

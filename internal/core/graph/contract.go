@@ -64,7 +64,7 @@ var Records = []string{
 	v1alpha1.AnnotationWorkloadProvider, v1alpha1.AnnotationWorkloadChoice,
 	v1alpha1.AnnotationRuntimeContract, v1alpha1.AnnotationRuntimeContractChoice,
 	v1alpha1.AnnotationOriginVersion, v1alpha1.AnnotationGeneration, v1alpha1.AnnotationEarlierGeneration,
-	v1alpha1.AnnotationAdoptedWorkers,
+	v1alpha1.AnnotationAdoptedWorkers, v1alpha1.AnnotationAdoptedGeneration,
 }
 
 // ReadRunning reads the children that a graph, or a component, owns.
@@ -289,7 +289,33 @@ func RecordGraph(dgd *v1alpha1.DynamoGraphDeployment, g *Graph, running Running)
 	if g.Adopted != "" {
 		note[v1alpha1.AnnotationAdoptedWorkers] = g.Adopted
 	}
+	if g.TakenOver != "" {
+		note[v1alpha1.AnnotationAdoptedGeneration] = g.TakenOver
+	}
 	return note
+}
+
+// takenOver is the generation of a graph that the original carried out and left, while
+// it is of that; empty for all others. Whether it carried it out is asked before we first
+// write to it: a change that nobody has acted on yet must not be taken for one that is.
+func takenOver(dgd *v1alpha1.DynamoGraphDeployment, contract Contract, running Running) string {
+	now := strconv.FormatInt(dgd.Generation, 10)
+	recorded, known := dgd.Annotations[v1alpha1.AnnotationAdoptedGeneration]
+	_, chosen := dgd.Annotations[v1alpha1.AnnotationRuntimeContractChoice]
+	switch {
+	case contract != ContractV1 || known && recorded != now:
+		return ""
+	case known:
+		return now
+	case chosen || running.Contract == "" || dgd.Generation == 0 || dgd.Status.ObservedGeneration != dgd.Generation || reported(dgd):
+		return ""
+	}
+	return now
+}
+
+// reported says whether a status is ours: only ours say of which generation a condition is.
+func reported(dgd *v1alpha1.DynamoGraphDeployment) bool {
+	return slices.ContainsFunc(dgd.Status.Conditions, func(c metav1.Condition) bool { return c.ObservedGeneration != 0 })
 }
 
 // RecordComponent does the same for a component that stands alone; those of a

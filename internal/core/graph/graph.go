@@ -26,6 +26,10 @@ type Graph struct {
 	// Adopted is the digest of workers that were taken over and are in no generation
 	// yet; empty for all others.
 	Adopted string
+	// TakenOver is the generation of the user's object with which it was taken over and
+	// which it still is of: workloads that the original made for it keep their pod
+	// templates. Empty for all others.
+	TakenOver string
 	// Paired says that frontends come in generations too, each with those of its workers.
 	Paired bool
 	// Standalone is true for a component without a graph around it: what a

@@ -29,6 +29,9 @@ type Desired struct {
 	// FromChild has a child of the owner hand it over, if that controls it.
 	FromChild    bool
 	UpdatePolicy UpdatePolicy
+	// RetainTemplates has a workload that an earlier operator made keep its pod
+	// templates until others are wanted than now.
+	RetainTemplates bool
 }
 
 // UpdatePolicy is when an object that exists may take a change.

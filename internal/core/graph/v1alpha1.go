@@ -63,6 +63,7 @@ func newGraph(dgd *v1alpha1.DynamoGraphDeployment, d Defaults) *Graph {
 		UpdateStrategy: dgd.Annotations[v1alpha1.AnnotationGroveUpdateStrategy],
 		VolcanoQueue:   dgd.Annotations[v1alpha1.AnnotationVolcanoQueue],
 	}
+	g.TakenOver = takenOver(dgd, g.Contract, d.Running)
 	if t := s.TopologyConstraint; t != nil {
 		g.Topology = &Topology{Name: t.TopologyProfile, Domain: t.PackDomain}
 	}
@@ -159,6 +160,9 @@ func newComponentGraph(dcd *v1alpha1.DynamoComponentDeployment, discovery Discov
 		Discovery:  discovery,
 		Standalone: parent == "",
 		Contract:   ContractSeed,
+	}
+	if parent != "" {
+		g.TakenOver = dcd.Annotations[v1alpha1.AnnotationAdoptedGeneration]
 	}
 	switch {
 	case g.Standalone:

@@ -31,7 +31,7 @@ func Component(g *graph.Graph, p Platform) ([]graph.Desired, error) {
 	}
 	workloads, err := workloads(g, p)
 	err = errors.Join(aloneErr, err)
-	wanted = append(wanted, controlled(workloads...)...)
+	wanted = append(wanted, retaining(g, workloads)...)
 	for _, c := range g.Components {
 		if c.Fronted() {
 			continue // its graph makes them, for the frontends of all generations

@@ -33,7 +33,7 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, provider workloa
 	fronts, frontErr := fronts(g, p)
 	wanted = append(wanted, fronts...)
 	workloads, buildErr := builder.Build(g, pods(p))
-	wanted, err = append(wanted, controlled(workloads...)...), errors.Join(err, pickerErr, frontErr, buildErr)
+	wanted, err = append(wanted, retaining(g, workloads)...), errors.Join(err, pickerErr, frontErr, buildErr)
 	if owns {
 		services, serviceErr := graphServices(g, p)
 		wanted, err = append(wanted, services...), errors.Join(err, serviceErr)
@@ -46,6 +46,15 @@ func controlled(objects ...graph.Object) []graph.Desired {
 	var wanted []graph.Desired
 	for _, o := range objects {
 		wanted = append(wanted, graph.Desired{Object: o})
+	}
+	return wanted
+}
+
+// retaining wants workloads of a graph, or of a component.
+func retaining(g *graph.Graph, workloads []graph.Object) []graph.Desired {
+	wanted := controlled(workloads...)
+	for i := range wanted {
+		wanted[i].RetainTemplates = g.TakenOver != ""
 	}
 	return wanted
 }

@@ -44,6 +44,9 @@ func (b Builder) Build(g *graph.Graph, _ workload.Pods) ([]graph.Object, error) 
 		if err != nil {
 			return objects, fmt.Errorf("service %s: %w", c.Name, err)
 		}
+		if g.TakenOver != "" {
+			metav1.SetMetaDataAnnotation(&component.ObjectMeta, v1alpha1.AnnotationAdoptedGeneration, g.TakenOver)
+		}
 		objects = append(objects, component)
 	}
 	return objects, nil
