@@ -109,20 +109,16 @@ func (w World) Target() ID {
 	return w.Spec
 }
 
-// MostRoutable stands in for a lost record of the stable generation: the one that
-// serves most, the target aside.
-func (w World) MostRoutable() ID {
-	best, most := w.Target(), -1
-	for _, g := range w.Generations {
-		n := 0
-		for _, r := range g.Roles {
+// Routable is how many replicas of a generation frontends send requests to, of whatever
+// role.
+func (w World) Routable(id ID) int {
+	n := 0
+	if g := w.index(id); g >= 0 {
+		for _, r := range w.Generations[g].Roles {
 			n += r.Routable
 		}
-		if g.ID != w.Target() && (n > most || n == most && g.ID < best) {
-			best, most = g.ID, n
-		}
 	}
-	return best
+	return n
 }
 
 // Postponed is the world in which roles that were scaled from zero wait until what serves

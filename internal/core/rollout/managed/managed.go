@@ -8,6 +8,7 @@
 package managed
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -290,18 +291,37 @@ func (in Input) restarts(cell world.Cell, w generation.World) bool {
 }
 
 // stableOf is the generation to go back to: the one on record, the newest whose rollout
-// was completed, or the one that serves most.
+// was completed, or the one that was there first. Candidates are made beside it, and one
+// that has become stable was the only one left: whatever else lives is younger. That one
+// of them serves more says nothing, as each does in the end of its rollout.
 func (in Input) stableOf(cell world.Cell, w generation.World) generation.ID {
-	recorded := generation.ID(in.Graph.Generation)
+	recorded := generation.ID(graph.RecordedGeneration(in.Owner))
 	if slices.Contains(cell.Live, recorded) {
 		return recorded
 	}
 	for _, r := range slices.Backward(revision.Sorted(in.Revisions)) {
-		if id := generation.ID(revision.Generation(r)); revision.ResultOf(r) == revision.Completed && slices.Contains(cell.Live, id) {
-			return id
+		id := revision.Generation(r)
+		// The newest tells of workers: they may be a candidate again, in another spec.
+		if revision.ResultOf(r) == revision.Completed && slices.Contains(cell.Live, generation.ID(id)) && r == revision.OfGeneration(in.Revisions, id) {
+			return generation.ID(id)
 		}
 	}
-	return w.MostRoutable()
+	aborted := revision.AbortedGenerations(in.Revisions)
+	return slices.MinFunc(cell.Live, func(a, b generation.ID) int {
+		return cmp.Or(
+			cmp.Compare(rank(slices.Contains(aborted, string(a))), rank(slices.Contains(aborted, string(b)))),
+			cell.Made(a).Compare(cell.Made(b)),
+			cmp.Compare(rank(a == cell.Spec), rank(b == cell.Spec)),
+			cmp.Compare(w.Routable(b), w.Routable(a)),
+		)
+	})
+}
+
+func rank(last bool) int {
+	if last {
+		return 1
+	}
+	return 0
 }
 
 // stable is what stands on the graph as its generation: it changes when a rollout is

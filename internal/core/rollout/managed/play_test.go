@@ -178,9 +178,11 @@ func (c *cluster) write(b component.Builder, d managed.Decision, restart rollout
 		at := slices.IndexFunc(c.owned, func(o graph.Object) bool { return o.GetName() == dcd.Name })
 		switch {
 		case at < 0:
+			dcd.CreationTimestamp = metav1.NewTime(c.now)
 			c.owned = append(c.owned, dcd)
 			wrote++
 		default:
+			dcd.CreationTimestamp = c.owned[at].GetCreationTimestamp()
 			if *c.owned[at].(*v1alpha1.DynamoComponentDeployment).Spec.Replicas != *dcd.Spec.Replicas {
 				wrote++
 			}

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/analysis"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
@@ -134,7 +135,7 @@ func (in Input) handOver(state CellState, d *Decision) {
 // the next change may come before everything of it was seen to be ready, and there must
 // be something to go back to.
 func (in Input) completeStable(w generation.World, d *Decision) {
-	if w.Stable == w.Spec || in.Graph.Generation != string(w.Stable) {
+	if w.Stable == w.Spec || graph.RecordedGeneration(in.Owner) != string(w.Stable) {
 		return
 	}
 	if of := revision.OfGeneration(in.Revisions, string(w.Stable)); of != nil && revision.ResultOf(of) == revision.Undecided {

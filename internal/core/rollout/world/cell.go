@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
@@ -226,6 +227,18 @@ func (c Cell) Members(id generation.ID) []workload.Member {
 		}
 	}
 	return all
+}
+
+// Made is when the first of what runs a generation was made; the zero time if that is
+// not known.
+func (c Cell) Made(id generation.ID) time.Time {
+	var first time.Time
+	for _, m := range c.members[id] {
+		if at := m.Object.GetCreationTimestamp().Time; first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	return first
 }
 
 // Memberships are the names that services have in a generation: those that they have,

@@ -1,0 +1,133 @@
+package managed_test
+
+import (
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/revision"
+)
+
+// lose has somebody take away what stands on the graph, and what of its revisions.
+func (c *cluster) lose(revisions func(*appsv1.ControllerRevision) bool) {
+	delete(c.dgd.Annotations, v1alpha1.AnnotationGeneration)
+	c.revisions = slices.DeleteFunc(slices.Clone(c.revisions), revisions)
+	c.dgd.Status = v1alpha1.DynamoGraphDeploymentStatus{}
+}
+
+func none(*appsv1.ControllerRevision) bool  { return false }
+func every(*appsv1.ControllerRevision) bool { return true }
+
+// of are the revisions of a generation.
+func of(id string) func(*appsv1.ControllerRevision) bool {
+	return func(r *appsv1.ControllerRevision) bool { return revision.Generation(r) == id }
+}
+
+// served waits until a candidate serves more than the stable generation does.
+func (c *cluster) served(stable string) (candidate string) {
+	c.Helper()
+	c.until("most of the candidate", func(managed.Decision) bool {
+		st := c.dgd.Status.Rollout
+		if st != nil {
+			candidate = st.Target
+		}
+		return st != nil && st.Stable == stable && len(c.uids(candidate)) > len(c.uids(stable)) && len(c.uids(stable)) > 0
+	})
+	return candidate
+}
+
+// TestACandidateIsNotTakenForStableWhereTheRecordOfThatIsLost: it was never promoted, or
+// was given up, and would be what is gone back to.
+func TestACandidateIsNotTakenForStableWhereTheRecordOfThatIsLost(t *testing.T) {
+	for rule, lost := range map[string]func(c *cluster, stable string){
+		"the candidate serves more": func(c *cluster, stable string) {
+			c.image(third)
+			c.served(stable)
+			c.lose(every)
+		},
+		"the revisions tell": func(c *cluster, stable string) {
+			c.image(third)
+			c.served(stable)
+			c.lose(none)
+		},
+		"another change has come since": func(c *cluster, stable string) {
+			c.image(third)
+			c.served(stable)
+			c.image("example.com/engine:1.3.0")
+			c.lose(every)
+		},
+		"the change was taken back": func(c *cluster, stable string) {
+			c.image(third)
+			c.served(stable)
+			c.image(second)
+			c.lose(every)
+		},
+		"the candidate was aborted": func(c *cluster, stable string) {
+			c.image(third)
+			c.dgd.Annotations[v1alpha1.AnnotationRolloutAbort] = c.served(stable)
+			c.reconcile()
+			delete(c.dgd.Annotations, v1alpha1.AnnotationRolloutAbort)
+			c.lose(of(stable))
+		},
+		"the candidate was aborted, and all was made at one time": func(c *cluster, stable string) {
+			c.image(third)
+			c.dgd.Annotations[v1alpha1.AnnotationRolloutAbort] = c.served(stable)
+			c.reconcile()
+			delete(c.dgd.Annotations, v1alpha1.AnnotationRolloutAbort)
+			for _, o := range c.owned { // as of a backup
+				o.SetCreationTimestamp(metav1.NewTime(c.now))
+			}
+			c.lose(of(stable))
+		},
+		"the candidate was completed once, in another spec": func(c *cluster, stable string) {
+			c.image(first)
+			c.dgd.Spec.Services["decode"].Replicas = new(int32(5))
+			c.served(stable)
+			c.dgd.Spec.Services["decode"].Replicas = new(int32(4))
+			c.lose(of(stable))
+		},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			c := start(t, 4)
+			stable := c.completed(second)
+			lost(c, stable)
+			slices.Reverse(c.owned) // no order says which was first
+			c.reconcile()
+			if got := c.dgd.Status.Rollout.Stable; got != stable || c.dgd.Annotations[v1alpha1.AnnotationGeneration] != stable {
+				t.Errorf("generation %s is taken for stable, and recorded as %s: %s is", got, c.dgd.Annotations[v1alpha1.AnnotationGeneration], stable)
+			}
+			slices.Reverse(c.owned)
+			if rule == "the candidate was aborted" {
+				c.phase("Aborted", "")
+				if n := len(c.uids(stable)); n != 8 {
+					t.Errorf("%d pods of the stable generation", n)
+				}
+			}
+		})
+	}
+}
+
+// TestNoStepIsPassedBecauseARecordIsLost: what is taken for stable is not rolled out.
+func TestNoStepIsPassedBecauseARecordIsLost(t *testing.T) {
+	c := start(t, 4)
+	stable := c.completed(second)
+	c.dgd.Annotations[v1alpha1.AnnotationRolloutSteps] = "1 hold"
+	c.image(third)
+	c.phase("Held", "")
+	c.lose(every)
+	slices.SortFunc(c.owned, func(a, b graph.Object) int { // the candidate is listed first
+		return b.GetCreationTimestamp().Compare(a.GetCreationTimestamp().Time)
+	})
+	for range 50 {
+		c.reconcile()
+		c.life()
+	}
+	if st := c.dgd.Status.Rollout; st.Phase != "Held" || st.Stable != stable || len(c.uids(stable)) != 6 {
+		t.Errorf("%d pods of the stable generation: %+v", len(c.uids(stable)), st)
+	}
+}
