@@ -3,6 +3,7 @@ package managed_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -129,5 +130,71 @@ func TestNoStepIsPassedBecauseARecordIsLost(t *testing.T) {
 	}
 	if st := c.dgd.Status.Rollout; st.Phase != "Held" || st.Stable != stable || len(c.uids(stable)) != 6 {
 		t.Errorf("%d pods of the stable generation: %+v", len(c.uids(stable)), st)
+	}
+}
+
+// TestARolloutIsNotAbortedForTheTimeInWhichNobodyLooked: no step is taken while the
+// operator is away.
+func TestARolloutIsNotAbortedForTheTimeInWhichNobodyLooked(t *testing.T) {
+	c := start(t, 2)
+	c.image(second)
+	c.until("the rollout to begin", func(d managed.Decision) bool { return len(d.Rolling) > 0 && len(c.owned) == 4 })
+	c.now = c.now.Add(time.Hour)
+	c.until("the rollout to be completed", func(d managed.Decision) bool {
+		if st := c.dgd.Status.Rollout; st.Reason != "" {
+			t.Fatalf("%s (%s): %s", st.Phase, st.Reason, st.Message)
+		}
+		return settled(d)
+	})
+}
+
+// TestAServiceThatLeavesWithAChangeStaysWithItsGeneration: what is left of that needs it,
+// and so does the way back.
+func TestAServiceThatLeavesWithAChangeStaysWithItsGeneration(t *testing.T) {
+	for name, abort := range map[string]bool{"to the end": false, "and on the way back": true} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, 4)
+			stable := c.dgd.Annotations[v1alpha1.AnnotationGeneration]
+			prefill := c.dgd.Spec.Services["prefill"]
+			delete(c.dgd.Spec.Services, "prefill")
+			c.image(second)
+			c.floor = 0 // pairs
+			served := func(done func(managed.Decision) bool) func(managed.Decision) bool {
+				return c.decodes(3, func(d managed.Decision) bool {
+					ready := map[string]int{}
+					for _, p := range c.pods {
+						if p.Labels[v1alpha1.LabelGeneration] == stable && p.DeletionTimestamp == nil {
+							ready[p.Labels[v1alpha1.LabelComponent]]++
+						}
+					}
+					if ready["decode"] > 0 && ready["prefill"] < 4 {
+						t.Fatalf("the stable generation has %v: %+v", ready, c.dgd.Status.Rollout)
+					}
+					return done(d)
+				})
+			}
+			c.until("the candidate to serve", served(func(managed.Decision) bool {
+				return c.dgd.Status.Rollout != nil && c.dgd.Status.Rollout.Phase == "Shifting"
+			}))
+			if !abort {
+				c.until("the rollout to be completed", served(settled))
+				c.until("prefill to be gone", func(managed.Decision) bool { return len(c.pods) == 4 && len(c.owned) == 1 })
+				c.quiet()
+				return
+			}
+			c.dgd.Annotations[v1alpha1.AnnotationRolloutAbort] = c.dgd.Status.Rollout.Target
+			c.until("the way back", served(func(managed.Decision) bool { return c.dgd.Status.Rollout.Phase == "Aborted" }))
+			c.quiet()
+			if n := len(c.uids(stable)); n != 8 || len(c.pods) != 8 {
+				t.Errorf("%d pods of the stable generation, %d in all", n, len(c.pods))
+			}
+			c.dgd.Spec.Services["prefill"] = prefill // the whole change is taken back
+			c.image(first)
+			c.until("the change to be taken back", served(settled))
+			c.quiet()
+			if n := len(c.uids(stable)); n != 8 || len(c.pods) != 8 {
+				t.Errorf("%d pods of the stable generation, %d in all", n, len(c.pods))
+			}
+		})
 	}
 }

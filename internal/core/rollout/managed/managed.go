@@ -404,14 +404,25 @@ func (in Input) judge(state CellState, j *analysis.Judgement, d *Decision) {
 	case worse:
 		d.State.Failure = Failure{analysis.AbortRegression, fmt.Sprintf("generation %s: %s", w.Spec, j.Message)}
 	case last.Phase != string(generation.PhaseHeld) && last.ProgressedAt != nil && in.Settings.ProgressDeadline > 0 &&
-		in.Sight.Now.Sub(last.ProgressedAt.Time) >= in.Settings.ProgressDeadline:
+		in.Sight.Now.Sub(later(last.ProgressedAt.Time, in.Sight.Since)) >= in.Settings.ProgressDeadline:
 		d.State.Failure = Failure{analysis.AbortDeadline, fmt.Sprintf("generation %s made no progress for %s", w.Spec, in.Settings.ProgressDeadline)}
 	}
 }
 
-// keep has all generations of a cell stay; which of them goes is for a step to say.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// keep has all generations of a cell stay; which of them goes is for a step to say. What
+// the graph does not have any more stays with those that were made with it.
 func (d *Decision) keep(cell world.Cell) {
 	for _, id := range cell.Live {
+		for _, m := range cell.Left(id) {
+			d.Keep = append(d.Keep, m.Object)
+		}
 		for _, m := range cell.Members(id) {
 			d.Keep, d.Stay = append(d.Keep, m.Object), append(d.Stay, m)
 		}
@@ -423,7 +434,7 @@ func (d *Decision) take(state CellState, whole bool) bool {
 	cell, step := state.Cell, state.Step
 	switch step.Action {
 	case generation.Delete:
-		for _, m := range cell.Members(step.Generation) {
+		for _, m := range slices.Concat(cell.Members(step.Generation), cell.Left(step.Generation)) {
 			d.Keep = slices.DeleteFunc(d.Keep, func(o graph.Object) bool { return o == m.Object })
 		}
 		d.Stay = slices.DeleteFunc(d.Stay, func(m workload.Member) bool { return m.Generation == string(step.Generation) })

@@ -56,6 +56,8 @@ type cluster struct {
 	defaults graph.Defaults
 	// parked says that decode serves without prefill, of which none is desired.
 	parked bool
+	// attention is since when the rollout is looked at.
+	attention world.Attention
 }
 
 var defaults = graph.Defaults{Discovery: graph.DiscoveryKubernetes, Contract: graph.ContractRules{Forced: graph.ContractV1}}
@@ -114,9 +116,10 @@ func (c *cluster) reconcile() managed.Decision {
 		}
 	}
 	restart, cells := status.NextRestart(c.dgd, g, b, s, workers)
+	c.attention = c.attention.Looked(c.now)
 	decided := managed.Next(managed.Input{
 		Owner: c.dgd, Graph: g, Policy: p, Revisions: c.revisions, Requests: c.requests, Cells: cells,
-		Sight:    world.Sight{Pods: c.pods, Crashes: c.crashes, Now: c.now, NoSpareAfter: 30 * time.Second},
+		Sight:    world.Sight{Pods: c.pods, Crashes: c.crashes, Now: c.now, Since: c.attention.Since, NoSpareAfter: 30 * time.Second},
 		Ready:    func(*graph.Graph) bool { return !c.slow && c.serving() > 0 },
 		Settings: managed.Settings{ProgressDeadline: 10 * time.Minute, HistoryLimit: c.limit},
 	})
@@ -233,6 +236,12 @@ func (c *cluster) life() {
 				p.DeletionTimestamp = new(metav1.NewTime(c.now))
 				have--
 			}
+		}
+	}
+	for i := range c.pods { // what is owned by nothing goes
+		p := &c.pods[i]
+		if p.DeletionTimestamp == nil && !slices.ContainsFunc(c.owned, func(o graph.Object) bool { return o.GetName() == p.Labels["dcd"] }) {
+			p.DeletionTimestamp = new(metav1.NewTime(c.now))
 		}
 	}
 	c.beat()
