@@ -198,3 +198,39 @@ func TestAServiceThatLeavesWithAChangeStaysWithItsGeneration(t *testing.T) {
 		})
 	}
 }
+
+// TestARetryOutlivesAnOperatorThatEndsBetweenWrites: annotations are written first, and
+// what was aborted is on a revision.
+func TestARetryOutlivesAnOperatorThatEndsBetweenWrites(t *testing.T) {
+	c := start(t, 2)
+	c.broken = second
+	c.image(second)
+	c.phase("Aborted", "")
+	id := revision.AbortedGenerations(c.revisions)[0]
+	c.broken, c.dies = "", "annotations"
+	c.dgd.Annotations[v1alpha1.AnnotationRolloutRetry] = id
+	c.until("the retry to be completed", settled)
+	if _, left := c.dgd.Annotations[v1alpha1.AnnotationRolloutRetry]; left || c.dgd.Annotations[v1alpha1.AnnotationGeneration] != id {
+		t.Errorf("annotations %v", c.dgd.Annotations)
+	}
+}
+
+// TestUndoGoesBackPastARestartWhoseOperatorEndedBetweenWrites: the same spec is not what
+// it goes back to.
+func TestUndoGoesBackPastARestartWhoseOperatorEndedBetweenWrites(t *testing.T) {
+	c := start(t, 2)
+	before := c.dgd.Annotations[v1alpha1.AnnotationGeneration]
+	c.completed(second)
+	c.dgd.Spec.Restart = &v1alpha1.Restart{ID: "again"}
+	c.until("the restart to begin", func(d managed.Decision) bool { return len(d.Rolling) > 0 && len(c.owned) == 4 })
+	c.dies = "children"
+	c.until("the restart to be completed", settled)
+	c.quiet()
+	if c.dies != "" {
+		t.Fatal("the operator did not end")
+	}
+	now := c.dgd.Annotations[v1alpha1.AnnotationGeneration]
+	if to := revision.Before(c.revisions, now); to == nil || revision.Generation(to) != before {
+		t.Errorf("generation %s runs, and undo goes to %+v", now, to)
+	}
+}

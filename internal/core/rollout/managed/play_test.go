@@ -56,6 +56,8 @@ type cluster struct {
 	defaults graph.Defaults
 	// parked says that decode serves without prefill, of which none is desired.
 	parked bool
+	// dies is what is written last before the operator ends, once.
+	dies string
 	// attention is since when the rollout is looked at.
 	attention world.Attention
 }
@@ -155,6 +157,9 @@ func (c *cluster) write(b component.Builder, d managed.Decision, restart rollout
 	for _, key := range d.Retract {
 		delete(c.dgd.Annotations, key)
 	}
+	if c.ends("annotations", len(d.Retract) > 0) {
+		return
+	}
 	objects, err := b.Build(d.Shown(d.Graph.WithMarks(restart.Marks)), nil)
 	if err != nil {
 		c.Fatal(err)
@@ -192,6 +197,9 @@ func (c *cluster) write(b component.Builder, d managed.Decision, restart rollout
 			c.owned[at] = dcd
 		}
 	}
+	if c.ends("children", len(pruned) > 0) {
+		return
+	}
 	for _, r := range d.Resize {
 		r.Object.(*v1alpha1.DynamoComponentDeployment).Spec.Replicas = new(r.Replicas)
 		wrote++
@@ -209,6 +217,15 @@ func (c *cluster) write(b component.Builder, d managed.Decision, restart rollout
 		c.Errorf("%d writes in one step", wrote)
 	}
 	c.writes += wrote
+}
+
+// ends reports whether the operator ends after it has written something.
+func (c *cluster) ends(after string, wrote bool) bool {
+	if c.dies != after || !wrote {
+		return false
+	}
+	c.dies = ""
+	return true
 }
 
 // life makes, readies and ends pods, one change at a time so that every order of things
