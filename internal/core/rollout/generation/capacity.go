@@ -180,12 +180,17 @@ func Floor(roles []Role) []int {
 	return floor
 }
 
-// floor is that of a world: nothing is kept of what the target serves without.
+// floor is that of a world: nothing is kept of what the target serves without, and of what
+// the stable generation does no more than a level leaves there.
 func (w World) floor() []int {
 	floor, l, g := Floor(w.Roles), w.lacking(), w.index(w.Target())
+	target, _, held := w.shares(w.Level)
 	for r := range floor {
 		if g >= 0 && l.has(g, r) {
 			floor[r] = 0
+		}
+		if held && w.Target() != w.Stable && w.Lacks(r) {
+			floor[r] = min(floor[r], target[r])
 		}
 	}
 	return floor
