@@ -172,7 +172,7 @@ CELLS ?=
 
 .PHONY: resilience
 resilience: build addons ## Rollouts under traffic (SEED=1, CELLS=regexp of shape/orchestrator/isolation/event), rollouts that cannot progress, bad candidates, and a control plane, nodes and engines killed
-	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 120m ./test/resilience -measure -seed $(SEED) -cells '$(CELLS)'
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 150m ./test/resilience -measure -seed $(SEED) -cells '$(CELLS)'
 
 .PHONY: rollouts
 rollouts: ## 100,000 random rollouts against the planner's invariants, every way of small ones with two faults, its time, and 5,000 simulated analyses of each kind

@@ -3,6 +3,7 @@ package resilience
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -91,10 +92,11 @@ var (
 func dimensions() []int { return []int{len(shapes), len(orchestrators), len(isolations), len(events)} }
 
 // allowed says which cells there are. Frontends that Grove runs are in no generation. Where
-// ready is all that counts, a card that is refused takes every replica.
+// ready is all that counts and old and new workers have their frontends in common, a card
+// that these refuse takes every replica.
 func allowed(v []int) bool {
 	isolation := isolations[v[2]]
-	return (isolation != paired || orchestrators[v[1]] != onGrove) && (isolation == shared || events[v[3]].name != "refused-card")
+	return (isolation != paired || orchestrators[v[1]] != onGrove) && (isolation != inPlace || events[v[3]].name != "refused-card")
 }
 
 // cell is one of the matrix: a graph, what happens to it, and what is seen meanwhile.
@@ -140,6 +142,8 @@ type row struct {
 	floor                     int
 	states, polls             int
 	reverted                  int
+	// faulty says that a fault was injected, inPlace that what is ready counts alone.
+	faulty, inPlace bool
 }
 
 func TestRolloutMatrix(t *testing.T) {
@@ -180,11 +184,40 @@ func TestRolloutMatrix(t *testing.T) {
 			r.name, r.took.Seconds(), r.asked, r.failed, r.excused, r.floor, r.lowestReady, r.states, r.lowestRouted, r.polls)
 	}
 	covered, possible, all := coverage(dimensions(), played, allowed)
-	summary.Line(t, "rollout matrix, seed %d: %d cells cover %d of %d pairs (%d more are in no cell that there is) in %.0f min; %d of %d open-loop requests failed, %d were excused by a fault that was injected; %d reverts at random moments",
-		*seed, len(rows), covered, possible, all-possible, time.Since(began).Minutes(), failed, asked, excused, reverted)
+	summary.Line(t, "rollout matrix, seed %d: %d cells cover %d of %d pairs (%d more are in no cell that there is) in %.0f min; %d of %d open-loop requests failed, %d were excused by a fault that was injected; %s; %d reverts at random moments",
+		*seed, len(rows), covered, possible, all-possible, time.Since(began).Minutes(), failed, asked, excused, lowest(rows), reverted)
 	if *cells == "" && !t.Failed() && (covered < possible || asked < leastAsked || reverted < leastReverts || time.Since(began) > longestMatrix) {
 		t.Errorf("of the whole matrix, at least %d requests and %d reverts are to be seen within %v", leastAsked, leastReverts, longestMatrix)
 	}
+}
+
+// lowest tells of the cell that had the least beyond its floor. Where a fault was injected,
+// or no replica of a role is promised, nothing is.
+func lowest(rows []row) string {
+	var least *row
+	promised := 0
+	for i, r := range rows {
+		if r.faulty || r.floor == 0 {
+			continue
+		}
+		promised++
+		if least == nil || r.margin() < least.margin() {
+			least = &rows[i]
+		}
+	}
+	if least == nil {
+		return "no cell promised any capacity"
+	}
+	return fmt.Sprintf("capacity against the floor at the lowest %+d (%d of at least %d, %s), in %d cells that promise any", least.margin(), least.floor+least.margin(), least.floor, least.name, promised)
+}
+
+// margin is what was beyond the floor at the lowest: of what is ready and, where that
+// counts, of what a frontend knew.
+func (r row) margin() int {
+	if r.inPlace {
+		return r.lowestReady - r.floor
+	}
+	return min(r.lowestReady, r.lowestRouted) - r.floor
 }
 
 // What the whole matrix has to show, and in which time.
@@ -263,7 +296,7 @@ type tooLong struct{ error }
 
 func (c *cell) judge(s *seen, outcomes []openloop.Outcome, took time.Duration) row {
 	floor := c.floor()
-	r := row{reverted: c.reverted, took: took, asked: len(outcomes), floor: floor, lowestReady: s.ready, lowestRouted: s.routed, states: s.states, polls: s.polls}
+	r := row{reverted: c.reverted, faulty: !c.faulty.IsZero(), inPlace: !c.exchanges(), took: took, asked: len(outcomes), floor: floor, lowestReady: s.ready, lowestRouted: s.routed, states: s.states, polls: s.polls}
 	for _, o := range openloop.Failed(outcomes) {
 		if c.excused(o) {
 			r.excused++
@@ -277,8 +310,7 @@ func (c *cell) judge(s *seen, outcomes []openloop.Outcome, took time.Duration) r
 	if r.failed > 0 {
 		c.Errorf("%d of %d requests failed", r.failed, r.asked)
 	}
-	low := s.ready < floor || c.exchanges() && s.routed < floor // in place, what is ready counts
-	if c.faulty.IsZero() && (low || s.states == 0 || s.polls == 0) {
+	if !r.faulty && (r.margin() < 0 || s.states == 0 || s.polls == 0) {
 		c.Errorf("of at least %d replicas of each role, %d were ready at the lowest of %d states (%s), and %d known to a frontend at the lowest of %d looks (%s)",
 			floor, s.ready, s.states, s.readyAt, s.routed, s.polls, s.routedAt)
 	}
@@ -376,8 +408,8 @@ spec:
       annotations: {%s: "%d"}
       envs: [{name: MOCKER_SLOWDOWN, value: "2"}, {name: MOCKER_STARTUP_DELAY, value: 3s}]
       resources: {limits: {gpu: "%d"}}
-%s      extraPodSpec: {%smainContainer: {image: "%s", command: [python3, -m, dynamo.sglang], args: [%s]}}
-`, role.name, role.kind, role.replicas, v1alpha1.AnnotationMaxUnavailable, c.missing(role.replicas), c.gpus(role.replicas), c.multinode(), c.placed(), fmt.Sprintf(image, 4), c.args(role.kind))
+%s      extraPodSpec: {%smainContainer: {image: "%s", command: [python3, -m, dynamo.sglang], args: ["%s"]}}
+`, role.name, role.kind, role.replicas, v1alpha1.AnnotationMaxUnavailable, c.missing(role.replicas), c.gpus(role.replicas), c.multinode(), c.placed(), fmt.Sprintf(image, 4), strings.Join(c.args(role.kind), `", "`))
 	}
 	return b.String()
 }
@@ -440,8 +472,8 @@ func (c *cell) placed() string {
 	return ""
 }
 
-func (c *cell) args(kind string) string {
-	args := "--model-path, " + modelName
+func (c *cell) args(kind string) []string {
+	args := []string{"--model-path", modelName}
 	if c.nodes() > 1 {
 		gpus := 0
 		for _, r := range c.roles() {
@@ -449,10 +481,10 @@ func (c *cell) args(kind string) string {
 				gpus = c.gpus(r.replicas) * c.nodes()
 			}
 		}
-		args += fmt.Sprintf(`, --tp, "%d"`, gpus)
+		args = append(args, "--tp", fmt.Sprint(gpus))
 	}
 	if kind == "decode" || kind == "prefill" {
-		args += ", --disaggregation-mode, " + kind
+		args = append(args, "--disaggregation-mode", kind)
 	}
 	return args
 }
@@ -506,10 +538,17 @@ func (c *cell) completed() {
 		if err := c.cluster.Client.List(ctx, &list, client.InNamespace(c.namespace)); err != nil {
 			return err
 		}
+		generations := map[string]bool{}
 		for _, p := range list.Items {
 			if isWorker(p) && p.Spec.Containers[0].Image != fmt.Sprintf(image, c.tag) {
 				return fmt.Errorf("%s runs %s", p.Name, p.Spec.Containers[0].Image)
 			}
+			if id, in := p.Labels[v1alpha1.LabelGeneration]; in {
+				generations[id] = true // the image of frontends stays
+			}
+		}
+		if len(generations) != 1 {
+			return fmt.Errorf("pods of %d generations", len(generations))
 		}
 		return nil
 	}))
@@ -543,7 +582,7 @@ func (c *cell) slowDecode() {
 
 // crashingDecode never comes up; what serves is untouched, and the way back is open.
 func (c *cell) crashingDecode() {
-	stable := c.old(c.workers())
+	stable := c.old(c.members())
 	c.change(5, variable("MOCKER_STARTUP_DELAY", "1h"), variable("MOCKER_CRASH_AFTER", "2s"))
 	c.eventually("a new decode worker to fail", patient(func(context.Context) error {
 		for _, p := range c.workers() {
@@ -565,9 +604,14 @@ func (c *cell) crashingDecode() {
 	}
 }
 
-// refusedCard is ready, and known to no frontend: as one whose card they refuse.
+// refusedCard is ready, and known to no frontend: as one whose card they refuse. Frontends
+// of its generation alone know no other, and refuse none.
 func (c *cell) refusedCard() {
-	stable := c.old(c.workers())
+	if !c.lists() {
+		c.otherCard()
+		return
+	}
+	stable := c.old(c.members())
 	c.change(5, variable("MOCKER_REGISTRATION_DELAY", "1h"))
 	c.eventually("a decode worker that is ready", patient(func(context.Context) error {
 		for _, p := range c.workers() {
@@ -584,12 +628,29 @@ func (c *cell) refusedCard() {
 	c.untouched(stable)
 }
 
+// otherCard is one that frontends refuse which know that of the workers before.
+func (c *cell) otherCard() {
+	c.tag = 5
+	services := map[string]any{}
+	for _, r := range c.roles() {
+		services[r.name] = map[string]any{"extraPodSpec": map[string]any{"mainContainer": map[string]any{
+			"image": fmt.Sprintf(image, c.tag), "args": append(c.args(r.kind), "--context-length", "4096"),
+		}}}
+	}
+	text, err := json.Marshal(services)
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.patch(string(text))
+	c.completed()
+}
+
 func (c *cell) noSpare() {
 	if !c.exchanges() && c.orchestrator != onDeployment {
 		c.noSpareOneMissing() // they make room by themselves
 		return
 	}
-	stable := c.old(c.workers())
+	stable := c.old(c.members())
 	c.change(5)
 	if !c.exchanges() {
 		c.eventually("a worker without a node", patient(func(context.Context) error {
@@ -701,10 +762,14 @@ func (c *cell) killsOperator() {
 	if err := c.cluster.Client.List(c.ctx, &list, client.InNamespace(localenv.OperatorKey.Namespace), client.MatchingLabels{"control-plane": "controller-manager"}); err != nil {
 		c.Fatal(err)
 	}
+	killed := 0
 	for _, p := range list.Items {
-		if pid, err := process.InPod(p.UID); err == nil {
-			_ = process.Kill(pid) // it may have ended since
+		if pid, err := process.InPod(p.UID); err == nil && process.Kill(pid) == nil { // it may have ended since
+			killed++
 		}
+	}
+	if killed == 0 {
+		c.Fatalf("no operator runs in %d pods", len(list.Items))
 	}
 	c.completed()
 }
@@ -774,9 +839,17 @@ func (c *cell) workers() []corev1.Pod {
 	return all
 }
 
+// members are the pods of generations, frontends among them where those are in such.
+func (c *cell) members() []corev1.Pod {
+	return slices.DeleteFunc(c.pods(c.ctx), func(p corev1.Pod) bool {
+		_, in := p.Labels[v1alpha1.LabelGeneration]
+		return !in || p.DeletionTimestamp != nil
+	})
+}
+
 func (c *cell) untouched(stable func([]corev1.Pod) error) {
 	c.Helper()
-	if err := stable(c.workers()); err != nil {
+	if err := stable(c.members()); err != nil {
 		c.Error(err)
 	}
 }
@@ -922,7 +995,7 @@ func (c *cell) known(ctx context.Context) (map[string]map[string]int, error) {
 	if err := c.cluster.Client.List(ctx, &list, client.InNamespace(c.namespace), client.MatchingLabels{v1alpha1.LabelComponent: frontend}); err != nil {
 		return nil, err
 	}
-	all, count := map[string]map[string]int{}, map[string]int{}
+	var all []listing
 	for _, p := range list.Items {
 		if !isReady(p) {
 			continue
@@ -931,21 +1004,42 @@ func (c *cell) known(ctx context.Context) (map[string]map[string]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		for id, workers := range by {
-			if all[id] == nil {
-				all[id] = workers
+		all = append(all, listing{p.Labels[v1alpha1.LabelGeneration], by})
+	}
+	return byGeneration(all), nil
+}
+
+// listing is what a frontend of one generation sends requests to, by Dynamo namespace. One
+// that sees a single namespace does not name it.
+type listing struct {
+	generation string
+	by         map[string]map[string]int
+}
+
+// byGeneration is how many workers all frontends of a generation have, and how many those
+// are.
+func byGeneration(all []listing) map[string]map[string]int {
+	known, count := map[string]map[string]int{}, map[string]int{}
+	for _, one := range all {
+		workers := map[string]int{}
+		for _, of := range one.by {
+			for kind, n := range of {
+				workers[kind] += n
 			}
-			for kind, n := range all[id] { // what each of them has
-				all[id][kind] = min(n, workers[kind])
-			}
-			count[id]++
 		}
+		if known[one.generation] == nil {
+			known[one.generation] = workers
+		}
+		for kind, n := range known[one.generation] {
+			known[one.generation][kind] = min(n, workers[kind])
+		}
+		count[one.generation]++
 	}
 	for id, n := range count {
-		maps.DeleteFunc(all[id], func(_ string, workers int) bool { return workers == 0 })
-		all[id][frontend] = n
+		maps.DeleteFunc(known[id], func(_ string, workers int) bool { return workers == 0 })
+		known[id][frontend] = n
 	}
-	return all, nil
+	return known
 }
 
 // listed is how many workers the frontend at an address sends requests to, by Dynamo

@@ -108,6 +108,12 @@ func workerSet(owned []Object, generation string) string {
 	return ""
 }
 
+// RecordedGeneration is the id that stands on a graph; empty for none, or a graph whose
+// record is lost. The graph itself is then taken for what some of its children are.
+func RecordedGeneration(owner metav1.Object) string {
+	return recordedGeneration(owner.GetAnnotations())
+}
+
 // recordedGeneration is the id that stands on a graph; empty for none.
 func recordedGeneration(annotations map[string]string) string {
 	return cmp.Or(generationID(annotations[v1alpha1.AnnotationGeneration]), generationID(annotations[v1alpha1.AnnotationEarlierGeneration]))

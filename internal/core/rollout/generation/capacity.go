@@ -88,6 +88,7 @@ type lacking [][]bool
 // is started before its entries and goes after them: if it has those and was told none of a
 // role, it needs none. Others may have been started entries first. What is desired of such
 // a role follows once the stable generation is the target, and the only one that is left.
+// Entries that it never had it serves without as well, as long as it has others.
 func (w World) lacking() lacking {
 	l := make(lacking, len(w.Generations))
 	for i, g := range w.Generations {
@@ -96,15 +97,20 @@ func (w World) lacking() lacking {
 			continue
 		}
 		alone := g.ID == w.Target() && len(w.Generations) == 1
-		entries := 0
+		entries, enters := 0, false
 		for r, role := range w.Roles {
 			if role.Entry {
 				entries += g.Roles[r].Want
+				enters = enters || !g.Roles[r].Absent
 			}
 		}
 		for r, role := range w.Roles {
 			seen := g.Roles[r]
-			l[i][r] = !role.Entry && seen.Want == 0 && (seen.Absent || entries > 0 && !alone)
+			without := seen.Absent || entries > 0 && !alone
+			if role.Entry {
+				without = seen.Absent && enters
+			}
+			l[i][r] = seen.Want == 0 && without
 		}
 	}
 	return l
@@ -145,7 +151,7 @@ func entriesOf(roles []Role, g []int) int {
 }
 
 // Complete reports whether a generation serves: it has a replica that does of every
-// role that is desired, but for support that it never had.
+// role that is desired, but for those that it never had.
 func (w World) Complete(id ID) bool {
 	g := w.index(id)
 	return g >= 0 && w.lacking().complete(w.Roles, g, w.serving()[g])
@@ -174,12 +180,17 @@ func Floor(roles []Role) []int {
 	return floor
 }
 
-// floor is that of a world: nothing is kept of what the target serves without.
+// floor is that of a world: nothing is kept of what the target serves without, and of what
+// the stable generation does no more than a level leaves there.
 func (w World) floor() []int {
 	floor, l, g := Floor(w.Roles), w.lacking(), w.index(w.Target())
+	target, _, held := w.shares(w.Level)
 	for r := range floor {
 		if g >= 0 && l.has(g, r) {
 			floor[r] = 0
+		}
+		if held && w.Target() != w.Stable && w.Lacks(r) {
+			floor[r] = min(floor[r], target[r])
 		}
 	}
 	return floor

@@ -14,7 +14,7 @@ import (
 //	I2 isolation   Isolated
 //	I3 budget      BudgetKept
 //	I4 way back    WayBackKept
-//	I5 memoryless  Next takes nothing but a World; MostRoutable where a record is lost
+//	I5 memoryless  Next takes nothing but a World; whoever sees the objects finds a lost record
 //	I6 ends        Ended, for a world in which nothing is under way any more
 //	I7 quiet       Quiet
 //	I8 small       Quiet: a step names a role of the cell

@@ -42,3 +42,18 @@ func TestALevelLeavesTheStableGenerationOneOfEveryRole(t *testing.T) {
 		follow(t, w, PhaseCompleted, func(World) {})
 	})
 }
+
+// TestALevelIsReachedFromAnotherCandidateThatBringsSupport: what that has of it is more
+// than the level leaves, and must not be kept for a floor.
+func TestALevelIsReachedFromAnotherCandidateThatBringsSupport(t *testing.T) {
+	w := without(split(4, 3), false)
+	up := func(decode, prefill int) []Replicas {
+		return []Replicas{{Want: decode, Exist: decode, Routable: decode}, {Want: prefill, Exist: prefill, Routable: prefill}}
+	}
+	w.Generations = []Generation{{ID: "a", Roles: up(3, 0)}, {ID: "b", Roles: up(1, 1)}, {ID: "c", Roles: up(1, 1)}}
+	w.Level, w.Unapproved = 1, true
+	w = follow(t, w, PhaseHeld, atLeastOf(t, 0, 3))
+	if diff := cmp.Diff(counts{{3, 0}, {1, 1}}, w.wanted()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

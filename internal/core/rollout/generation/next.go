@@ -536,13 +536,16 @@ func (p *planner) needed(g int) bool {
 	return false
 }
 
-// closed reports whether replicas of a generation must not be started: support that it
+// closed reports whether replicas of a generation must not be started: of a role that it
 // serves without, as it would be incomplete until that comes up, entries that would get
 // requests that nobody of it can serve yet, and those of a stable one that would look as if
 // they needed no support.
 func (p *planner) closed(g, r int) bool {
+	if p.lacking.has(g, r) {
+		return true
+	}
 	if !p.Roles[r].Entry {
-		return p.lacking.has(g, r)
+		return false
 	}
 	return p.has(ruleStartOrder) && p.Paired && !p.lacking.supported(p.Roles, g, p.serving[g]) ||
 		g == p.stable && !p.lacking.supported(p.Roles, g, p.want[g])

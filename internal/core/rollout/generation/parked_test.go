@@ -149,6 +149,47 @@ func TestSupportThatComesWithAChangeTakesNothingFromTheFloor(t *testing.T) {
 	}
 }
 
+// lone is a world of two entries in which a has none of the second, which comes with b.
+func lone(w World) World {
+	w.Roles[1].Entry = true
+	w.Generations[0].Roles[1] = Replicas{Absent: true}
+	return w
+}
+
+// TestAnEntryThatComesWithAChangeIsNoPartOfTheWayBack: nothing could be told of it there.
+func TestAnEntryThatComesWithAChangeIsNoPartOfTheWayBack(t *testing.T) {
+	for name, whole := range map[string]bool{"role by role": false, "in one piece": true} {
+		t.Run(name, func(t *testing.T) {
+			begin := lone(pool(8, 4))
+			begin.Whole = whole
+			w := follow(t, begin, PhaseCompleted, atLeastOf(t, 0, 6))
+			if diff := cmp.Diff(counts{{8, 4}}, w.wanted()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			for _, from := range []Phase{PhaseStarting, PhaseShifting} {
+				w := follow(t, begin, from, atLeastOf(t, 0, 6))
+				w.Aborted = []ID{"b"}
+				w = follow(t, w, PhaseAborted, atLeastOf(t, 0, 6))
+				if diff := cmp.Diff(counts{{8, 0}}, w.wanted()); diff != "" {
+					t.Errorf("back from %s (-want +got):\n%s", from, diff)
+				}
+				if !w.Complete("a") {
+					t.Errorf("back from %s, nothing is said to serve", from)
+				}
+			}
+		})
+	}
+}
+
+// TestAGenerationWithoutAnyEntryIsNotComplete: who has only support serves nobody.
+func TestAGenerationWithoutAnyEntryIsNotComplete(t *testing.T) {
+	w := split(2, 2)
+	w.Generations[0].Roles[0] = Replicas{Absent: true}
+	if w.Complete("a") {
+		t.Error("prefill alone is said to serve")
+	}
+}
+
 // TestSupportThatComesWithAChangeAndFindsNoNodeTakesNothing: b is unschedulable, and only
 // what may be missing makes room for it.
 func TestSupportThatComesWithAChangeAndFindsNoNodeTakesNothing(t *testing.T) {

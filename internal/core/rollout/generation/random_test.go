@@ -17,7 +17,7 @@ var (
 )
 
 // TestRandomRolloutsKeepTheInvariants plays rollouts of up to five roles and 32
-// replicas with faults, changes of mind, views that are behind, and records lost.
+// replicas with steps, faults, changes of mind, views that are behind, and records lost.
 func TestRandomRolloutsKeepTheInvariants(t *testing.T) {
 	var next, steps atomic.Uint64
 	next.Store(*seed)
@@ -79,6 +79,9 @@ func playRandom(seed uint64) (steps int, err error) {
 	if random.IntN(8) == 0 && s.desired[0] > 0 {
 		w = without(w, random.IntN(2) == 0)
 	}
+	if random.IntN(4) == 0 { // it stops at a step
+		w.Level, w.Unapproved = 1+random.IntN(3), true
+	}
 	seen := clone(w) // what the operator sees, which may be some events behind
 	slack, faultsLeft, sound := 0, random.IntN(7), true
 	slack = Next(w).Slack
@@ -89,7 +92,7 @@ func playRandom(seed uint64) (steps int, err error) {
 			seen = behind(seen, w)
 		}
 		if random.IntN(10) == 0 {
-			seen.Stable = seen.MostRoutable() // the record is lost
+			seen.Stable = mostRoutable(seen) // the record is lost, and what stands in for it may be wrong
 		}
 		step := Next(seen)
 		shuffled := clone(seen)
@@ -120,7 +123,11 @@ func playRandom(seed uint64) (steps int, err error) {
 			if step.Reason == ReasonNoPath {
 				return steps, fmt.Errorf("%v: blocked without need: %+v", s, w)
 			}
-			if faultsLeft == 0 {
+			if w.Unapproved && random.IntN(2) == 0 { // somebody approves of it
+				w.Level, w.Unapproved = 0, false
+				continue
+			}
+			if faultsLeft == 0 && !w.Unapproved {
 				return steps, nil
 			}
 		}
@@ -135,6 +142,17 @@ func playRandom(seed uint64) (steps int, err error) {
 		}
 	}
 	return steps, fmt.Errorf("%v: %w", s, violated(EndsInvariant, "does not end: %+v", w))
+}
+
+// mostRoutable is the generation that serves most, the target aside.
+func mostRoutable(w World) ID {
+	best, most := w.Target(), -1
+	for _, g := range w.Generations {
+		if n := w.Routable(g.ID); g.ID != w.Target() && (n > most || n == most && g.ID < best) {
+			best, most = g.ID, n
+		}
+	}
+	return best
 }
 
 // behind is an old view with what the operator itself wrote since, which it knows:

@@ -109,32 +109,31 @@ func (w World) Target() ID {
 	return w.Spec
 }
 
-// MostRoutable stands in for a lost record of the stable generation: the one that
-// serves most, the target aside.
-func (w World) MostRoutable() ID {
-	best, most := w.Target(), -1
-	for _, g := range w.Generations {
-		n := 0
-		for _, r := range g.Roles {
+// Routable is how many replicas of a generation frontends send requests to, of whatever
+// role.
+func (w World) Routable(id ID) int {
+	n := 0
+	if g := w.index(id); g >= 0 {
+		for _, r := range w.Generations[g].Roles {
 			n += r.Routable
 		}
-		if g.ID != w.Target() && (n > most || n == most && g.ID < best) {
-			best, most = g.ID, n
-		}
 	}
-	return best
+	return n
 }
 
 // Postponed is the world in which roles that were scaled from zero wait until what serves
 // without them is gone. Nobody has such a role yet: once one generation had it, all others
 // might be incomplete, and what they serve would count for nothing. Support that comes with
-// the target is started with it: its entries may serve nobody without.
+// the target is started with it: its entries may serve nobody without. Entries that come
+// with it wait until the stable generation, which never had them, is gone for good: until
+// they are up, nothing of the target would count either.
 func (w World) Postponed() World {
+	w = w.withoutNewEntries()
 	roles, absent := slices.Clone(w.Roles), false
 	g := w.index(w.Target())
 	enters := g >= 0 && entriesOf(w.Roles, w.wanted()[g]) > 0
 	for r, floor := range Floor(w.Roles) {
-		if floor > 0 && (enters || w.Roles[r].Entry) && !slices.ContainsFunc(w.Generations, func(g Generation) bool { return g.Roles[r].Want > 0 }) {
+		if floor > 0 && (enters || w.Roles[r].Entry) && !w.wants(r) {
 			roles[r].Desired, roles[r].Unavailable, absent = 0, 0, true
 		}
 	}
@@ -149,6 +148,27 @@ func (w World) Postponed() World {
 		}
 	}
 	return w
+}
+
+// withoutNewEntries is the world without entries that the stable generation, which is to
+// go, never had.
+func (w World) withoutNewEntries() World {
+	if w.Target() == w.Stable {
+		return w
+	}
+	roles := slices.Clone(w.Roles)
+	for r := range roles {
+		if roles[r].Entry && w.Lacks(r) && !w.wants(r) {
+			roles[r].Desired, roles[r].Unavailable = 0, 0
+		}
+	}
+	w.Roles = roles
+	return w
+}
+
+// wants reports whether any generation was told of a role.
+func (w World) wants(r int) bool {
+	return slices.ContainsFunc(w.Generations, func(g Generation) bool { return g.Roles[r].Want > 0 })
 }
 
 // ordered is the world with its generations by name, the target among them, so that

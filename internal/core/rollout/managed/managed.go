@@ -8,6 +8,7 @@
 package managed
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -290,18 +291,37 @@ func (in Input) restarts(cell world.Cell, w generation.World) bool {
 }
 
 // stableOf is the generation to go back to: the one on record, the newest whose rollout
-// was completed, or the one that serves most.
+// was completed, or the one that was there first. Candidates are made beside it, and one
+// that has become stable was the only one left: whatever else lives is younger. That one
+// of them serves more says nothing, as each does in the end of its rollout.
 func (in Input) stableOf(cell world.Cell, w generation.World) generation.ID {
-	recorded := generation.ID(in.Graph.Generation)
+	recorded := generation.ID(graph.RecordedGeneration(in.Owner))
 	if slices.Contains(cell.Live, recorded) {
 		return recorded
 	}
 	for _, r := range slices.Backward(revision.Sorted(in.Revisions)) {
-		if id := generation.ID(revision.Generation(r)); revision.ResultOf(r) == revision.Completed && slices.Contains(cell.Live, id) {
-			return id
+		id := revision.Generation(r)
+		// The newest tells of workers: they may be a candidate again, in another spec.
+		if revision.ResultOf(r) == revision.Completed && slices.Contains(cell.Live, generation.ID(id)) && r == revision.OfGeneration(in.Revisions, id) {
+			return generation.ID(id)
 		}
 	}
-	return w.MostRoutable()
+	aborted := revision.AbortedGenerations(in.Revisions)
+	return slices.MinFunc(cell.Live, func(a, b generation.ID) int {
+		return cmp.Or(
+			cmp.Compare(rank(slices.Contains(aborted, string(a))), rank(slices.Contains(aborted, string(b)))),
+			cell.Made(a).Compare(cell.Made(b)),
+			cmp.Compare(rank(a == cell.Spec), rank(b == cell.Spec)),
+			cmp.Compare(w.Routable(b), w.Routable(a)),
+		)
+	})
+}
+
+func rank(last bool) int {
+	if last {
+		return 1
+	}
+	return 0
 }
 
 // stable is what stands on the graph as its generation: it changes when a rollout is
@@ -384,14 +404,25 @@ func (in Input) judge(state CellState, j *analysis.Judgement, d *Decision) {
 	case worse:
 		d.State.Failure = Failure{analysis.AbortRegression, fmt.Sprintf("generation %s: %s", w.Spec, j.Message)}
 	case last.Phase != string(generation.PhaseHeld) && last.ProgressedAt != nil && in.Settings.ProgressDeadline > 0 &&
-		in.Sight.Now.Sub(last.ProgressedAt.Time) >= in.Settings.ProgressDeadline:
+		in.Sight.Now.Sub(later(last.ProgressedAt.Time, in.Sight.Since)) >= in.Settings.ProgressDeadline:
 		d.State.Failure = Failure{analysis.AbortDeadline, fmt.Sprintf("generation %s made no progress for %s", w.Spec, in.Settings.ProgressDeadline)}
 	}
 }
 
-// keep has all generations of a cell stay; which of them goes is for a step to say.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// keep has all generations of a cell stay; which of them goes is for a step to say. What
+// the graph does not have any more stays with those that were made with it.
 func (d *Decision) keep(cell world.Cell) {
 	for _, id := range cell.Live {
+		for _, m := range cell.Left(id) {
+			d.Keep = append(d.Keep, m.Object)
+		}
 		for _, m := range cell.Members(id) {
 			d.Keep, d.Stay = append(d.Keep, m.Object), append(d.Stay, m)
 		}
@@ -403,7 +434,7 @@ func (d *Decision) take(state CellState, whole bool) bool {
 	cell, step := state.Cell, state.Step
 	switch step.Action {
 	case generation.Delete:
-		for _, m := range cell.Members(step.Generation) {
+		for _, m := range slices.Concat(cell.Members(step.Generation), cell.Left(step.Generation)) {
 			d.Keep = slices.DeleteFunc(d.Keep, func(o graph.Object) bool { return o == m.Object })
 		}
 		d.Stay = slices.DeleteFunc(d.Stay, func(m workload.Member) bool { return m.Generation == string(step.Generation) })

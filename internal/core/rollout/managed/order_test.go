@@ -3,6 +3,9 @@ package managed_test
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/analysis"
@@ -132,6 +135,54 @@ func TestARolloutThatBringsSupportIsAborted(t *testing.T) {
 			if st := c.dgd.Status.Rollout; st.Reason != string(analysis.AbortRequested) || len(c.pods) != want || len(c.uids(stable)) != want {
 				t.Errorf("%d pods of the stable generation, %d in all: %+v", len(c.uids(stable)), len(c.pods), st)
 			}
+		})
+	}
+}
+
+// TestARolloutThatBringsAnEntryIsAborted: the generation to go back to never had it, and
+// serves as before.
+func TestARolloutThatBringsAnEntryIsAborted(t *testing.T) {
+	for name, begun := range map[string]struct {
+		c     func(*testing.T) *cluster
+		entry v1alpha1.ComponentType
+		pods  int
+	}{
+		"another decode": {func(t *testing.T) *cluster { return start(t, 4) }, "decode", 8},
+		"a frontend of a pair": {func(t *testing.T) *cluster {
+			return begin(t, 4, under(graph.ContractV1), pairs(), "frontend", "prefill", "decode")
+		}, "frontend", 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := begun.c(t)
+			stable := c.dgd.Annotations[v1alpha1.AnnotationGeneration]
+			more := c.dgd.Spec.Services[string(begun.entry)].DeepCopy()
+			more.Replicas = new(int32(2))
+			c.dgd.Spec.Services["more"], c.floor = more, 0 // pairs
+			c.image(second)
+			in := func(phase string) func(managed.Decision) bool {
+				return c.decodes(3, func(managed.Decision) bool {
+					return c.dgd.Status.Rollout != nil && c.dgd.Status.Rollout.Phase == phase
+				})
+			}
+			c.until("a first pair", in("Shifting"))
+			c.dgd.Annotations[v1alpha1.AnnotationRolloutAbort] = c.dgd.Status.Rollout.Target
+			c.until("the way back", in("Aborted"))
+			c.quiet()
+			if st := c.dgd.Status.Rollout; st.Reason != string(analysis.AbortRequested) || len(c.pods) != begun.pods || len(c.uids(stable)) != begun.pods {
+				t.Errorf("%d pods of the stable generation, %d in all: %+v", len(c.uids(stable)), len(c.pods), st)
+			}
+			if serving := meta.FindStatusCondition(c.dgd.Status.Conditions, v1alpha1.ConditionServing); serving == nil || serving.Status != metav1.ConditionTrue {
+				t.Errorf("serving: %+v", serving)
+			}
+			c.dgd.Annotations[v1alpha1.AnnotationRolloutRetry] = revision.AbortedGenerations(c.revisions)[0]
+			c.until("the retry to be completed", c.decodes(3, settled))
+			for name, role := range c.dgd.Status.Rollout.Roles {
+				if role.Lowest < role.Floor {
+					t.Errorf("the certificate of %s says %d, under its floor of %d", name, role.Lowest, role.Floor)
+				}
+			}
+			c.until("the entry to run", c.decodes(3, func(managed.Decision) bool { return len(c.pods) == begun.pods+2 }))
+			c.quiet()
 		})
 	}
 }

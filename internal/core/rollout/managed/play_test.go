@@ -56,6 +56,10 @@ type cluster struct {
 	defaults graph.Defaults
 	// parked says that decode serves without prefill, of which none is desired.
 	parked bool
+	// dies is what is written last before the operator ends, once.
+	dies string
+	// attention is since when the rollout is looked at.
+	attention world.Attention
 }
 
 var defaults = graph.Defaults{Discovery: graph.DiscoveryKubernetes, Contract: graph.ContractRules{Forced: graph.ContractV1}}
@@ -114,9 +118,10 @@ func (c *cluster) reconcile() managed.Decision {
 		}
 	}
 	restart, cells := status.NextRestart(c.dgd, g, b, s, workers)
+	c.attention = c.attention.Looked(c.now)
 	decided := managed.Next(managed.Input{
 		Owner: c.dgd, Graph: g, Policy: p, Revisions: c.revisions, Requests: c.requests, Cells: cells,
-		Sight:    world.Sight{Pods: c.pods, Crashes: c.crashes, Now: c.now, NoSpareAfter: 30 * time.Second},
+		Sight:    world.Sight{Pods: c.pods, Crashes: c.crashes, Now: c.now, Since: c.attention.Since, NoSpareAfter: 30 * time.Second},
 		Ready:    func(*graph.Graph) bool { return !c.slow && c.serving() > 0 },
 		Settings: managed.Settings{ProgressDeadline: 10 * time.Minute, HistoryLimit: c.limit},
 	})
@@ -152,6 +157,9 @@ func (c *cluster) write(b component.Builder, d managed.Decision, restart rollout
 	for _, key := range d.Retract {
 		delete(c.dgd.Annotations, key)
 	}
+	if c.ends("annotations", len(d.Retract) > 0) {
+		return
+	}
 	objects, err := b.Build(d.Shown(d.Graph.WithMarks(restart.Marks)), nil)
 	if err != nil {
 		c.Fatal(err)
@@ -178,14 +186,19 @@ func (c *cluster) write(b component.Builder, d managed.Decision, restart rollout
 		at := slices.IndexFunc(c.owned, func(o graph.Object) bool { return o.GetName() == dcd.Name })
 		switch {
 		case at < 0:
+			dcd.CreationTimestamp = metav1.NewTime(c.now)
 			c.owned = append(c.owned, dcd)
 			wrote++
 		default:
+			dcd.CreationTimestamp = c.owned[at].GetCreationTimestamp()
 			if *c.owned[at].(*v1alpha1.DynamoComponentDeployment).Spec.Replicas != *dcd.Spec.Replicas {
 				wrote++
 			}
 			c.owned[at] = dcd
 		}
+	}
+	if c.ends("children", len(pruned) > 0) {
+		return
 	}
 	for _, r := range d.Resize {
 		r.Object.(*v1alpha1.DynamoComponentDeployment).Spec.Replicas = new(r.Replicas)
@@ -204,6 +217,15 @@ func (c *cluster) write(b component.Builder, d managed.Decision, restart rollout
 		c.Errorf("%d writes in one step", wrote)
 	}
 	c.writes += wrote
+}
+
+// ends reports whether the operator ends after it has written something.
+func (c *cluster) ends(after string, wrote bool) bool {
+	if c.dies != after || !wrote {
+		return false
+	}
+	c.dies = ""
+	return true
 }
 
 // life makes, readies and ends pods, one change at a time so that every order of things
@@ -231,6 +253,12 @@ func (c *cluster) life() {
 				p.DeletionTimestamp = new(metav1.NewTime(c.now))
 				have--
 			}
+		}
+	}
+	for i := range c.pods { // what is owned by nothing goes
+		p := &c.pods[i]
+		if p.DeletionTimestamp == nil && !slices.ContainsFunc(c.owned, func(o graph.Object) bool { return o.GetName() == p.Labels["dcd"] }) {
+			p.DeletionTimestamp = new(metav1.NewTime(c.now))
 		}
 	}
 	c.beat()

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/analysis"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
@@ -28,12 +29,12 @@ func (in Input) record(cell world.Cell, w generation.World, d *Decision) {
 	if of != nil {
 		d.State.Revision = of.Revision
 	}
+	d.retried(in, of)
 	switch {
 	case w.Stable == cell.Spec:
 		return
 	case aborted && in.Policy.Retry == spec:
 		d.renew(in, spec, of)
-		d.retract(in, spec)
 	case aborted:
 		d.State.Failure = failureOf(of)
 		return
@@ -58,10 +59,11 @@ func (in Input) recordRestart(cell world.Cell, w generation.World, d *Decision) 
 		d.State.Revision = of.Revision
 	}
 	of := revision.OfGeneration(in.Revisions, spec)
+	d.retried(in, of)
 	switch aborted := of != nil && revision.ResultOf(of) == revision.Aborted; {
 	case aborted && in.Policy.Retry == spec:
 		d.end(of, revision.Superseded, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))}, nil)
-		d.retract(in, spec)
+		d.forget(in, spec)
 	case aborted:
 		d.State.Failure, d.State.Revision = failureOf(of), of.Revision
 	case in.aborts(d.State.Failure):
@@ -96,10 +98,12 @@ func failureOf(of *appsv1.ControllerRevision) Failure {
 	return Failure{analysis.AbortReason(was.Reason), was.Message}
 }
 
-// retract takes back the orders that a retry has carried out.
-func (d *Decision) retract(in Input, spec string) {
-	d.Retract = append(d.Retract, v1alpha1.AnnotationRolloutRetry)
-	d.forget(in, spec)
+// retried takes back the order to try a revision again once that is seen to be so: it is
+// written before revisions are, and an operator may end in between.
+func (d *Decision) retried(in Input, of *appsv1.ControllerRevision) {
+	if of != nil && revision.ResultOf(of) != revision.Aborted && in.Policy.Retry == revision.Generation(of) && in.Policy.Retry != "" {
+		d.Retract = append(d.Retract, v1alpha1.AnnotationRolloutRetry)
+	}
 }
 
 // forget takes back the orders about a generation to pass and to abort. Its id is a digest
@@ -134,7 +138,7 @@ func (in Input) handOver(state CellState, d *Decision) {
 // the next change may come before everything of it was seen to be ready, and there must
 // be something to go back to.
 func (in Input) completeStable(w generation.World, d *Decision) {
-	if w.Stable == w.Spec || in.Graph.Generation != string(w.Stable) {
+	if w.Stable == w.Spec || graph.RecordedGeneration(in.Owner) != string(w.Stable) {
 		return
 	}
 	if of := revision.OfGeneration(in.Revisions, string(w.Stable)); of != nil && revision.ResultOf(of) == revision.Undecided {
@@ -191,6 +195,8 @@ func (d *Decision) settle(in Input) {
 						d.Record = append(d.Record, Recording{Revision: first, New: true})
 					}
 				}
+			case of == nil && id == d.Graph.Generation:
+				d.adopt(in, id)
 			case of != nil && revision.ResultOf(of) != revision.Completed:
 				d.forget(in, id)
 				d.end(of, revision.Completed, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))}, in.Owner.Status.Rollout)
@@ -205,6 +211,20 @@ func (d *Decision) settle(in Input) {
 	for _, r := range in.Revisions {
 		if !slices.Contains(surplus, r) {
 			d.Keep = append(d.Keep, r)
+		}
+	}
+}
+
+// adopt has the revision of the spec tell of the generation that runs it, where that was
+// not handed over: an operator may end after the generation before was deleted.
+func (d *Decision) adopt(in Input, id string) {
+	now, err := revision.Build(in.Owner, id, 0)
+	if err != nil {
+		return // what came as JSON can be encoded
+	}
+	for _, r := range in.Revisions {
+		if r.Name == now.Name && revision.ResultOf(r) == revision.Completed {
+			d.Record = append(d.Record, Recording{Revision: revision.WithGeneration(r, id)})
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
@@ -30,7 +31,9 @@ type Cell struct {
 
 	recorded generation.ID
 	members  map[generation.ID]map[string]workload.Member
-	named    func(service, generation string, first bool) graph.Membership
+	// left are what runs services that the graph does not have any more.
+	left  []workload.Member
+	named func(service, generation string, first bool) graph.Membership
 }
 
 // Rules are what the generations of a graph depend on beside the graph.
@@ -56,6 +59,9 @@ func Cells(g *graph.Graph, members []workload.Member, r Rules) []Cell {
 		c := Cell{Cell: of, Isolated: r.Isolated, recorded: r.Recorded, members: map[generation.ID]map[string]workload.Member{}, named: r.Named}
 		foreign := false
 		for _, m := range members {
+			if !slices.ContainsFunc(g.Components, func(o graph.Component) bool { return o.Name == m.Service }) {
+				c.left = append(c.left, m)
+			}
 			if !slices.Contains(of.Services, m.Service) {
 				continue
 			}
@@ -226,6 +232,27 @@ func (c Cell) Members(id generation.ID) []workload.Member {
 		}
 	}
 	return all
+}
+
+// Left are what runs services in a generation that the graph does not have any more. The
+// others of it may need them to the end; nothing is asked for there that would replace them.
+func (c Cell) Left(id generation.ID) []workload.Member {
+	if id == c.Spec {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(c.left), func(m workload.Member) bool { return m.Generation != string(id) })
+}
+
+// Made is when the first of what runs a generation was made; the zero time if that is
+// not known.
+func (c Cell) Made(id generation.ID) time.Time {
+	var first time.Time
+	for _, m := range c.members[id] {
+		if at := m.Object.GetCreationTimestamp().Time; first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	return first
 }
 
 // Memberships are the names that services have in a generation: those that they have,

@@ -18,6 +18,26 @@ const (
 	CrashWindow = 10 * time.Minute
 )
 
+// Attention is since when a rollout has been looked at without a break. Nobody takes its
+// steps while the operator or the API server is away, and that it makes no progress then
+// is not the candidate's fault.
+type Attention struct {
+	Since time.Time
+	last  time.Time
+}
+
+// mostAway is how long there may be no look: a rollout has one a second.
+const mostAway = time.Minute
+
+// Looked is the attention after one more look.
+func (a Attention) Looked(now time.Time) Attention {
+	if a.last.IsZero() || now.Sub(a.last) > mostAway {
+		a.Since = now
+	}
+	a.last = now
+	return a
+}
+
 // Crash is the end of a container in a pod that has been ready.
 type Crash struct {
 	Generation, Service, Pod string

@@ -11,6 +11,30 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 )
 
+// TestAttention: the looks are some seconds after the first.
+func TestAttention(t *testing.T) {
+	begin := time.Unix(10000, 0)
+	for name, c := range map[string]struct {
+		looks []int
+		want  int
+	}{
+		"the first":                 {[]int{0}, 0},
+		"without a break":           {[]int{0, 1, 30, 90}, 0},
+		"after a break":             {[]int{0, 1, 62}, 62},
+		"a break is over some time": {[]int{0, 600, 601, 602}, 600},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var a Attention
+			for _, at := range c.looks {
+				a = a.Looked(begin.Add(time.Duration(at) * time.Second))
+			}
+			if got := int(a.Since.Sub(begin) / time.Second); got != c.want {
+				t.Errorf("since second %d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
 // TestCrashLog: each step is a state of one pod, a minute after the one before.
 func TestCrashLog(t *testing.T) {
 	begin := time.Unix(10000, 0)

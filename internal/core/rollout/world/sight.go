@@ -22,6 +22,8 @@ type Sight struct {
 	Pods []corev1.Pod
 	// Crashes are those that were seen lately.
 	Crashes []Crash
+	// Since is when the rollout was first looked at without a break until now.
+	Since time.Time
 	// Admission is what the frontends say of the workers.
 	Admission Admission
 	Now       time.Time

@@ -218,8 +218,8 @@ func (b Builder) Members(g *graph.Graph, s snapshot.Snapshot) []workload.Member 
 		}
 		service := dcd.Labels[v1alpha1.LabelComponent]
 		at := slices.IndexFunc(g.Components, func(c graph.Component) bool { return c.Name == service })
-		if at < 0 || !g.InGeneration(g.Components[at]) {
-			continue // pruned, or of no generation
+		if at >= 0 && !g.InGeneration(g.Components[at]) {
+			continue
 		}
 		m := workload.Member{Service: service, Generation: dcd.Labels[v1alpha1.LabelGeneration], Object: dcd, Replicas: 1, Foreign: true}
 		m.Name = graph.Membership{Generation: m.Generation, ObjectName: dcd.Name}
@@ -230,6 +230,9 @@ func (b Builder) Members(g *graph.Graph, s snapshot.Snapshot) []workload.Member 
 		// paired graph takes what runs under the seed's for its first generation.
 		if one, err := graph.FromComponentDeployment(dcd, b.Defaults); err == nil {
 			m.Stored, m.Foreign = one.Components[0], one.Contract != graph.ContractV1 && !g.Paired
+		}
+		if at < 0 && (m.Foreign || m.Generation == "" && !g.Paired || !g.InGeneration(m.Stored)) {
+			continue // the graph does not have it any more, and no generation does
 		}
 		all = append(all, m)
 	}

@@ -101,7 +101,7 @@ func (w Observer) generations(ctx context.Context, dgd *v1alpha1.DynamoGraphDepl
 		return err
 	}
 	seen.sight.Pods = evidence.Pods
-	seen.sight.Crashes = w.Crashes.seen(dgd.UID, evidence.Pods, now)
+	seen.sight.Crashes, seen.sight.Since = w.Crashes.seen(dgd.UID, evidence.Pods, now)
 	if w.Frontends != nil && !seen.graph.Paired { // whose frontends are each of one generation
 		seen.sight.Admission = w.Frontends.Ask(client.ObjectKeyFromObject(dgd), addresses(seen.graph, evidence.Pods, now), models(seen.graph), now)
 	}
@@ -283,13 +283,15 @@ type Crashes struct {
 
 type lastCrashes struct {
 	world.CrashLog
+	world.Attention
 	at time.Time
 }
 
-// seen adds what the pods of a graph show, and returns what counts.
-func (c *Crashes) seen(graph types.UID, pods []corev1.Pod, now time.Time) []world.Crash {
+// seen adds what the pods of a graph show, and returns what counts, and since when they
+// have been looked at without a break.
+func (c *Crashes) seen(graph types.UID, pods []corev1.Pod, now time.Time) ([]world.Crash, time.Time) {
 	if c == nil {
-		return nil
+		return nil, time.Time{}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -297,8 +299,9 @@ func (c *Crashes) seen(graph types.UID, pods []corev1.Pod, now time.Time) []worl
 	if c.by == nil {
 		c.by = map[types.UID]lastCrashes{}
 	}
-	c.by[graph] = lastCrashes{c.by[graph].Seen(pods, now), now}
-	return c.by[graph].Crashes()
+	is := lastCrashes{c.by[graph].Seen(pods, now), c.by[graph].Looked(now), now}
+	c.by[graph] = is
+	return is.Crashes(), is.Since
 }
 
 // forget drops a graph whose workers are not rolled out any more.

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
@@ -57,17 +58,24 @@ func TestCrashesAreForgottenWithTheirRollout(t *testing.T) {
 		return []corev1.Pod{p}
 	}
 	var c Crashes
+	count := func(graph types.UID) int {
+		crashes, _ := c.seen(graph, pod("1", "2"), now)
+		return len(crashes)
+	}
 	c.seen("one", pod(), now)
 	c.seen("other", pod("1", "2"), now)
-	if n := len(c.seen("one", pod("1", "2"), now)); n != 2 {
+	if n := count("one"); n != 2 {
 		t.Errorf("%d crashes", n)
 	}
-	if n := len(c.seen("other", pod("1", "2"), now)); n != 0 {
+	if n := count("other"); n != 0 {
 		t.Errorf("%d crashes of another graph", n)
 	}
 	c.forget("one")
-	if n := len(c.seen("one", pod("1", "2"), now)); n != 0 {
+	if n := count("one"); n != 0 {
 		t.Errorf("%d crashes of the rollout before", n)
+	}
+	if _, since := c.seen("one", nil, now.Add(time.Second)); !since.Equal(now) {
+		t.Errorf("it is looked at since %v", since)
 	}
 	c.seen("one", nil, now.Add(2*world.CrashWindow))
 	if len(c.by) != 1 {
