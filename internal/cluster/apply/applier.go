@@ -169,8 +169,7 @@ func (p *run) ensure(ctx context.Context, w graph.Desired, id identity) (Action,
 	if payload, err = retained(payload, live); err != nil {
 		return "", err
 	}
-	switch {
-	case w.UpdatePolicy == graph.UpdateNever || (w.UpdatePolicy == graph.UpdateOneAtATime && p.taken != "" && p.taken != id.key.Name):
+	if w.UpdatePolicy == graph.UpdateNever || (w.UpdatePolicy == graph.UpdateOneAtATime && p.taken != "" && p.taken != id.key.Name) {
 		return p.postpone(w.Ownership, payload, live, id)
 	}
 	action, err := p.update(ctx, w, payload, live, id)
