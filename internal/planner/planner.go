@@ -228,6 +228,9 @@ func (p *Planner) snapshot(now time.Duration, g *kube.Graph, parts role.Componen
 		s.Roles[decision.Prefill] = decision.State{Wanted: s.Roles[decision.Decode].Ready, Ready: s.Roles[decision.Decode].Ready}
 		s.Active, s.Queue = s.Active+s.Queue, 0
 	}
+	// A frontend counts who has no first token yet. Of these each replica computes one, who
+	// waits for nobody: without them a graph that is busy would always look as if some waited.
+	s.Queue = max(0, s.Queue-float64(s.Roles[decision.Prefill].Ready))
 	return s
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/observation"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/kube"
+	"github.com/dynamo-operator/dynamo-operator/internal/planner/role"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/scrape"
 )
 
@@ -340,6 +341,36 @@ func TestReplicasThatNoNodeHasRoomForAreGivenUp(t *testing.T) {
 			}
 			if all[gave].To.Prefill != x.left {
 				t.Errorf("%+v are left: %v", all[gave].To, all[gave].Words)
+			}
+		})
+	}
+}
+
+// A frontend counts requests without a first token: those that a replica computes are among
+// them, and wait for nobody.
+func TestWhoIsComputedDoesNotWait(t *testing.T) {
+	for _, c := range []struct {
+		rule                  string
+		mode                  config.Mode
+		queued                float64
+		wantQueue, wantActive float64
+	}{
+		{"as many as replicas are computed", config.Disaggregated, 3, 0, 7},
+		{"fewer than replicas are computed", config.Disaggregated, 1, 0, 7},
+		{"the others wait", config.Disaggregated, 8, 5, 7},
+		{"where one role does both all are its own", config.Aggregated, 8, 0, 15},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			w := newWorld(t)
+			w.graph.Wanted["p"] = 3
+			w.graph.Status.Services["p"] = v1alpha1.ServiceReplicaStatus{ReadyReplicas: new(int32(3))}
+			parts, missing := role.Find(w.graph.Components, c.mode)
+			if missing != "" {
+				t.Fatal(missing)
+			}
+			s := w.planner.snapshot(0, w.graph, parts, kube.Places{}, observation.Reading{Queue: c.queued, Active: 7})
+			if s.Queue != c.wantQueue || s.Active != c.wantActive {
+				t.Errorf("of %v without a first token %v wait and %v are active, want %v and %v", c.queued, s.Queue, s.Active, c.wantQueue, c.wantActive)
 			}
 		})
 	}
