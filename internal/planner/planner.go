@@ -125,7 +125,10 @@ func (p *Planner) Tick(ctx context.Context) error {
 		}
 		p.Log.Info("replicas are timed", "by", p.timing.By)
 	}
-	look := p.Scraper.Look(ctx, now, places.Frontends)
+	look := p.Scraper.Look(ctx, places.Frontends)
+	// Counters are of now. What was read before them may have taken long, and requests came
+	// meanwhile: counted for the tick alone they would be a burst.
+	look.At = p.Now().Sub(p.begin)
 	reading, traffic := p.traffic.Next(look, p.Config.Tick)
 	p.traffic = traffic
 	snapshot := p.snapshot(now, g, parts, places, reading)

@@ -40,6 +40,10 @@ type world struct {
 	// What the frontend has counted, of requests of 2000 and 200 tokens.
 	began, ended float64
 	deaf         bool
+	// slow is how long the API server takes before frontends are asked, and at what rate
+	// requests come meanwhile.
+	slow time.Duration
+	rate float64
 	// full is what a status says of replicas that no node has room for; empty if one has.
 	// With flips it says something else for a look now and then, as while replicas change.
 	full  string
@@ -65,6 +69,9 @@ func (w *world) Graph(context.Context, string) (*kube.Graph, error) {
 }
 
 func (w *world) Places(context.Context, []graph.Component) (kube.Places, error) {
+	w.now = w.now.Add(w.slow)
+	w.began += w.slow.Seconds() * w.rate
+	w.ended += w.slow.Seconds() * w.rate
 	return kube.Places{Frontends: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:8000")}, Placed: w.placed}, nil
 }
 
@@ -373,5 +380,22 @@ func TestWhoIsComputedDoesNotWait(t *testing.T) {
 				t.Errorf("of %v without a first token %v wait and %v are active, want %v and %v", c.queued, s.Queue, s.Active, c.wantQueue, c.wantActive)
 			}
 		})
+	}
+}
+
+// A look that takes long counts what came meanwhile, in the time in which it came: nobody is
+// started for an API server that is slow.
+func TestALookThatTakesLongSeesNoMoreRequestsThanCame(t *testing.T) {
+	w := newWorld(t)
+	w.rate = 6
+	w.minutes(3, w.rate)
+	for range 3 {
+		w.slow = 12 * time.Second
+		w.minutes(1.0/12, w.rate)
+		w.slow = 0
+		w.minutes(1, w.rate)
+	}
+	if len(w.writes) > 0 {
+		t.Errorf("6 requests a second led to %v: %v", w.writes, words(w.decisions()))
 	}
 }
