@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/observation"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
@@ -397,5 +399,35 @@ func TestALookThatTakesLongSeesNoMoreRequestsThanCame(t *testing.T) {
 	}
 	if len(w.writes) > 0 {
 		t.Errorf("6 requests a second led to %v: %v", w.writes, words(w.decisions()))
+	}
+}
+
+// With two roles the first token that a user sees is one of decode: after its prompt is
+// computed a request joins the next step, half a step later on average, and gets it at the end
+// of that. A prompt is no slower for it.
+func TestTheFirstStepOfDecodeIsNoPartOfAPrompt(t *testing.T) {
+	for _, c := range []struct {
+		rule         string
+		mode         config.Mode
+		first, token float64
+		want         float64
+	}{
+		{"a step and a half is decode's", config.Disaggregated, 0.5, 0.1, 0.35},
+		{"an unknown step is none", config.Disaggregated, 0.5, 0, 0.5},
+		{"a prompt that is hidden by steps is unknown", config.Disaggregated, 0.1, 0.1, 0},
+		{"one role gives the first token with the prompt", config.Aggregated, 0.5, 0.1, 0.5},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			w := newWorld(t)
+			parts, missing := role.Find(w.graph.Components, c.mode)
+			if missing != "" {
+				t.Fatal(missing)
+			}
+			seen := capacity.Observation{Requests: 40, FirstToken: c.first, Token: c.token}
+			got := w.planner.snapshot(0, w.graph, parts, kube.Places{}, observation.Reading{Observed: seen}).Observed
+			if want := (capacity.Observation{Requests: 40, FirstToken: c.want, Token: c.token}); math.Abs(got.FirstToken-want.FirstToken) > 1e-9 || got.Token != want.Token || got.Requests != want.Requests {
+				t.Errorf("observed %+v, want %+v", got, want)
+			}
+		})
 	}
 }
