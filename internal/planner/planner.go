@@ -125,7 +125,10 @@ func (p *Planner) Tick(ctx context.Context) error {
 		}
 		p.Log.Info("replicas are timed", "by", p.timing.By)
 	}
-	look := p.Scraper.Look(ctx, now, places.Frontends)
+	look := p.Scraper.Look(ctx, places.Frontends)
+	// Counters are of now. What was read before them may have taken long, and requests came
+	// meanwhile: counted for the tick alone they would be a burst.
+	look.At = p.Now().Sub(p.begin)
 	reading, traffic := p.traffic.Next(look, p.Config.Tick)
 	p.traffic = traffic
 	snapshot := p.snapshot(now, g, parts, places, reading)
@@ -227,9 +230,19 @@ func (p *Planner) snapshot(now time.Duration, g *kube.Graph, parts role.Componen
 		// Those who wait are served by the same replicas as those who are answered.
 		s.Roles[decision.Prefill] = decision.State{Wanted: s.Roles[decision.Decode].Ready, Ready: s.Roles[decision.Decode].Ready}
 		s.Active, s.Queue = s.Active+s.Queue, 0
+	} else {
+		s.Observed.FirstToken = max(0, s.Observed.FirstToken-decodesFirst*s.Observed.Token)
 	}
+	// A frontend counts who has no first token yet. Of these each replica computes one, who
+	// waits for nobody: without them a graph that is busy would always look as if some waited.
+	s.Queue = max(0, s.Queue-float64(s.Roles[decision.Prefill].Ready))
 	return s
 }
+
+// decodesFirst is how many steps of decode are in the time to the first token that frontends
+// see where there are two roles: that of the token, and half of the one that a computed prompt
+// comes upon. They say nothing about prefill replicas, which would look slow by them.
+const decodesFirst = 1.5
 
 // unplaced are the replicas that are not ready and have no node. Those that have one
 // load, and are on their way. Where nothing is known of pods all are taken to have none.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -21,10 +22,12 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/observation"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/kube"
+	"github.com/dynamo-operator/dynamo-operator/internal/planner/role"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/scrape"
 )
 
@@ -39,6 +42,10 @@ type world struct {
 	// What the frontend has counted, of requests of 2000 and 200 tokens.
 	began, ended float64
 	deaf         bool
+	// slow is how long the API server takes before frontends are asked, and at what rate
+	// requests come meanwhile.
+	slow time.Duration
+	rate float64
 	// full is what a status says of replicas that no node has room for; empty if one has.
 	// With flips it says something else for a look now and then, as while replicas change.
 	full  string
@@ -64,6 +71,9 @@ func (w *world) Graph(context.Context, string) (*kube.Graph, error) {
 }
 
 func (w *world) Places(context.Context, []graph.Component) (kube.Places, error) {
+	w.now = w.now.Add(w.slow)
+	w.began += w.slow.Seconds() * w.rate
+	w.ended += w.slow.Seconds() * w.rate
 	return kube.Places{Frontends: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:8000")}, Placed: w.placed}, nil
 }
 
@@ -340,6 +350,83 @@ func TestReplicasThatNoNodeHasRoomForAreGivenUp(t *testing.T) {
 			}
 			if all[gave].To.Prefill != x.left {
 				t.Errorf("%+v are left: %v", all[gave].To, all[gave].Words)
+			}
+		})
+	}
+}
+
+// A frontend counts requests without a first token: those that a replica computes are among
+// them, and wait for nobody.
+func TestWhoIsComputedDoesNotWait(t *testing.T) {
+	for _, c := range []struct {
+		rule                  string
+		mode                  config.Mode
+		queued                float64
+		wantQueue, wantActive float64
+	}{
+		{"as many as replicas are computed", config.Disaggregated, 3, 0, 7},
+		{"fewer than replicas are computed", config.Disaggregated, 1, 0, 7},
+		{"the others wait", config.Disaggregated, 8, 5, 7},
+		{"where one role does both all are its own", config.Aggregated, 8, 0, 15},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			w := newWorld(t)
+			w.graph.Wanted["p"] = 3
+			w.graph.Status.Services["p"] = v1alpha1.ServiceReplicaStatus{ReadyReplicas: new(int32(3))}
+			parts, missing := role.Find(w.graph.Components, c.mode)
+			if missing != "" {
+				t.Fatal(missing)
+			}
+			s := w.planner.snapshot(0, w.graph, parts, kube.Places{}, observation.Reading{Queue: c.queued, Active: 7})
+			if s.Queue != c.wantQueue || s.Active != c.wantActive {
+				t.Errorf("of %v without a first token %v wait and %v are active, want %v and %v", c.queued, s.Queue, s.Active, c.wantQueue, c.wantActive)
+			}
+		})
+	}
+}
+
+// A look that takes long counts what came meanwhile, in the time in which it came: nobody is
+// started for an API server that is slow.
+func TestALookThatTakesLongSeesNoMoreRequestsThanCame(t *testing.T) {
+	w := newWorld(t)
+	w.rate = 6
+	w.minutes(3, w.rate)
+	for range 3 {
+		w.slow = 12 * time.Second
+		w.minutes(1.0/12, w.rate)
+		w.slow = 0
+		w.minutes(1, w.rate)
+	}
+	if len(w.writes) > 0 {
+		t.Errorf("6 requests a second led to %v: %v", w.writes, words(w.decisions()))
+	}
+}
+
+// With two roles the first token that a user sees is one of decode: after its prompt is
+// computed a request joins the next step, half a step later on average, and gets it at the end
+// of that. A prompt is no slower for it.
+func TestTheFirstStepOfDecodeIsNoPartOfAPrompt(t *testing.T) {
+	for _, c := range []struct {
+		rule         string
+		mode         config.Mode
+		first, token float64
+		want         float64
+	}{
+		{"a step and a half is decode's", config.Disaggregated, 0.5, 0.1, 0.35},
+		{"an unknown step is none", config.Disaggregated, 0.5, 0, 0.5},
+		{"a prompt that is hidden by steps is unknown", config.Disaggregated, 0.1, 0.1, 0},
+		{"one role gives the first token with the prompt", config.Aggregated, 0.5, 0.1, 0.5},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			w := newWorld(t)
+			parts, missing := role.Find(w.graph.Components, c.mode)
+			if missing != "" {
+				t.Fatal(missing)
+			}
+			seen := capacity.Observation{Requests: 40, FirstToken: c.first, Token: c.token}
+			got := w.planner.snapshot(0, w.graph, parts, kube.Places{}, observation.Reading{Observed: seen}).Observed
+			if want := (capacity.Observation{Requests: 40, FirstToken: c.want, Token: c.token}); math.Abs(got.FirstToken-want.FirstToken) > 1e-9 || got.Token != want.Token || got.Requests != want.Requests {
+				t.Errorf("observed %+v, want %+v", got, want)
 			}
 		})
 	}

@@ -50,9 +50,9 @@ func New(proxy string) (*Scraper, error) {
 	}}, nil
 }
 
-// Look asks all frontends at the same time.
-func (s *Scraper) Look(ctx context.Context, at time.Duration, frontends []netip.AddrPort) observation.Look {
-	look := observation.Look{At: at, Frontends: map[string]observation.Counters{}, Failed: map[string]string{}}
+// Look asks all frontends at the same time. When that was the caller knows.
+func (s *Scraper) Look(ctx context.Context, frontends []netip.AddrPort) observation.Look {
+	look := observation.Look{Frontends: map[string]observation.Counters{}, Failed: map[string]string{}}
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	room := make(chan struct{}, most)

@@ -48,7 +48,7 @@ func TestLook(t *testing.T) {
 		{"nobody on this machine is asked", "127.0.0.1:8000", "not the address of a pod"},
 		{"nor the metadata of a cloud", "169.254.169.254:80", "not the address of a pod"},
 	} {
-		look := s.Look(t.Context(), 0, []netip.AddrPort{netip.MustParseAddrPort(x.frontend)})
+		look := s.Look(t.Context(), []netip.AddrPort{netip.MustParseAddrPort(x.frontend)})
 		failed, why := look.Failed[x.frontend], x.failed
 		if (failed != "") != (why != "") || !strings.Contains(failed, why) {
 			t.Errorf("%s: %q", x.rule, failed)
@@ -57,7 +57,7 @@ func TestLook(t *testing.T) {
 	if asked["10.0.0.9:8000"] != 0 || asked["127.0.0.1:8000"] != 0 {
 		t.Errorf("asked were %v", asked)
 	}
-	look := s.Look(t.Context(), 0, []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:8000")})
+	look := s.Look(t.Context(), []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:8000")})
 	if got := look.Frontends["10.0.0.1:8000"].Ended; got != 7 {
 		t.Errorf("%v requests ended", got)
 	}

@@ -20,6 +20,9 @@ const (
 	// how long.
 	hopeless = 60 * time.Second
 	learnt   = 5 * time.Minute
+	// uneven is the part of a tick by which looks are late. A start that is seen so much
+	// longer than some ticks took those: a horizon of one more costs replicas.
+	uneven = 0.1
 	// worthwhile is how much better a vector must serve for a binding budget to be
 	// divided anew.
 	worthwhile = 1.1
@@ -47,7 +50,7 @@ func Decide(c Config, s Snapshot, m Memory) (Decision, Memory) {
 	}
 	startup = min(startup, longestStartup)
 	p := forecast.Params{
-		Step: c.Tick.Seconds(), Horizon: int(math.Ceil(float64(startup+c.Tick) / float64(c.Tick))), Quantile: c.Quantile,
+		Step: c.Tick.Seconds(), Horizon: int(math.Ceil(float64(startup+c.Tick)/float64(c.Tick) - uneven)), Quantile: c.Quantile,
 		Level: c.FilterLevel, Trend: c.FilterTrend, Noise: c.FilterNoise,
 	}
 	for _, n := range s.Bins {

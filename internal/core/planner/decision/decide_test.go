@@ -501,3 +501,17 @@ func BenchmarkDecide(b *testing.B) {
 		Decide(w.config, s, w.memory)
 	}
 }
+
+// A planner sees that a start is over when it looks, and looks are never exactly a tick apart:
+// a start of three ticks is seen as one of three and a little.
+func TestTheHorizonDoesNotDependOnHowEvenLooksAre(t *testing.T) {
+	const s = time.Second
+	for startup, want := range map[time.Duration]time.Duration{
+		14900 * time.Millisecond: 20 * s, 15 * s: 20 * s, 15040 * time.Millisecond: 20 * s, 15400 * time.Millisecond: 20 * s,
+		16 * s: 25 * s, 30 * s: 35 * s, 120 * s: 125 * s,
+	} {
+		if d, _ := Decide(config(), newWorld(config(), startup, Vector{1, 1}).snapshot(10), Memory{}); d.Horizon != want {
+			t.Errorf("starts of %s: it looks %s ahead, want %s", startup, d.Horizon, want)
+		}
+	}
+}
