@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -97,14 +98,6 @@ type answered struct {
 	answer load.Answer
 }
 
-// first is when the first token came, for who came when it was planned.
-func (a answered) first() time.Duration { return a.Sent - a.Planned + a.answer.First }
-
-// token is the mean time between tokens.
-func (a answered) token() time.Duration {
-	return (a.answer.Last - a.answer.First) / time.Duration(max(1, a.answer.Tokens-1))
-}
-
 // played sends the requests of a trace at their times until it is stopped, or in the end.
 func (w world) played(url, model string, requests trace.Trace) (stop func() []answered, done <-chan struct{}) {
 	w.Helper()
@@ -154,9 +147,8 @@ func even(rate float64, length time.Duration, input, output int32) trace.Trace {
 func lost(all []answered) (failed int, first error) {
 	for _, a := range all {
 		if a.Err != nil {
-			if failed++; first == nil {
-				first = a.Err
-			}
+			failed++
+			first = cmp.Or(first, a.Err)
 		}
 	}
 	return failed, first
