@@ -125,12 +125,15 @@ func (p *Planner) Tick(ctx context.Context) error {
 		}
 		p.Log.Info("replicas are timed", "by", p.timing.By)
 	}
-	look := p.Scraper.Look(ctx, places.Frontends)
 	// Counters are of now. What was read before them may have taken long, and requests came
-	// meanwhile: counted for the tick alone they would be a burst.
-	look.At = p.Now().Sub(p.begin)
+	// meanwhile: counted for the tick alone they would be a burst. So would those of all
+	// frontends, if they were dated by the slowest of them.
+	at := p.Now().Sub(p.begin)
+	look := p.Scraper.Look(ctx, places.Frontends)
+	look.At = at
 	reading, traffic := p.traffic.Next(look, p.Config.Tick)
 	p.traffic = traffic
+	p.metrics.timed(reading.Observed)
 	snapshot := p.snapshot(now, g, parts, places, reading)
 	if failed != "" {
 		snapshot.Failed = failed
@@ -231,7 +234,7 @@ func (p *Planner) snapshot(now time.Duration, g *kube.Graph, parts role.Componen
 		s.Roles[decision.Prefill] = decision.State{Wanted: s.Roles[decision.Decode].Ready, Ready: s.Roles[decision.Decode].Ready}
 		s.Active, s.Queue = s.Active+s.Queue, 0
 	} else {
-		s.Observed.FirstToken = max(0, s.Observed.FirstToken-decodesFirst*s.Observed.Token)
+		s.Observed.FirstToken = promptTime(s.Observed.FirstToken, s.Observed.Token)
 	}
 	// A frontend counts who has no first token yet. Of these each replica computes one, who
 	// waits for nobody: without them a graph that is busy would always look as if some waited.
@@ -243,6 +246,16 @@ func (p *Planner) snapshot(now time.Duration, g *kube.Graph, parts role.Componen
 // see where there are two roles: that of the token, and half of the one that a computed prompt
 // comes upon. They say nothing about prefill replicas, which would look slow by them.
 const decodesFirst = 1.5
+
+// promptTime is how long a prompt took of the time to a first token; 0, which nobody learns
+// from, where that is mostly decode's.
+func promptTime(first, token float64) float64 {
+	decode := decodesFirst * token
+	if rest := first - decode; rest >= decode/2 {
+		return rest
+	}
+	return 0
+}
 
 // unplaced are the replicas that are not ready and have no node. Those that have one
 // load, and are on their way. Where nothing is known of pods all are taken to have none.

@@ -415,6 +415,7 @@ func TestTheFirstStepOfDecodeIsNoPartOfAPrompt(t *testing.T) {
 		{"a step and a half is decode's", config.Disaggregated, 0.5, 0.1, 0.35},
 		{"an unknown step is none", config.Disaggregated, 0.5, 0, 0.5},
 		{"a prompt that is hidden by steps is unknown", config.Disaggregated, 0.1, 0.1, 0},
+		{"what is mostly decode's is unknown", config.Disaggregated, 0.2, 0.1, 0},
 		{"one role gives the first token with the prompt", config.Aggregated, 0.5, 0.1, 0.5},
 	} {
 		t.Run(c.rule, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
 )
 
@@ -57,6 +58,14 @@ func (m *metrics) set(name string, value float64) {
 	}
 }
 
+// timed shows what requests got, as frontends see it and not as decisions take it.
+func (m *metrics) timed(o capacity.Observation) {
+	if o.Requests > 0 {
+		m.set("observed_ttft", 1e3*o.FirstToken)
+		m.set("observed_itl", 1e3*o.Token)
+	}
+}
+
 // observe shows one tick.
 func (m *metrics) observe(c decision.Config, s decision.Snapshot, d decision.Decision, tick time.Duration) {
 	m.blind.Set(float64(d.BlindFor))
@@ -68,10 +77,6 @@ func (m *metrics) observe(c decision.Config, s decision.Snapshot, d decision.Dec
 		"observed_request_rate": d.Forecast.Level, "p_correction_factor": 1, "d_correction_factor": 1,
 	} {
 		m.set(name, value)
-	}
-	if s.Observed.Requests > 0 {
-		m.set("observed_ttft", 1e3*s.Observed.FirstToken)
-		m.set("observed_itl", 1e3*s.Observed.Token)
 	}
 	if s.Lengths.Input > 0 {
 		for _, of := range []string{"observed_", "predicted_"} {
