@@ -219,7 +219,7 @@ func (r *rehearsal) adopt(w graph.Desired, fields map[string]any) error {
 		if !w.RetainTemplates || live.GetKind() != wanted.GetKind() || live.GetName() != wanted.GetName() {
 			continue
 		}
-		record, err := adoption.RecordOf(fields)
+		record, err := adoption.RecordOf(fields, live.Object)
 		if err != nil {
 			return err
 		}

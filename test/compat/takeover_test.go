@@ -106,9 +106,7 @@ func asLeft(t *testing.T, dgd *unstructured.Unstructured, views []*unstructured.
 	t.Helper()
 	stored := asStored(t, dgd)
 	stored.SetGeneration(1)
-	if err := unstructured.SetNestedField(stored.Object, int64(1), "status", "observedGeneration"); err != nil {
-		t.Fatal(err)
-	}
+	stored.Object["status"] = map[string]any{"observedGeneration": int64(1), "state": string(v1alpha1.GraphStateSuccessful)}
 	for _, view := range views {
 		if view.GetKind() != dgd.GetKind() || view.GetName() != dgd.GetName() {
 			continue

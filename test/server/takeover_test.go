@@ -183,7 +183,7 @@ func (w world) leave(object client.Object, name string, owner client.Object) cli
 func TestATakeoverReplacesNoPodUntilItsGraphChanges(t *testing.T) {
 	w := newWorld(t)
 	o := w.operate(silent)
-	dgd := w.graph("g", "decode", "wide")
+	dgd := w.graph("g", "decode", "plain", "wide")
 	dgd.Annotations = map[string]string{v1alpha1.AnnotationOriginVersion: "1.4.1"}
 	wide := dgd.Spec.Services["wide"]
 	wide.Multinode = &v1alpha1.Multinode{NodeCount: 2}
@@ -201,6 +201,8 @@ func TestATakeoverReplacesNoPodUntilItsGraphChanges(t *testing.T) {
 		w.leave(object, object.GetName(), w.leaveComponent(service, service, dgd))
 	}
 	leave(decode, &decode.Spec.Template, "g-decode")
+	plain := exists(w, &appsv1.Deployment{}, "g-plain")
+	w.leave(plain, plain.Name, w.leaveComponent(plain.Name, plain.Name, dgd))
 	leave(group, &group.Spec.LeaderWorkerTemplate.WorkerTemplate, "g-wide")
 	w.leaveGraph(dgd)
 	left := map[string]client.Object{"g-decode": get(w, &appsv1.Deployment{}, "g-decode"), "g-wide-0": get(w, &lwsv1.LeaderWorkerSet{}, "g-wide-0")}
@@ -231,6 +233,15 @@ func TestATakeoverReplacesNoPodUntilItsGraphChanges(t *testing.T) {
 	if groups.Generation != left["g-wide-0"].GetGeneration() {
 		t.Error("pods of g-wide-0 restart")
 	}
+	needless := &appsv1.Deployment{}
+	ours("g-plain", needless)
+	w.eventually("what is as ours to be retained no longer", func(ctx context.Context) error {
+		if err := cluster.Client.Get(ctx, w.key("g-plain"), needless); err != nil || needless.Annotations[v1alpha1.AnnotationAdoptedTemplates] == "" {
+			return err
+		}
+		return fmt.Errorf("annotations %v", needless.Annotations)
+	})
+	w.quiet()
 	w.stop(o)
 
 	o = w.operate(silent) // which has adopted nothing itself
@@ -243,23 +254,31 @@ func TestATakeoverReplacesNoPodUntilItsGraphChanges(t *testing.T) {
 		return fmt.Errorf("%d replicas", *grown.Spec.Replicas)
 	})
 	same(grown)
-	w.stop(o)
-
-	w.operate(silent)
-	w.merge(dgd, `{"spec":{"services":{"decode":{"envs":[{"name":"CHANGED","value":"1"}]}}}}`)
-	w.eventually("the change to bring our template", func(ctx context.Context) error {
+	w.merge(grown, `{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":7}}}}`)
+	w.eventually("what somebody changed by hand to be ours", func(ctx context.Context) error {
 		now := &appsv1.Deployment{}
 		if err := cluster.Client.Get(ctx, w.key("g-decode"), now); err != nil {
 			return err
 		}
-		if slices.Contains(now.Spec.Template.Spec.Containers[0].Env, theirs) || now.Annotations[v1alpha1.AnnotationAdoptedTemplates] != "" {
-			return fmt.Errorf("env %v, annotations %v", now.Spec.Template.Spec.Containers[0].Env, now.Annotations)
+		if slices.Contains(now.Spec.Template.Spec.Containers[0].Env, theirs) || *now.Spec.Template.Spec.TerminationGracePeriodSeconds == 7 {
+			return fmt.Errorf("env %v, grace %d", now.Spec.Template.Spec.Containers[0].Env, *now.Spec.Template.Spec.TerminationGracePeriodSeconds)
 		}
 		return nil
 	})
-	if now := get(w, &lwsv1.LeaderWorkerSet{}, "g-wide-0"); now.Generation != left["g-wide-0"].GetGeneration() {
-		t.Errorf("a change of another service replaces the pods of g-wide-0")
-	}
+	w.stop(o)
+
+	w.operate(silent)
+	w.merge(dgd, `{"spec":{"services":{"wide":{"envs":[{"name":"CHANGED","value":"1"}]}}}}`)
+	w.eventually("the change to bring our template", func(ctx context.Context) error {
+		now := &lwsv1.LeaderWorkerSet{}
+		if err := cluster.Client.Get(ctx, w.key("g-wide-0"), now); err != nil {
+			return err
+		}
+		if slices.Contains(now.Spec.LeaderWorkerTemplate.WorkerTemplate.Spec.Containers[0].Env, theirs) || now.Annotations[v1alpha1.AnnotationAdoptedTemplates] != "" {
+			return fmt.Errorf("env %v, annotations %v", now.Spec.LeaderWorkerTemplate.WorkerTemplate.Spec.Containers[0].Env, now.Annotations)
+		}
+		return nil
+	})
 }
 
 // leaveComponent replaces a component by what the original would have left of it.
@@ -279,7 +298,7 @@ func (w world) leaveGraph(dgd *v1alpha1.DynamoGraphDeployment) {
 	w.merge(dgd, fmt.Sprintf(`{"metadata":{"annotations":{%q:null,%q:null,%q:null,%q:null}}}`, v1alpha1.AnnotationRuntimeContract,
 		v1alpha1.AnnotationRuntimeContractChoice, v1alpha1.AnnotationWorkloadProvider, v1alpha1.AnnotationWorkloadChoice))
 	now := get(w, &v1alpha1.DynamoGraphDeployment{}, dgd.Name)
-	now.Status = v1alpha1.DynamoGraphDeploymentStatus{State: now.Status.State, ObservedGeneration: now.Generation}
+	now.Status = v1alpha1.DynamoGraphDeploymentStatus{State: v1alpha1.GraphStateSuccessful, ObservedGeneration: now.Generation}
 	if err := cluster.Client.Status().Update(w.ctx, now, client.FieldOwner("manager")); err != nil {
 		w.Fatal(err)
 	}

@@ -107,10 +107,14 @@ func inherited(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry
 }
 
 // note writes on an object that is about to be adopted what is wanted of its pod
-// templates, among the earlier operator's fields, so that it is adopted with those. Who
-// is stopped in between knows by it whose templates they are.
+// templates and what they are, among the earlier operator's fields, so that it is adopted
+// with those. Who is stopped in between knows by it whose templates they are.
 func (p *run) note(ctx context.Context, payload *unstructured.Unstructured, live graph.Object) error {
-	record, err := adoption.RecordOf(payload.Object)
+	fields, err := fieldsOf(live, payload)
+	if err != nil {
+		return err
+	}
+	record, err := adoption.RecordOf(payload.Object, fields)
 	if err != nil || len(record) == 0 || maps.Equal(record, adoption.ReadRecord(live.GetAnnotations())) {
 		return err
 	}
@@ -128,17 +132,17 @@ func (p *run) note(ctx context.Context, payload *unstructured.Unstructured, live
 }
 
 // retained is a payload with the pod templates that the object was adopted with, while
-// nothing else is wanted of them.
+// nothing else is wanted of them. Whatever a user writes, only adoption says so.
 func retained(payload *unstructured.Unstructured, live graph.Object) (*unstructured.Unstructured, error) {
+	unstructured.RemoveNestedField(payload.Object, "metadata", "annotations", v1alpha1.AnnotationAdoptedTemplates)
 	record := adoption.ReadRecord(live.GetAnnotations())
 	if record == nil || hasLegacyFields(live) {
 		return payload, nil
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	fields, err := fieldsOf(live, payload)
 	if err != nil {
 		return nil, err
 	}
-	fields["kind"] = payload.GetKind()
 	if traits[payload.GroupVersionKind().GroupKind()].immutableDiff(payload, fields) != "" {
 		return payload, nil // it is made again, and its pods with it
 	}
@@ -147,18 +151,35 @@ func retained(payload *unstructured.Unstructured, live graph.Object) (*unstructu
 }
 
 // undisturbed is a payload that replaces no pods of an object that was adopted just now.
-// Where the server says that it would not anyway, that is the payload itself, so that
-// nothing is retained for ever without need.
+// Where the server says that the payload itself would not, it is that, so that nothing is
+// retained without need; also where it would not take another, such as one that names a
+// variable twice.
 func (p *run) undisturbed(ctx context.Context, as string, payload *unstructured.Unstructured, live graph.Object) (*unstructured.Unstructured, error) {
-	before, err := p.templates(live, payload)
-	if err != nil || len(before) == 0 {
+	kept, err := retained(payload, live)
+	if err != nil || kept == payload {
 		return payload, err
 	}
+	before, err := fieldsOf(live, payload)
+	if err != nil {
+		return nil, err
+	}
+	if after, err := p.rehearse(ctx, as, payload, live); err == nil {
+		if same, err := adoption.Same(before, after); err != nil || same {
+			return payload, err
+		}
+	}
+	if _, err := p.rehearse(ctx, as, kept, live); err != nil {
+		return payload, nil //nolint:nilerr // the write that follows says what is wrong
+	}
+	return kept, nil
+}
+
+// rehearse is what an object would be after an apply.
+func (p *run) rehearse(ctx context.Context, as string, payload *unstructured.Unstructured, live graph.Object) (map[string]any, error) {
 	sent := payload.DeepCopy()
 	sent.SetUID(live.GetUID())
-	err = p.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(sent), client.FieldOwner(as), client.ForceOwnership, client.DryRunAll)
-	if err != nil {
-		return retained(payload, live) // the write that follows says what is wrong
+	if err := p.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(sent), client.FieldOwner(as), client.ForceOwnership, client.DryRunAll); err != nil {
+		return nil, err
 	}
 	after, err := p.client.Scheme().New(payload.GroupVersionKind())
 	if err != nil {
@@ -167,19 +188,15 @@ func (p *run) undisturbed(ctx context.Context, as string, payload *unstructured.
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(sent.Object, after); err != nil {
 		return nil, err
 	}
-	rolled, err := p.templates(after.(graph.Object), payload)
-	if err != nil || maps.Equal(before, rolled) {
-		return payload, err
-	}
-	return retained(payload, live)
+	return fieldsOf(after, payload)
 }
 
-// templates are digests of an object's pod templates.
-func (p *run) templates(of graph.Object, payload *unstructured.Unstructured) (adoption.Record, error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(of)
+// fieldsOf are those of an object, with the kind that a payload says.
+func fieldsOf(object any, payload *unstructured.Unstructured) (map[string]any, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, err
 	}
 	fields["kind"] = payload.GetKind()
-	return adoption.RecordOf(fields)
+	return fields, nil
 }

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/adoption"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/manifest"
@@ -205,7 +206,7 @@ func (p *run) update(ctx context.Context, w graph.Desired, payload *unstructured
 			return "", err
 		}
 		live, done = adopted, Adopted
-		if w.RetainTemplates {
+		if w.RetainTemplates || adoption.ReadRecord(live.GetAnnotations()) != nil { // or did when it was noted
 			if payload, err = p.undisturbed(ctx, manager(p.owner, tie), payload, live); err != nil {
 				return "", err
 			}

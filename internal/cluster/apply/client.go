@@ -25,7 +25,8 @@ func (l lean) Apply(ctx context.Context, configuration runtime.ApplyConfiguratio
 		runtime.ApplyConfiguration
 		UnstructuredContent() map[string]any
 	})
-	if !ok {
+	how := (&client.ApplyOptions{}).ApplyOptions(options)
+	if !ok || len(how.DryRun) > 0 { // who only asks wants to know the outcome
 		return l.Client.Apply(ctx, configuration, options...)
 	}
 	sent := &unstructured.Unstructured{Object: payload.UnstructuredContent()}
@@ -37,9 +38,8 @@ func (l lean) Apply(ctx context.Context, configuration runtime.ApplyConfiguratio
 	outcome.SetGroupVersionKind(sent.GroupVersionKind())
 	outcome.SetNamespace(sent.GetNamespace())
 	outcome.SetName(sent.GetName())
-	how := (&client.ApplyOptions{}).ApplyOptions(options)
 	err = l.Patch(ctx, outcome, client.RawPatch(types.ApplyPatchType, data), &client.PatchOptions{
-		DryRun: how.DryRun, Force: how.Force, FieldManager: how.FieldManager, FieldValidation: metav1.FieldValidationIgnore,
+		Force: how.Force, FieldManager: how.FieldManager, FieldValidation: metav1.FieldValidationIgnore,
 	})
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ func TestALeanApplyAsksForMetadataAndKeepsItsOptions(t *testing.T) {
 	payload := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "n", "name": "a"},
 	}}
-	err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(payload), client.FieldOwner("me"), client.ForceOwnership, client.DryRunAll)
+	err := c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(payload), client.FieldOwner("me"), client.ForceOwnership)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestALeanApplyAsksForMetadataAndKeepsItsOptions(t *testing.T) {
 	if diff := cmp.Diff(want, sent); diff != "" {
 		t.Error("sent: -want +got", diff)
 	}
-	wanted := client.PatchOptions{FieldManager: "me", Force: new(true), DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationIgnore}
+	wanted := client.PatchOptions{FieldManager: "me", Force: new(true), FieldValidation: metav1.FieldValidationIgnore}
 	if diff := cmp.Diff(wanted, how); diff != "" {
 		t.Error("options: -want +got", diff)
 	}

@@ -21,8 +21,12 @@ import (
 )
 
 // Record says of which templates a workload was adopted with others: by the place of
-// each, a digest of what was wanted of it then. It is kept in an annotation.
-type Record map[string]string
+// each, a digest of what was wanted of it then and one of what it was. It is kept in an
+// annotation.
+type Record map[string]Digests
+
+// Digests are those of one template.
+type Digests struct{ Wanted, Live string }
 
 // ReadRecord is what an object's annotation says; nil if it says nothing.
 func ReadRecord(annotations map[string]string) Record {
@@ -32,8 +36,9 @@ func ReadRecord(annotations map[string]string) Record {
 	}
 	record := Record{}
 	for part := range strings.SplitSeq(text, ",") {
-		if place, digest, ok := strings.Cut(part, "="); ok {
-			record[place] = digest
+		place, digests, _ := strings.Cut(part, "=")
+		if wanted, live, ok := strings.Cut(digests, "/"); ok {
+			record[place] = Digests{wanted, live}
 		}
 	}
 	return record
@@ -43,34 +48,61 @@ func ReadRecord(annotations map[string]string) Record {
 func (r Record) String() string {
 	parts := make([]string, 0, len(r))
 	for _, place := range slices.Sorted(maps.Keys(r)) {
-		parts = append(parts, place+"="+r[place])
+		parts = append(parts, place+"="+r[place].Wanted+"/"+r[place].Live)
 	}
 	return strings.Join(parts, ",")
 }
 
 // RecordOf is the record of a workload that is adopted while wanted is wanted of it;
-// nil for what makes no pods.
-func RecordOf(wanted map[string]any) (Record, error) {
-	var record Record
-	for place, t := range templates(wanted) {
-		digest, err := t.digest()
-		if err != nil {
-			return nil, fmt.Errorf("digest of pod template %s: %w", place, err)
+// empty for what makes no pods.
+func RecordOf(wanted, live map[string]any) (Record, error) {
+	want, err := digests(wanted)
+	if err != nil {
+		return nil, err
+	}
+	have, err := digests(live)
+	if err != nil {
+		return nil, err
+	}
+	record := Record{}
+	for place := range want {
+		if have[place] != "" {
+			record[place] = Digests{want[place], have[place]}
 		}
-		if record == nil {
-			record = Record{}
-		}
-		record[place] = digest
 	}
 	return record, nil
 }
 
+// Same reports whether two states of a workload have the same pod templates.
+func Same(one, other map[string]any) (bool, error) {
+	a, err := digests(one)
+	if err != nil {
+		return false, err
+	}
+	b, err := digests(other)
+	return maps.Equal(a, b), err
+}
+
+// digests of a workload's templates, by their place.
+func digests(object map[string]any) (map[string]string, error) {
+	all := map[string]string{}
+	for place, t := range templates(object) {
+		digest, err := t.digest()
+		if err != nil {
+			return nil, fmt.Errorf("digest of pod template %s: %w", place, err)
+		}
+		all[place] = digest
+	}
+	return all, nil
+}
+
 // Retain is what is wanted of a workload with the templates that it was adopted with,
-// where the record says that nothing else has been wanted of them since. It carries the
-// record of those. A template goes on only if everything that finds its pods still does,
-// and if its pods claim the devices that ours would: what claims are made from is ours.
+// where the record says that nothing else has been wanted of them since and that nobody
+// has changed them. It carries the record of those. A template goes on only if everything
+// that finds its pods still does, and if its pods claim the devices that ours would: what
+// claims are made from is ours.
 func Retain(wanted, live map[string]any, record Record) (map[string]any, error) {
-	now, err := RecordOf(wanted)
+	now, err := RecordOf(wanted, live)
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,10 @@
 package adoption
 
 import (
+	"cmp"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -27,7 +28,9 @@ func TestTemplatesStayAsTheyWereAdopted(t *testing.T) {
 		{name: y, labels: {a: b}, spec: {replicas: 4, podSpec: {containers: [{name: main, args: [ours]}]}}}]}}}`
 	for rule, c := range map[string]struct {
 		// adopted is what was wanted when the object was adopted; what is now if empty.
-		adopted, wanted, live, want string
+		adopted, wanted string
+		// left is what the object was then; what it is now if empty.
+		left, live, want string
 	}{
 		"those of a Deployment": {
 			wanted: deployment,
@@ -42,6 +45,11 @@ func TestTemplatesStayAsTheyWereAdopted(t *testing.T) {
 		"until something else is wanted of them": {
 			adopted: `{kind: Deployment, spec: {template: {metadata: {labels: {a: b}}, spec: {containers: [{name: main, args: [earlier]}]}}}}`, wanted: deployment,
 			live: `{kind: Deployment, spec: {template: {metadata: {labels: {a: b}}, spec: {}}}}`,
+		},
+		"until somebody changes them": {
+			wanted: deployment,
+			left:   `{kind: Deployment, spec: {template: {metadata: {labels: {a: b}}, spec: {}}}}`,
+			live:   `{kind: Deployment, spec: {template: {metadata: {labels: {a: b}}, spec: {hostNetwork: true}}}}`,
 		},
 		"unless their pods lack a label that ours are found by": {
 			wanted: deployment, live: `{kind: Deployment, spec: {template: {metadata: {labels: {c: d}}, spec: {}}}}`,
@@ -77,10 +85,11 @@ func TestTemplatesStayAsTheyWereAdopted(t *testing.T) {
 	} {
 		t.Run(rule, func(t *testing.T) {
 			wanted := read(t, c.wanted)
-			record, err := RecordOf(wanted)
+			adopted, left := wanted, read(t, cmp.Or(c.left, c.live))
 			if c.adopted != "" {
-				record, err = RecordOf(read(t, c.adopted))
+				adopted = read(t, c.adopted)
 			}
+			record, err := RecordOf(adopted, left)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,11 +97,11 @@ func TestTemplatesStayAsTheyWereAdopted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(read(t, c.wanted), wanted); diff != "" {
+			if diff := gocmp.Diff(read(t, c.wanted), wanted); diff != "" {
 				t.Errorf("what is wanted was changed: %s", diff)
 			}
 			if c.want == "" {
-				if diff := cmp.Diff(wanted, got); diff != "" {
+				if diff := gocmp.Diff(wanted, got); diff != "" {
 					t.Error(diff)
 				}
 				return
@@ -102,7 +111,7 @@ func TestTemplatesStayAsTheyWereAdopted(t *testing.T) {
 				t.Errorf("the record is lost: %v", err)
 			}
 			unstructured.RemoveNestedField(got, "metadata", "annotations")
-			if diff := cmp.Diff(read(t, c.want), got); diff != "" {
+			if diff := gocmp.Diff(read(t, c.want), got); diff != "" {
 				t.Error(diff)
 			}
 			again, err := Retain(wanted, read(t, c.live), ReadRecord(map[string]string{v1alpha1.AnnotationAdoptedTemplates: noted}))
@@ -110,7 +119,7 @@ func TestTemplatesStayAsTheyWereAdopted(t *testing.T) {
 				t.Fatal(err)
 			}
 			unstructured.RemoveNestedField(again, "metadata", "annotations")
-			if diff := cmp.Diff(got, again); diff != "" {
+			if diff := gocmp.Diff(got, again); diff != "" {
 				t.Errorf("the next look retains something else: %s", diff)
 			}
 		})

@@ -303,7 +303,8 @@ func RecordGraph(dgd *v1alpha1.DynamoGraphDeployment, g *Graph, running Running)
 
 // takenOver is the generation of a graph that the original carried out and left, while
 // it is of that; empty for all others. Whether it carried it out is asked before we first
-// write to it: a change that nobody has acted on yet must not be taken for one that is.
+// write to it: a change that nobody has acted on yet, or not to the end, must not be taken
+// for one that is.
 func takenOver(dgd *v1alpha1.DynamoGraphDeployment, contract Contract, running Running) string {
 	now := strconv.FormatInt(dgd.Generation, 10)
 	recorded, known := dgd.Annotations[v1alpha1.AnnotationAdoptedGeneration]
@@ -313,15 +314,19 @@ func takenOver(dgd *v1alpha1.DynamoGraphDeployment, contract Contract, running R
 		return ""
 	case known:
 		return now
-	case chosen || running.Contract == "" || dgd.Generation == 0 || dgd.Status.ObservedGeneration != dgd.Generation || reported(dgd):
+	case chosen || running.Contract == "" || dgd.Generation == 0 || !carriedOut(dgd):
 		return ""
 	}
 	return now
 }
 
-// reported says whether a status is ours: only ours say of which generation a condition is.
-func reported(dgd *v1alpha1.DynamoGraphDeployment) bool {
-	return slices.ContainsFunc(dgd.Status.Conditions, func(c metav1.Condition) bool { return c.ObservedGeneration != 0 })
+// carriedOut says whether a graph's status is the original's, and that nothing is left to
+// be done. Only ours say of which generation a condition is.
+func carriedOut(dgd *v1alpha1.DynamoGraphDeployment) bool {
+	st := dgd.Status
+	rolling := st.RollingUpdate != nil && st.RollingUpdate.Phase != "" && st.RollingUpdate.Phase != string(v1alpha1.RestartPhaseCompleted)
+	return st.ObservedGeneration == dgd.Generation && st.State == v1alpha1.GraphStateSuccessful && !rolling &&
+		!slices.ContainsFunc(st.Conditions, func(c metav1.Condition) bool { return c.ObservedGeneration != 0 })
 }
 
 // RecordComponent does the same for a component that stands alone; those of a
