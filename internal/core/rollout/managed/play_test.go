@@ -118,7 +118,11 @@ func (c *cluster) reconcile() managed.Decision {
 		}
 	}
 	restart, cells := status.NextRestart(c.dgd, g, b, s, workers)
-	c.attention = c.attention.Looked(c.now)
+	var progressed time.Time
+	if st := c.dgd.Status.Rollout; st != nil && st.ProgressedAt != nil {
+		progressed = st.ProgressedAt.Time
+	}
+	c.attention = c.attention.Looked(c.now, progressed)
 	decided := managed.Next(managed.Input{
 		Owner: c.dgd, Graph: g, Policy: p, Revisions: c.revisions, Requests: c.requests, Cells: cells,
 		Sight:    world.Sight{Pods: c.pods, Crashes: c.crashes, Now: c.now, Since: c.attention.Since, NoSpareAfter: 30 * time.Second},

@@ -22,7 +22,7 @@ type Sight struct {
 	Pods []corev1.Pod
 	// Crashes are those that were seen lately.
 	Crashes []Crash
-	// Since is when the rollout was first looked at without a break until now.
+	// Since is when the rollout was first looked at, moved on by the time in which nobody did.
 	Since time.Time
 	// Admission is what the frontends say of the workers.
 	Admission Admission
