@@ -235,3 +235,37 @@ func TestUndoGoesBackPastARestartWhoseOperatorEndedBetweenWrites(t *testing.T) {
 		t.Errorf("generation %s runs, and undo goes to %+v", now, to)
 	}
 }
+
+// TestAServiceThatLeavesHoldsNoGPUOnceNobodyNeedsIt: of its generation nothing serves with
+// it any more, and the next waits for what it has.
+func TestAServiceThatLeavesHoldsNoGPUOnceNobodyNeedsIt(t *testing.T) {
+	c := start(t, 2)
+	c.gpus, c.floor = 4, 0
+	c.dgd.Spec.Services["prompts"] = c.dgd.Spec.Services["prefill"]
+	delete(c.dgd.Spec.Services, "prefill")
+	for _, s := range c.dgd.Spec.Services {
+		s.Annotations = map[string]string{v1alpha1.AnnotationDeploymentStrategy: "Recreate"}
+	}
+	c.image(second)
+	left := func() (decode, prefill int) {
+		for _, p := range c.pods {
+			if p.Spec.Containers[0].Image == first {
+				switch p.Labels[v1alpha1.LabelComponent] {
+				case "decode":
+					decode++
+				case "prefill":
+					if p.DeletionTimestamp == nil {
+						prefill++
+					}
+				}
+			}
+		}
+		return decode, prefill
+	}
+	c.until("the rollout to be completed", func(d managed.Decision) bool {
+		if decode, prefill := left(); decode > 0 && prefill < 2 {
+			t.Fatalf("%d decode are left with %d prefill: %+v", decode, prefill, c.dgd.Status.Rollout)
+		}
+		return settled(d) && len(c.owned) == 2
+	})
+}

@@ -169,7 +169,7 @@ func Next(in Input) Decision {
 					d.Told[m.Service] = m.Told()
 				}
 			}
-			d.keep(cell)
+			d.keep(cell, in.Sight)
 			if !stepped && !in.Behind && len(d.Record) == 0 {
 				if stepped = d.take(state, in.Whole); stepped {
 					in.handOver(state, &d)
@@ -417,11 +417,14 @@ func later(a, b time.Time) time.Time {
 }
 
 // keep has all generations of a cell stay; which of them goes is for a step to say. What
-// the graph does not have any more stays with those that were made with it.
-func (d *Decision) keep(cell world.Cell) {
+// the graph does not have any more stays with those that were made with it, as long as
+// they run: the next may wait for its GPUs.
+func (d *Decision) keep(cell world.Cell, s world.Sight) {
 	for _, id := range cell.Live {
-		for _, m := range cell.Left(id) {
-			d.Keep = append(d.Keep, m.Object)
+		if cell.Runs(id, s) {
+			for _, m := range cell.Left(id) {
+				d.Keep = append(d.Keep, m.Object)
+			}
 		}
 		for _, m := range cell.Members(id) {
 			d.Keep, d.Stay = append(d.Keep, m.Object), append(d.Stay, m)

@@ -136,6 +136,14 @@ func (c Cell) replicas(id generation.ID, service string, s Sight) generation.Rep
 	return r
 }
 
+// Runs reports whether anything of a generation has replicas, or is to.
+func (c Cell) Runs(id generation.ID, s Sight) bool {
+	return slices.ContainsFunc(c.Services, func(service string) bool {
+		r := c.replicas(id, service, s)
+		return r.Want > 0 || r.Exist > 0
+	})
+}
+
 // readyFor counts the replicas that have been ready for so long.
 func (c Cell) readyFor(id generation.ID, service string, s Sight, least time.Duration) int {
 	n := 0
