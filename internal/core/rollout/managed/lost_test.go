@@ -269,3 +269,33 @@ func TestAServiceThatLeavesHoldsNoGPUOnceNobodyNeedsIt(t *testing.T) {
 		return settled(d) && len(c.owned) == 2
 	})
 }
+
+// TestAServiceThatLeavesStaysForTheLastOfTheCells: one of them is done before another that
+// serves with it.
+func TestAServiceThatLeavesStaysForTheLastOfTheCells(t *testing.T) {
+	c := begin(t, 2, defaults, nil, "prefill", "decode", "worker")
+	stable := c.dgd.Annotations[v1alpha1.AnnotationGeneration]
+	delete(c.dgd.Spec.Services, "prefill")
+	c.image(second)
+	c.dgd.Spec.Services["decode"].ExtraPodSpec.MainContainer.Image = third
+	c.broken, c.floor = third, 0
+	of := func(service string) (n int) {
+		for _, p := range c.pods {
+			if p.DeletionTimestamp == nil && p.Labels[v1alpha1.LabelGeneration] == stable && p.Labels[v1alpha1.LabelComponent] == service {
+				n++
+			}
+		}
+		return n
+	}
+	check := func() {
+		if of("decode") > 0 && of("prefill") < 2 {
+			t.Fatalf("%d decode are left with %d prefill: %+v", of("decode"), of("prefill"), c.dgd.Status.Rollout)
+		}
+	}
+	c.until("one cell to be done", func(d managed.Decision) bool { check(); return len(d.Rolling) == 1 })
+	if of("decode") == 0 {
+		t.Fatal("it was the other")
+	}
+	c.broken = ""
+	c.until("the rollout to be completed", func(d managed.Decision) bool { check(); return settled(d) && len(c.owned) == 2 })
+}

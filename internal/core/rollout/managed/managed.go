@@ -171,7 +171,7 @@ func Next(in Input) Decision {
 			}
 			d.keep(cell, in.Sight)
 			if !stepped && !in.Behind && len(d.Record) == 0 {
-				if stepped = d.take(state, in.Whole); stepped {
+				if stepped = d.take(state, in); stepped {
 					in.handOver(state, &d)
 				}
 			}
@@ -433,11 +433,17 @@ func (d *Decision) keep(cell world.Cell, s world.Sight) {
 }
 
 // take carries out the step of a cell, and reports whether it was one.
-func (d *Decision) take(state CellState, whole bool) bool {
+func (d *Decision) take(state CellState, in Input) bool {
 	cell, step := state.Cell, state.Step
 	switch step.Action {
 	case generation.Delete:
-		for _, m := range slices.Concat(cell.Members(step.Generation), cell.Left(step.Generation)) {
+		gone := cell.Members(step.Generation)
+		if !slices.ContainsFunc(in.Cells, func(o world.Cell) bool {
+			return o.String() != cell.String() && len(o.Left(step.Generation)) > 0 && o.Runs(step.Generation, in.Sight)
+		}) {
+			gone = append(gone, cell.Left(step.Generation)...) // no other cell serves with it
+		}
+		for _, m := range gone {
 			d.Keep = slices.DeleteFunc(d.Keep, func(o graph.Object) bool { return o == m.Object })
 		}
 		d.Stay = slices.DeleteFunc(d.Stay, func(m workload.Member) bool { return m.Generation == string(step.Generation) })
@@ -445,7 +451,7 @@ func (d *Decision) take(state CellState, whole bool) bool {
 	case generation.Make:
 		return d.make(state)
 	case generation.Scale:
-		return d.scale(state, whole)
+		return d.scale(state, in.Whole)
 	default:
 		return false
 	}
