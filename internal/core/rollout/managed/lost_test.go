@@ -139,6 +139,7 @@ func TestARolloutIsNotAbortedForTheTimeInWhichNobodyLooked(t *testing.T) {
 	c := start(t, 2)
 	c.image(second)
 	c.until("the rollout to begin", func(d managed.Decision) bool { return len(d.Rolling) > 0 && len(c.owned) == 4 })
+	c.attention.Since = c.attention.Since.Add(-time.Hour) // it began long before its last progress
 	c.now = c.now.Add(time.Hour)
 	c.until("the rollout to be completed", func(d managed.Decision) bool {
 		if st := c.dgd.Status.Rollout; st.Reason != "" {
@@ -233,4 +234,68 @@ func TestUndoGoesBackPastARestartWhoseOperatorEndedBetweenWrites(t *testing.T) {
 	if to := revision.Before(c.revisions, now); to == nil || revision.Generation(to) != before {
 		t.Errorf("generation %s runs, and undo goes to %+v", now, to)
 	}
+}
+
+// TestAServiceThatLeavesHoldsNoGPUOnceNobodyNeedsIt: of its generation nothing serves with
+// it any more, and the next waits for what it has.
+func TestAServiceThatLeavesHoldsNoGPUOnceNobodyNeedsIt(t *testing.T) {
+	c := start(t, 2)
+	c.gpus, c.floor = 4, 0
+	c.dgd.Spec.Services["prompts"] = c.dgd.Spec.Services["prefill"]
+	delete(c.dgd.Spec.Services, "prefill")
+	for _, s := range c.dgd.Spec.Services {
+		s.Annotations = map[string]string{v1alpha1.AnnotationDeploymentStrategy: "Recreate"}
+	}
+	c.image(second)
+	left := func() (decode, prefill int) {
+		for _, p := range c.pods {
+			if p.Spec.Containers[0].Image == first {
+				switch p.Labels[v1alpha1.LabelComponent] {
+				case "decode":
+					decode++
+				case "prefill":
+					if p.DeletionTimestamp == nil {
+						prefill++
+					}
+				}
+			}
+		}
+		return decode, prefill
+	}
+	c.until("the rollout to be completed", func(d managed.Decision) bool {
+		if decode, prefill := left(); decode > 0 && prefill < 2 {
+			t.Fatalf("%d decode are left with %d prefill: %+v", decode, prefill, c.dgd.Status.Rollout)
+		}
+		return settled(d) && len(c.owned) == 2
+	})
+}
+
+// TestAServiceThatLeavesStaysForTheLastOfTheCells: one of them is done before another that
+// serves with it.
+func TestAServiceThatLeavesStaysForTheLastOfTheCells(t *testing.T) {
+	c := begin(t, 2, defaults, nil, "prefill", "decode", "worker")
+	stable := c.dgd.Annotations[v1alpha1.AnnotationGeneration]
+	delete(c.dgd.Spec.Services, "prefill")
+	c.image(second)
+	c.dgd.Spec.Services["decode"].ExtraPodSpec.MainContainer.Image = third
+	c.broken, c.floor = third, 0
+	of := func(service string) (n int) {
+		for _, p := range c.pods {
+			if p.DeletionTimestamp == nil && p.Labels[v1alpha1.LabelGeneration] == stable && p.Labels[v1alpha1.LabelComponent] == service {
+				n++
+			}
+		}
+		return n
+	}
+	check := func() {
+		if of("decode") > 0 && of("prefill") < 2 {
+			t.Fatalf("%d decode are left with %d prefill: %+v", of("decode"), of("prefill"), c.dgd.Status.Rollout)
+		}
+	}
+	c.until("one cell to be done", func(d managed.Decision) bool { check(); return len(d.Rolling) == 1 })
+	if of("decode") == 0 {
+		t.Fatal("it was the other")
+	}
+	c.broken = ""
+	c.until("the rollout to be completed", func(d managed.Decision) bool { check(); return settled(d) && len(c.owned) == 2 })
 }

@@ -169,9 +169,9 @@ func Next(in Input) Decision {
 					d.Told[m.Service] = m.Told()
 				}
 			}
-			d.keep(cell)
+			d.keep(cell, in.Sight)
 			if !stepped && !in.Behind && len(d.Record) == 0 {
-				if stepped = d.take(state, in.Whole); stepped {
+				if stepped = d.take(state, in); stepped {
 					in.handOver(state, &d)
 				}
 			}
@@ -417,11 +417,14 @@ func later(a, b time.Time) time.Time {
 }
 
 // keep has all generations of a cell stay; which of them goes is for a step to say. What
-// the graph does not have any more stays with those that were made with it.
-func (d *Decision) keep(cell world.Cell) {
+// the graph does not have any more stays with those that were made with it, as long as
+// they run: the next may wait for its GPUs.
+func (d *Decision) keep(cell world.Cell, s world.Sight) {
 	for _, id := range cell.Live {
-		for _, m := range cell.Left(id) {
-			d.Keep = append(d.Keep, m.Object)
+		if cell.Runs(id, s) {
+			for _, m := range cell.Left(id) {
+				d.Keep = append(d.Keep, m.Object)
+			}
 		}
 		for _, m := range cell.Members(id) {
 			d.Keep, d.Stay = append(d.Keep, m.Object), append(d.Stay, m)
@@ -430,11 +433,17 @@ func (d *Decision) keep(cell world.Cell) {
 }
 
 // take carries out the step of a cell, and reports whether it was one.
-func (d *Decision) take(state CellState, whole bool) bool {
+func (d *Decision) take(state CellState, in Input) bool {
 	cell, step := state.Cell, state.Step
 	switch step.Action {
 	case generation.Delete:
-		for _, m := range slices.Concat(cell.Members(step.Generation), cell.Left(step.Generation)) {
+		gone := cell.Members(step.Generation)
+		if !slices.ContainsFunc(in.Cells, func(o world.Cell) bool {
+			return o.String() != cell.String() && len(o.Left(step.Generation)) > 0 && o.Runs(step.Generation, in.Sight)
+		}) {
+			gone = append(gone, cell.Left(step.Generation)...) // no other cell serves with it
+		}
+		for _, m := range gone {
 			d.Keep = slices.DeleteFunc(d.Keep, func(o graph.Object) bool { return o == m.Object })
 		}
 		d.Stay = slices.DeleteFunc(d.Stay, func(m workload.Member) bool { return m.Generation == string(step.Generation) })
@@ -442,7 +451,7 @@ func (d *Decision) take(state CellState, whole bool) bool {
 	case generation.Make:
 		return d.make(state)
 	case generation.Scale:
-		return d.scale(state, whole)
+		return d.scale(state, in.Whole)
 	default:
 		return false
 	}

@@ -56,6 +56,8 @@ type cluster struct {
 	defaults graph.Defaults
 	// parked says that decode serves without prefill, of which none is desired.
 	parked bool
+	// gpus is how many pods have a node at most; 0 is any number.
+	gpus int
 	// dies is what is written last before the operator ends, once.
 	dies string
 	// attention is since when the rollout is looked at.
@@ -118,16 +120,47 @@ func (c *cluster) reconcile() managed.Decision {
 		}
 	}
 	restart, cells := status.NextRestart(c.dgd, g, b, s, workers)
-	c.attention = c.attention.Looked(c.now)
+	var progressed time.Time
+	if st := c.dgd.Status.Rollout; st != nil && st.ProgressedAt != nil {
+		progressed = st.ProgressedAt.Time
+	}
+	c.attention = c.attention.Looked(c.now, progressed)
 	decided := managed.Next(managed.Input{
 		Owner: c.dgd, Graph: g, Policy: p, Revisions: c.revisions, Requests: c.requests, Cells: cells,
-		Sight:    world.Sight{Pods: c.pods, Crashes: c.crashes, Now: c.now, Since: c.attention.Since, NoSpareAfter: 30 * time.Second},
+		Sight:    world.Sight{Pods: c.sighted(), Crashes: c.crashes, Now: c.now, Since: c.attention.Since, NoSpareAfter: 30 * time.Second},
 		Ready:    func(*graph.Graph) bool { return !c.slow && c.serving() > 0 },
 		Settings: managed.Settings{ProgressDeadline: 10 * time.Minute, HistoryLimit: c.limit},
 	})
 	c.dgd.Status = status.Graph(c.dgd, decided.Graph, b, s, restart, decided.State, nil, metav1.NewTime(c.now))
 	c.write(b, decided, restart)
 	return decided
+}
+
+// sighted are the pods as they are seen: one without a node says so.
+func (c *cluster) sighted() []corev1.Pod {
+	all := slices.Clone(c.pods)
+	for i := range all {
+		if all[i].Spec.NodeName == "" {
+			all[i].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+		}
+	}
+	return all
+}
+
+// place gives nodes to pods that have none, as long as there are.
+func (c *cluster) place() {
+	placed := 0
+	for _, p := range c.pods {
+		if p.Spec.NodeName != "" {
+			placed++
+		}
+	}
+	for i := range c.pods {
+		if p := &c.pods[i]; p.Spec.NodeName == "" && (c.gpus == 0 || placed < c.gpus) {
+			p.Spec.NodeName = "n"
+			placed++
+		}
+	}
 }
 
 // report has components say whether all of their pods are ready.
@@ -245,7 +278,7 @@ func (c *cluster) life() {
 			labels := map[string]string{"dcd": dcd.Name, v1alpha1.LabelComponent: dcd.Labels[v1alpha1.LabelComponent], v1alpha1.LabelGeneration: dcd.Labels[v1alpha1.LabelGeneration]}
 			c.pods = append(c.pods, corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", dcd.Name, c.next), UID: types.UID(fmt.Sprint(c.next)), Labels: labels, CreationTimestamp: metav1.NewTime(c.now)},
-				Spec:       corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Image: dcd.Spec.ExtraPodSpec.MainContainer.Image}}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Image: dcd.Spec.ExtraPodSpec.MainContainer.Image}}},
 			})
 		}
 		for i := range c.pods {
@@ -272,8 +305,9 @@ func (c *cluster) beat() {
 	}); at >= 0 {
 		c.pods = slices.Delete(slices.Clone(c.pods), at, at+1)
 	}
+	c.place()
 	for i := range c.pods {
-		if p := &c.pods[i]; p.DeletionTimestamp == nil && p.Status.Conditions == nil && p.Spec.Containers[0].Image != c.broken {
+		if p := &c.pods[i]; p.DeletionTimestamp == nil && p.Status.Conditions == nil && p.Spec.NodeName != "" && p.Spec.Containers[0].Image != c.broken {
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(c.now)}}
 			return
 		}

@@ -154,6 +154,9 @@ func (d *Decision) renew(in Input, spec string, of *appsv1.ControllerRevision) {
 		return // what came as JSON can be encoded
 	}
 	d.State.Revision = now.Revision
+	if slices.ContainsFunc(d.Record, func(r Recording) bool { return r.New && r.Revision.Name == now.Name }) {
+		return // another cell begins with it
+	}
 	if of == nil || of.Name != now.Name {
 		at := slices.IndexFunc(in.Revisions, func(r *appsv1.ControllerRevision) bool { return r.Name == now.Name })
 		if at < 0 {

@@ -11,22 +11,27 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 )
 
-// TestAttention: the looks are some seconds after the first.
+// TestAttention: the looks are some seconds after the first, and so is the last progress.
 func TestAttention(t *testing.T) {
 	begin := time.Unix(10000, 0)
 	for name, c := range map[string]struct {
-		looks []int
-		want  int
+		looks      []int
+		progressed int
+		want       int
 	}{
-		"the first":                 {[]int{0}, 0},
-		"without a break":           {[]int{0, 1, 30, 90}, 0},
-		"after a break":             {[]int{0, 1, 62}, 62},
-		"a break is over some time": {[]int{0, 600, 601, 602}, 600},
+		"the first":                                    {[]int{0}, 0, 0},
+		"of a rollout that begins before it":           {[]int{0}, -600, 0},
+		"without a break":                              {[]int{0, 1, 30, 90}, 0, 0},
+		"a break counts as a minute":                   {[]int{0, 1, 601}, 0, 540},
+		"a break is over some time":                    {[]int{0, 600, 601, 602}, 0, 540},
+		"looks that are far apart add up":              {[]int{0, 300, 600, 900}, 0, 720},
+		"what was before the last progress is no more": {[]int{0, 30, 60, 90, 120, 3600}, 90, 90 + 3480 - 60},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var a Attention
+			after := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
 			for _, at := range c.looks {
-				a = a.Looked(begin.Add(time.Duration(at) * time.Second))
+				a = a.Looked(after(at), after(min(at, c.progressed)))
 			}
 			if got := int(a.Since.Sub(begin) / time.Second); got != c.want {
 				t.Errorf("since second %d, want %d", got, c.want)

@@ -22,7 +22,7 @@ type Sight struct {
 	Pods []corev1.Pod
 	// Crashes are those that were seen lately.
 	Crashes []Crash
-	// Since is when the rollout was first looked at without a break until now.
+	// Since is when the rollout was first looked at, moved on by the time in which nobody did.
 	Since time.Time
 	// Admission is what the frontends say of the workers.
 	Admission Admission
@@ -134,6 +134,14 @@ func (c Cell) replicas(id generation.ID, service string, s Sight) generation.Rep
 		}
 	}
 	return r
+}
+
+// Runs reports whether anything of a generation has replicas, or is to.
+func (c Cell) Runs(id generation.ID, s Sight) bool {
+	return slices.ContainsFunc(c.Services, func(service string) bool {
+		r := c.replicas(id, service, s)
+		return r.Want > 0 || r.Exist > 0
+	})
 }
 
 // readyFor counts the replicas that have been ready for so long.

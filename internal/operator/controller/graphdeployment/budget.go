@@ -85,6 +85,10 @@ func (l *Ledger) grant(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment,
 		if !counts {
 			continue
 		}
+		if !has(g, s.Name) { // nothing is granted there, and it may come back
+			delete(b.granted, s.Name)
+			continue
+		}
 		name := s.Name
 		told[name] = grant{n, l.granted[dgd.UID][name].cut}
 		if n < s.Granted && slices.ContainsFunc(limits, func(x budget.Limit) bool { return x.Service == name }) {
@@ -164,12 +168,7 @@ func (l *Ledger) counted(ctx context.Context, g *graph.Graph) (*graph.Graph, err
 func (l *Ledger) left(ctx context.Context, namespace string, pods map[types.NamespacedName]map[string]observe.PodCount) ([]budget.Graph, error) {
 	var out []budget.Graph
 	for key, services := range pods {
-		g := budget.Graph{Namespace: key.Namespace, Name: key.Name}
-		for _, service := range slices.Sorted(maps.Keys(services)) {
-			if n := services[service].GPUs; n > 0 {
-				g.Services = append(g.Services, budget.Service{Name: service, GPUs: 1, Held: n})
-			}
-		}
+		g := budget.Graph{Namespace: key.Namespace, Name: key.Name, Services: unwanted(services)}
 		if len(g.Services) > 0 {
 			out = append(out, g)
 		}
@@ -188,6 +187,23 @@ func (l *Ledger) left(ctx context.Context, namespace string, pods map[types.Name
 	return out, nil
 }
 
+// unwanted are services of which pods alone are left, with as many GPUs as those have.
+func unwanted(pods map[string]observe.PodCount) []budget.Service {
+	var all []budget.Service
+	for _, service := range slices.Sorted(maps.Keys(pods)) {
+		if n := pods[service].GPUs; n > 0 {
+			all = append(all, budget.Service{Name: service, GPUs: 1, Held: n})
+		}
+	}
+	return all
+}
+
+func has(g *graph.Graph, service string) bool {
+	return slices.ContainsFunc(g.Components, func(c graph.Component) bool { return c.Name == service })
+}
+
+// claims are what a graph wants and holds. What it does not have any more may stay for a
+// generation that serves with it.
 func (l *Ledger) claims(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, pods map[string]observe.PodCount, now time.Time) budget.Graph {
 	out := budget.Graph{
 		Namespace: dgd.Namespace, Name: dgd.Name,
@@ -208,6 +224,9 @@ func (l *Ledger) claims(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, pod
 		s.Held = max(s.Granted, live) + ending
 		out.Services = append(out.Services, s)
 	}
+	left := maps.Clone(pods)
+	maps.DeleteFunc(left, func(service string, _ observe.PodCount) bool { return has(g, service) })
+	out.Services = append(out.Services, unwanted(left)...)
 	return out
 }
 

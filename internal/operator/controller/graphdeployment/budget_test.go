@@ -52,6 +52,12 @@ func placed(pod *corev1.Pod, gpus string) *corev1.Pod {
 	return pod
 }
 
+// of is a pod of another service.
+func of(service string, pod *corev1.Pod) *corev1.Pod {
+	pod.Labels[v1alpha1.LabelComponent] = service
+	return pod
+}
+
 func pending(pod *corev1.Pod) *corev1.Pod {
 	pod.Spec.NodeName = ""
 	return pod
@@ -156,6 +162,14 @@ func TestReplicasAreGrantedOutOfBudgets(t *testing.T) {
 			"GPUs that another graph claims by a template count", budget.Budgets{Cluster: 6}, wants("lab", "a", 5, nil),
 			[]client.Object{claimed(wants("other", "b", 2, nil)), template("other"), podOf("other", "b-1", "b", false), podOf("other", "b-2", "b", false)}, map[string]int{"Worker": 1}, "held by other/b Worker",
 		},
+		{
+			"what a graph has of a service that it lacks counts", budget.Budgets{}, wants("lab", "a", 5, own),
+			[]client.Object{of("Old", placed(podOf("lab", "a-1", "a", false), "2"))}, map[string]int{"Worker": 1}, "Worker has 1 of 5 replicas: the budget of graph a is 4 GPUs",
+		},
+		{
+			"and what another has", budget.Budgets{Cluster: 6}, wants("lab", "a", 5, nil),
+			[]client.Object{wants("other", "b", 0, nil), of("Old", placed(podOf("other", "b-1", "b", false), "4"))}, map[string]int{"Worker": 1}, "held by other/b Old",
+		},
 	} {
 		t.Run(x.rule, func(t *testing.T) {
 			b, said := ask(t, ledger(t, x.budgets, x.others...), x.graph, noon)
@@ -193,6 +207,25 @@ func TestABudgetThatIsSetAgainTakesOneReplicaAtATime(t *testing.T) {
 	got = append(got, step("8", 2*time.Hour))
 	if diff := cmp.Diff([]map[string]int{{"Worker": 2}, nil, {"Worker": 9}}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestAServiceThatComesBackKeepsWhatItHas: while its graph lacked it nothing was granted.
+func TestAServiceThatComesBackKeepsWhatItHas(t *testing.T) {
+	dgd := wants("lab", "a", 4, map[string]string{v1alpha1.AnnotationGPUBudget: "4"})
+	var pods []client.Object
+	for i := range 4 {
+		pods = append(pods, placed(podOf("lab", fmt.Sprintf("a-%d", i), "a", false), "2"))
+	}
+	l := ledger(t, budget.Budgets{}, pods...)
+	noon := time.Unix(100000, 0)
+	lacks := dgd.DeepCopy()
+	delete(lacks.Spec.Services, "Worker")
+	if b, said := ask(t, l, lacks, noon); len(b.granted) > 0 || said != "" {
+		t.Errorf("%v is granted: %s", b.granted, said)
+	}
+	if b, _ := ask(t, l, dgd, noon); b.granted["Worker"] != 3 { // cut by one
+		t.Errorf("%v is granted", b.granted)
 	}
 }
 

@@ -101,7 +101,7 @@ func (w Observer) generations(ctx context.Context, dgd *v1alpha1.DynamoGraphDepl
 		return err
 	}
 	seen.sight.Pods = evidence.Pods
-	seen.sight.Crashes, seen.sight.Since = w.Crashes.seen(dgd.UID, evidence.Pods, now)
+	seen.sight.Crashes, seen.sight.Since = w.Crashes.seen(dgd, evidence.Pods, now)
 	if w.Frontends != nil && !seen.graph.Paired { // whose frontends are each of one generation
 		seen.sight.Admission = w.Frontends.Ask(client.ObjectKeyFromObject(dgd), addresses(seen.graph, evidence.Pods, now), models(seen.graph), now)
 	}
@@ -288,8 +288,8 @@ type lastCrashes struct {
 }
 
 // seen adds what the pods of a graph show, and returns what counts, and since when they
-// have been looked at without a break.
-func (c *Crashes) seen(graph types.UID, pods []corev1.Pod, now time.Time) ([]world.Crash, time.Time) {
+// have been looked at, breaks apart.
+func (c *Crashes) seen(dgd *v1alpha1.DynamoGraphDeployment, pods []corev1.Pod, now time.Time) ([]world.Crash, time.Time) {
 	if c == nil {
 		return nil, time.Time{}
 	}
@@ -299,8 +299,13 @@ func (c *Crashes) seen(graph types.UID, pods []corev1.Pod, now time.Time) ([]wor
 	if c.by == nil {
 		c.by = map[types.UID]lastCrashes{}
 	}
-	is := lastCrashes{c.by[graph].Seen(pods, now), c.by[graph].Looked(now), now}
-	c.by[graph] = is
+	var progressed time.Time
+	if st := dgd.Status.Rollout; st != nil && st.ProgressedAt != nil {
+		progressed = st.ProgressedAt.Time
+	}
+	last := c.by[dgd.UID]
+	is := lastCrashes{last.Seen(pods, now), last.Looked(now, progressed), now}
+	c.by[dgd.UID] = is
 	return is.Crashes(), is.Since
 }
 

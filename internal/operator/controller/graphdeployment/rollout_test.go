@@ -58,12 +58,15 @@ func TestCrashesAreForgottenWithTheirRollout(t *testing.T) {
 		return []corev1.Pod{p}
 	}
 	var c Crashes
+	of := func(graph types.UID) *v1alpha1.DynamoGraphDeployment {
+		return &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{UID: graph}}
+	}
 	count := func(graph types.UID) int {
-		crashes, _ := c.seen(graph, pod("1", "2"), now)
+		crashes, _ := c.seen(of(graph), pod("1", "2"), now)
 		return len(crashes)
 	}
-	c.seen("one", pod(), now)
-	c.seen("other", pod("1", "2"), now)
+	c.seen(of("one"), pod(), now)
+	c.seen(of("other"), pod("1", "2"), now)
 	if n := count("one"); n != 2 {
 		t.Errorf("%d crashes", n)
 	}
@@ -74,10 +77,10 @@ func TestCrashesAreForgottenWithTheirRollout(t *testing.T) {
 	if n := count("one"); n != 0 {
 		t.Errorf("%d crashes of the rollout before", n)
 	}
-	if _, since := c.seen("one", nil, now.Add(time.Second)); !since.Equal(now) {
+	if _, since := c.seen(of("one"), nil, now.Add(time.Second)); !since.Equal(now) {
 		t.Errorf("it is looked at since %v", since)
 	}
-	c.seen("one", nil, now.Add(2*world.CrashWindow))
+	c.seen(of("one"), nil, now.Add(2*world.CrashWindow))
 	if len(c.by) != 1 {
 		t.Errorf("%d graphs are remembered", len(c.by))
 	}
