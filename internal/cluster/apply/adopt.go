@@ -132,9 +132,8 @@ func (p *run) note(ctx context.Context, payload *unstructured.Unstructured, live
 }
 
 // retained is a payload with the pod templates that the object was adopted with, while
-// nothing else is wanted of them. Whatever a user writes, only adoption says so.
+// nothing else is wanted of them.
 func retained(payload *unstructured.Unstructured, live graph.Object) (*unstructured.Unstructured, error) {
-	unstructured.RemoveNestedField(payload.Object, "metadata", "annotations", v1alpha1.AnnotationAdoptedTemplates)
 	record := adoption.ReadRecord(live.GetAnnotations())
 	if record == nil || hasLegacyFields(live) {
 		return payload, nil

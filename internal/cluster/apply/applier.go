@@ -147,6 +147,8 @@ func (p *run) ensure(ctx context.Context, w graph.Desired, id identity) (Action,
 		return "", err
 	}
 	payload := &unstructured.Unstructured{Object: fields}
+	// Users' annotations reach workloads; that a template was adopted is for adoption to say.
+	unstructured.RemoveNestedField(payload.Object, "metadata", "annotations", v1alpha1.AnnotationAdoptedTemplates)
 	live, err := p.live(ctx, p.client, id)
 	if err == nil && p.doubtful(id, payload, live) {
 		live, err = p.live(ctx, p.direct, id)

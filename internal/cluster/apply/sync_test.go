@@ -496,6 +496,23 @@ func TestFieldsOfAnEarlierOperatorBecomeOurs(t *testing.T) {
 	s.must("", wanted)
 }
 
+// TestOnlyAdoptionSaysThatATemplateWasAdopted because users' annotations reach workloads,
+// and a template that counts as adopted is not brought up to date.
+func TestOnlyAdoptionSaysThatATemplateWasAdopted(t *testing.T) {
+	s := newStage(t, interceptor.Funcs{})
+	wanted := deployment("a")
+	wanted.Annotations = map[string]string{v1alpha1.AnnotationAdoptedTemplates: "pods=1/2", "theirs": "kept"}
+	s.must("Created Deployment d", wanted)
+	live := &appsv1.Deployment{}
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(wanted), live); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"theirs": "kept"}, live.Annotations); diff != "" {
+		t.Error(diff)
+	}
+	s.must("", wanted)
+}
+
 // TestAGraphTakesOverWhatItsComponentMade: it replaces the component as its controller, and
 // the component leaves it from then on.
 func TestAGraphTakesOverWhatItsComponentMade(t *testing.T) {

@@ -324,7 +324,7 @@ func takenOver(dgd *v1alpha1.DynamoGraphDeployment, contract Contract, running R
 // be done. Only ours say of which generation a condition is.
 func carriedOut(dgd *v1alpha1.DynamoGraphDeployment) bool {
 	st := dgd.Status
-	rolling := st.RollingUpdate != nil && st.RollingUpdate.Phase != "" && st.RollingUpdate.Phase != string(v1alpha1.RestartPhaseCompleted)
+	rolling := st.RollingUpdate != nil && st.RollingUpdate.Phase != "" && st.RollingUpdate.Phase != "Completed"
 	return st.ObservedGeneration == dgd.Generation && st.State == v1alpha1.GraphStateSuccessful && !rolling &&
 		!slices.ContainsFunc(st.Conditions, func(c metav1.Condition) bool { return c.ObservedGeneration != 0 })
 }
