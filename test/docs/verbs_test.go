@@ -15,7 +15,7 @@ import (
 )
 
 // said is how a message names a verb; "make the folder" is no such thing.
-var said = regexp.MustCompile("(?:`|\\(|\\b[Rr]un |\\bsee )make ([a-z][a-z-]+)|\\bmake ([a-z][a-z-]+) (?:sets|runs|writes|builds|leaves|tests) (?:it|them)\\b")
+var said = regexp.MustCompile("(?:`|\\(|\\b[Rr]un |\\bsee )make ([a-z][a-z0-9-]+)|\\bmake ([a-z][a-z0-9-]+) (?:sets|runs|writes|builds|leaves|tests) (?:it|them)\\b")
 
 // TestMessagesNameVerbsThatExist walks what programs, tests and scripts say: whoever
 // is told to make something types just that.
