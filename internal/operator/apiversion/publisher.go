@@ -210,9 +210,7 @@ func (p *Publisher) Publish(ctx context.Context) error {
 		p.after = time.Time{}
 	}
 	if problem == nil || p.waits() {
-		if p.settled, err = p.state(ctx, c); err != nil {
-			return err
-		}
+		p.settled = state // that of before: who writes meanwhile, we among them, has it read once more
 	}
 	if problem != nil && p.Serve {
 		return problem

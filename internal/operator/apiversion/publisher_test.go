@@ -382,6 +382,43 @@ func TestWhatIsStoredAsBetaIsConvertedUntilItIsStoredAnew(t *testing.T) {
 	}
 }
 
+// Whoever changes a definition while it is being settled is seen at the next look:
+// what was read before is not taken for the state that is there after.
+func TestADefinitionThatChangesWhileItIsSettledIsReadAgain(t *testing.T) {
+	w := newWorld(t)
+	if err := w.Publish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	last, reads, server := definition.Converted[3], 0, w.Direct.(client.WithWatch)
+	w.Direct = interceptor.NewClient(server, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			err := c.Get(ctx, key, o, opts...)
+			if _, whole := o.(*apiextensionsv1.CustomResourceDefinition); !whole || key.Name != last {
+				return err
+			}
+			if reads++; reads > 1 {
+				return err
+			}
+			changed := o.DeepCopyObject().(*apiextensionsv1.CustomResourceDefinition)
+			changed.Generation++
+			if err := server.Update(ctx, changed); err != nil {
+				return err
+			}
+			storedAsBeta(changed)
+			return errors.Join(err, server.Status().Update(ctx, changed))
+		},
+	})
+	w.Recheck()
+	for range 2 {
+		if err := w.Publish(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{last}, w.Stored()); diff != "" {
+		t.Errorf("stored as v1beta1 (-want +got):\n%s", diff)
+	}
+}
+
 func TestObjectsAreNotStoredAnewByADefinitionThatStoresBeta(t *testing.T) {
 	w := newWorld(t, func(d *apiextensionsv1.CustomResourceDefinition) {
 		d.Spec.Versions[0].Storage, d.Spec.Versions[1].Storage = false, true
