@@ -86,6 +86,10 @@ func (a *Applier) Apply(ctx context.Context, owner graph.Object, plan Plan) (Cha
 // that nothing was written. The informer is behind, which is no failure.
 var ErrOwnerChanged = errors.New("changed since it was seen")
 
+// ErrOwnerUnwritten says that the finalizer and the annotations of an owner could not be
+// written, and that nothing else was.
+var ErrOwnerUnwritten = errors.New("write finalizer and annotations")
+
 // prepareOwner writes the finalizer and the annotations, unless they are as they are
 // to be. The list of finalizers is replaced as a whole, and annotations may tell what
 // was done before, so they must be those that were seen.
@@ -125,7 +129,7 @@ func (p *run) prepareOwner(ctx context.Context, plan Plan) error {
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("%w: %w", ErrOwnerChanged, err)
 	default:
-		return err
+		return fmt.Errorf("%w: %w", ErrOwnerUnwritten, err)
 	}
 }
 

@@ -320,6 +320,18 @@ func takenOver(dgd *v1alpha1.DynamoGraphDeployment, contract Contract, running R
 	return now
 }
 
+// RecordTakeover is what has to stand in the annotations of a graph of which nothing else
+// is decided yet, so that it is not forgotten that the original carried it out: our first
+// status hides it.
+func RecordTakeover(dgd *v1alpha1.DynamoGraphDeployment, running Running) map[string]string {
+	_, known := dgd.Annotations[v1alpha1.AnnotationAdoptedGeneration]
+	generation := takenOver(dgd, running.Contract, running)
+	if known || generation == "" {
+		return nil
+	}
+	return map[string]string{v1alpha1.AnnotationAdoptedGeneration: generation}
+}
+
 // carriedOut says whether a graph's status is the original's, and that nothing is left to
 // be done. Only ours say of which generation a condition is.
 func carriedOut(dgd *v1alpha1.DynamoGraphDeployment) bool {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
@@ -101,6 +102,67 @@ func TestDecide(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAFailureDoesNotHideThatAGraphWasCarriedOut: the status that tells of a failure
+// replaces the one by which a graph that is taken over is known.
+func TestAFailureDoesNotHideThatAGraphWasCarriedOut(t *testing.T) {
+	child := &v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "lab", Name: "chat-decode-0a1b2c3d", Labels: map[string]string{v1alpha1.LabelGeneration: "0a1b2c3d", v1alpha1.LabelComponent: "decode"},
+	}}
+	for rule, c := range map[string]struct {
+		owned  []graph.Object
+		change func(*v1alpha1.DynamoGraphDeployment)
+		fail   func(*observation)
+		want   map[string]string
+	}{
+		"of one that cannot be read": {
+			owned: []graph.Object{child},
+			fail:  func(o *observation) { o.graph, o.invalid = nil, errors.New("bad") },
+			want:  map[string]string{v1alpha1.AnnotationAdoptedGeneration: "3"},
+		},
+		"of one that misses a fact": {
+			owned: []graph.Object{child},
+			fail:  func(o *observation) { o.unread = errors.New("down") },
+			want:  map[string]string{v1alpha1.AnnotationAdoptedGeneration: "3"},
+		},
+		"and it is written once": {
+			owned:  []graph.Object{child},
+			change: func(d *v1alpha1.DynamoGraphDeployment) { d.Annotations = map[string]string{v1alpha1.AnnotationAdoptedGeneration: "3"} },
+			fail:   func(o *observation) { o.unread = errors.New("down") },
+		},
+		"not of one that changed before it was": {
+			owned:  []graph.Object{child},
+			change: func(d *v1alpha1.DynamoGraphDeployment) { d.Generation = 4 },
+			fail:   func(o *observation) { o.unread = errors.New("down") },
+		},
+		"nor of one that is new": {fail: func(o *observation) { o.unread = errors.New("down") }},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			dgd := chat()
+			dgd.Generation, dgd.Finalizers = 3, []string{v1alpha1.Finalizer}
+			dgd.Status = v1alpha1.DynamoGraphDeploymentStatus{ObservedGeneration: 3, State: v1alpha1.GraphStateSuccessful}
+			if c.change != nil {
+				c.change(dgd)
+			}
+			seen := seenOf(t, dgd, workload.ProviderComponent, "", c.owned...)
+			seen.platform.Defaults.Running = graph.ReadRunning(dgd, c.owned)
+			c.fail(&seen)
+			d := (&Reconciler{}).decide(dgd, seen)
+			if d.problem == nil {
+				t.Error("nothing is wrong")
+			}
+			if c.want == nil {
+				if d.plan != nil {
+					t.Errorf("planned %+v", d.plan)
+				}
+				return
+			}
+			if diff := cmp.Diff(&apply.Plan{Annotations: c.want, Finalizer: true}, d.plan); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -76,13 +76,14 @@ type decision struct {
 // decide is pure: the same graph and observation give the same decision.
 func (r *Reconciler) decide(dgd *v1alpha1.DynamoGraphDeployment, seen observation) decision {
 	if seen.graph == nil {
-		return decision{problem: seen.invalid}
+		return decision{plan: seen.noteTakeover(dgd), problem: seen.invalid}
 	}
 	scale := seen.Scale(seen.graph)
 	workers := seen.managed(dgd, seen.wanted(scale).Limited(seen.granted), r.Observer.Rollouts.Settings)
 	g := workers.Graph
 	d := decision{graph: g, workers: workers, restart: seen.restart}
 	if d.problem = errors.Join(seen.unread, seen.queueAbsent(), seen.unlaunchable()); d.problem != nil {
+		d.plan = seen.noteTakeover(dgd)
 		return d
 	}
 	shown := workers.Shown(g.WithMarks(d.restart.Marks))
@@ -111,6 +112,16 @@ func (r *Reconciler) decide(dgd *v1alpha1.DynamoGraphDeployment, seen observatio
 	return d
 }
 
+// noteTakeover is the plan for a graph that cannot be carried out now: nothing, but that
+// what the original had carried out is remembered as that.
+func (w observation) noteTakeover(dgd *v1alpha1.DynamoGraphDeployment) *apply.Plan {
+	note := graph.RecordTakeover(dgd, w.platform.Defaults.Running)
+	if note == nil {
+		return nil
+	}
+	return &apply.Plan{Annotations: note, Finalizer: slices.Contains(dgd.Finalizers, v1alpha1.Finalizer)}
+}
+
 // record has the choices of provider and contract stand on the graph, whatever is
 // installed or configured later.
 func record(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, seen observation) map[string]string {
@@ -133,6 +144,9 @@ func (r *Reconciler) apply(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploym
 
 func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, o outcome) (reconcile.Result, error) {
 	seen, d, err := o.Seen, o.Decided, errors.Join(o.Decided.problem, o.Err, o.Decided.unmet)
+	if errors.Is(o.Err, apply.ErrOwnerUnwritten) && seen.noteTakeover(dgd) != nil {
+		return reconcile.Result{}, err // a status of ours would hide what could not be noted
+	}
 	seen.Written = o.Changes.Written()
 	now := status.Graph(dgd, d.graph, seen.builder, seen.Snapshot, d.restart, d.workers.State, err, metav1.NewTime(r.Clock.Now()))
 	if result, off := r.StatusThrottle.Defer(dgd, seen.urgency(dgd, now, err), r.Clock.Now()); off {

@@ -2,6 +2,7 @@ package graphdeployment
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -171,6 +172,46 @@ func TestAGraphIsTakenDownWhereItRunsBeforeItIsMadeElsewhere(t *testing.T) {
 
 // TestAClaimThatTwoGraphsAskForGoesWithTheLast: one that is being deleted is kept by the pods
 // that use it, and no pod that comes is placed.
+// TestAWriteThatFailsDoesNotHideThatAGraphWasCarriedOut: webhooks that are not up yet
+// refuse the first write to a graph that is taken over, and a status of ours would be
+// taken for one of a change that is still to be made.
+func TestAWriteThatFailsDoesNotHideThatAGraphWasCarriedOut(t *testing.T) {
+	dgd := chat()
+	dgd.Status = v1alpha1.DynamoGraphDeploymentStatus{ObservedGeneration: 1, State: v1alpha1.GraphStateSuccessful}
+	s := newStage(t, dgd)
+	child := &v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "lab", Name: "chat-decode-0a1b2c3d", Labels: map[string]string{v1alpha1.LabelGeneration: "0a1b2c3d", v1alpha1.LabelComponent: "decode", v1alpha1.LabelGraphName: "chat"},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(dgd, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeployment))},
+	}}
+	if err := s.client.Create(t.Context(), child); err != nil {
+		t.Fatal(err)
+	}
+	down := errors.New(`failed calling webhook "dynamographdeployment.nvidia.com"`)
+	failing, err := apply.New(interceptor.NewClient(s.client.(client.WithWatch), interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+			if o.GetName() == dgd.Name {
+				return down
+			}
+			return c.Patch(ctx, o, p, options...)
+		},
+	}), s.client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	applier := s.reconciler.Applier
+	s.reconciler.Applier = failing
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(dgd), dgd); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.reconciler.Reconcile(t.Context(), dgd); !errors.Is(err, down) {
+		t.Errorf("reconcile says %v", err)
+	}
+	s.reconciler.Applier = applier
+	if _, now := s.pass(); now.Annotations[v1alpha1.AnnotationAdoptedGeneration] != "1" {
+		t.Errorf("annotations %v", now.Annotations)
+	}
+}
+
 func TestAClaimThatTwoGraphsAskForGoesWithTheLast(t *testing.T) {
 	models := []v1alpha1.PVC{{Name: "models", Create: new(true), StorageClass: "fast", Size: new(resource.MustParse("1Gi")), VolumeAccessMode: corev1.ReadWriteMany}}
 	first, second := chat(), chat()
