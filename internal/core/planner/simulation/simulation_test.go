@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
@@ -60,5 +61,29 @@ func TestTheClairvoyantServesMoreThanTheOriginal(t *testing.T) {
 	}
 	if known.Met < 0.97 || old.Met > known.Met {
 		t.Errorf("clairvoyant %.3f, original %.3f", known.Met, old.Met)
+	}
+}
+
+// told keeps how long starts are said to take.
+type told struct {
+	Fixed
+	startup time.Duration
+}
+
+func (p *told) Interval() int { return Slot }
+
+func (p *told) Decide(v *View) (decision.Vector, bool) {
+	p.startup = v.Snapshot().Startup
+	return p.Fixed.Decide(v)
+}
+
+func TestAPolicySeesThatAStartIsOverWhenItLooks(t *testing.T) {
+	for took, want := range map[float64]time.Duration{3: 5 * time.Second, 10.2: 15 * time.Second, 15: 15 * time.Second, 30: 30 * time.Second, 120: 120 * time.Second} {
+		s := setup(trace.Generate(trace.Poisson(5), 20, 3000, 300, rand.New(rand.NewPCG(1, 2))))
+		s.Startup = took
+		p := &told{}
+		if Run(s, p); p.startup != want {
+			t.Errorf("starts of %v s are said to take %s, want %s", took, p.startup, want)
+		}
 	}
 }

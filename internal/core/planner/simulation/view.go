@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"math"
 	"math/bits"
 	"time"
 
@@ -65,9 +66,11 @@ func (v *View) Mean(seconds float64) (inPrefill, active float64) {
 // Snapshot is what the native policy is given every slot.
 func (v *View) Snapshot() decision.Snapshot {
 	r := v.run
+	// A planner asks for a start at one look, and sees that it is over at another.
+	startup := math.Ceil(r.Startup/Slot) * Slot
 	s := decision.Snapshot{
 		Now: time.Duration(r.now * float64(time.Second)), Queue: float64(r.arrived - r.served), Active: float64(r.active),
-		Startup: time.Duration(r.Startup * float64(time.Second)), Lengths: v.lengths(300),
+		Startup: time.Duration(startup * float64(time.Second)), Lengths: v.lengths(300),
 	}
 	last := v.closed(Slot)
 	for i := range last {
