@@ -205,7 +205,8 @@ func (w world) wakesSoon() {
 		"Frontend": {ComponentType: v1alpha1.ComponentTypeFrontend, ExtraPodSpec: container()},
 		"decode": {
 			ComponentType: v1alpha1.ComponentTypeWorker, Replicas: new(int32(1)), Resources: &v1alpha1.Resources{Limits: &v1alpha1.ResourceItem{GPU: "1"}},
-			Envs:         []corev1.EnvVar{{Name: "MOCKER_STARTUP_DELAY", Value: "5s"}},
+			// It ends late, so that there is somebody to ask meanwhile.
+			Envs:         []corev1.EnvVar{{Name: "MOCKER_STARTUP_DELAY", Value: "5s"}, {Name: "MOCKER_DRAIN_LINGER", Value: "10s"}},
 			ExtraPodSpec: container("python3", "-m", "dynamo.vllm", "--model", "Qwen/Qwen3-0.6B"),
 		},
 	}
@@ -249,6 +250,21 @@ func (w world) wakesSoon() {
 
 	// A request that comes while workers end finds them, or waits for others.
 	w.dormant("chat", metav1.ConditionTrue, v1alpha1.ReasonIdle)
+	ends := func() int {
+		n := 0
+		for _, pod := range w.pods(w.ctx) {
+			if pod.Labels[v1alpha1.LabelComponent] == "decode" && pod.DeletionTimestamp != nil {
+				n++
+			}
+		}
+		return n
+	}
+	w.eventually("a worker that ends", func(context.Context) error {
+		if ends() == 0 {
+			return errors.New("none does")
+		}
+		return nil
+	})
 	if err := w.cluster.Chat(w.ctx, url, models[0], "hello", 4, func(string) {}); err != nil {
 		w.Error(err)
 	}

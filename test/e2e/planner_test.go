@@ -15,6 +15,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
@@ -195,6 +197,37 @@ func TestAPublishedPlannerScalesItsGraphAndSaysWhy(t *testing.T) {
 	t.Logf("%d requests, %d failed\n%s", len(outcomes), len(openloop.Failed(outcomes)), told.String())
 }
 
+// neverBelow follows what a graph asks for until check is called: no role is ever below a
+// floor, whoever is killed and whatever is not seen.
+func (w world) neverBelow(graphName string, floor int) (check func()) {
+	w.Helper()
+	events, err := w.cluster.Client.Watch(w.ctx, &v1alpha1.DynamoGraphDeploymentList{}, client.InNamespace(w.namespace))
+	if err != nil {
+		w.Fatal(err)
+	}
+	below := make(chan []string, 1)
+	go func() {
+		var all []string
+		for event := range events.ResultChan() {
+			dgd, ok := event.Object.(*v1alpha1.DynamoGraphDeployment)
+			if !ok || dgd.Name != graphName || event.Type == watch.Deleted {
+				continue
+			}
+			if asked, _ := engines(dgd); asked.Prefill < floor || asked.Decode < floor {
+				all = append(all, fmt.Sprintf("%+v", asked))
+			}
+		}
+		below <- all
+	}()
+	return func() {
+		w.Helper()
+		events.Stop()
+		if all := <-below; len(all) > 0 {
+			w.Errorf("the graph asked for less than %d of a role: %v", floor, all)
+		}
+	}
+}
+
 // plannerOf is the pod of the graph's planner.
 func (w world) plannerOf(graphName string) corev1.Pod {
 	w.Helper()
@@ -282,7 +315,11 @@ func TestReplicasThatNoNodeHasRoomForAreGivenUp(t *testing.T) {
 		t.Fatalf("they were not given up after they were asked for: %v", all)
 	}
 	w.eventually("the floor", w.prefill(func(n int32) bool { return n == 1 }))
-	t.Logf("asked for at %s, given up at %s: %v", all[grew].At, all[gave].At, all[gave].Words)
+	took := all[gave].At.Sub(all[grew].At)
+	if *scaling && took > 90*time.Second {
+		t.Errorf("they were given up after %s, at most 90 s are to pass", took)
+	}
+	summary.Line(t, "replicas without a node: given up after %s, then the floor: %v", took.Round(time.Second), all[gave].Words)
 }
 
 // TestNothingIsLostWhoeverIsKilled kills the planner and the operator while replicas
@@ -293,6 +330,7 @@ func TestNothingIsLostWhoeverIsKilled(t *testing.T) {
 	w.applyText(planned)
 	url := w.frontendURL(w.ready("planned"))
 	w.answers(url)
+	floors := w.neverBelow("planned", 1)
 	mark := w.mark()
 	stop := w.asked(url, openloop.Poisson(7, 10*time.Minute, 4))
 	w.eventually("a first step", func(context.Context) error {
@@ -316,6 +354,7 @@ func TestNothingIsLostWhoeverIsKilled(t *testing.T) {
 	if failed := openloop.Failed(outcomes); len(failed) > 0 {
 		t.Errorf("%d of %d requests failed, the first: %v", len(failed), len(outcomes), failed[0].Err)
 	}
+	floors()
 	if n := most(); n > 6 {
 		t.Errorf("%d pods had GPUs at once, the budget is 6", n)
 	}
@@ -384,6 +423,7 @@ func TestAPlannerWithoutMetricsKeepsWhatThereIs(t *testing.T) {
 		}
 		return nil
 	})
+	floors := w.neverBelow("planned", 1)
 	restore := w.cutMetrics(dgd)
 	mark := w.mark()
 	blind := w.told("a planner that sees nothing", func(r journal.Record) bool { return r.Reason == decision.Blind })
@@ -424,6 +464,7 @@ func TestAPlannerWithoutMetricsKeepsWhatThereIs(t *testing.T) {
 		return nil
 	})
 	outcomes = append(outcomes, low()...)
+	floors()
 	if failed := openloop.Failed(outcomes); len(failed) > 0 {
 		t.Errorf("%d of %d requests failed, the first: %v", len(failed), len(outcomes), failed[0].Err)
 	}
