@@ -451,10 +451,15 @@ func (g *Graph) generate(annotations map[string]string, running Running) {
 
 // join makes a worker part of a generation.
 func (c *Component) join(generation string) {
-	c.Generation, c.RuntimeNamespace = generation, c.DynamoNamespace
-	if generation != "" {
-		c.RuntimeNamespace = c.DynamoNamespace + "-" + generation
+	c.Generation, c.RuntimeNamespace = generation, c.NamespaceOf(generation)
+}
+
+// NamespaceOf is the Dynamo namespace in which a worker registers in a generation.
+func (c Component) NamespaceOf(generation string) string {
+	if generation == "" {
+		return c.DynamoNamespace
 	}
+	return c.DynamoNamespace + "-" + generation
 }
 
 // rename gives a component the name that it has in a generation. Frontends of all

@@ -24,8 +24,10 @@ type Sight struct {
 	Crashes []Crash
 	// Since is when the rollout was first looked at, moved on by the time in which nobody did.
 	Since time.Time
-	// Admission is what the frontends say of the workers.
+	// Admission is what the frontends say of the workers, and Paired what those of each
+	// generation say, which know the workers of that alone.
 	Admission Admission
+	Paired    map[generation.ID]Admission
 	Now       time.Time
 	// NoSpareAfter is how long a pod may wait for a node before there is none for it.
 	NoSpareAfter time.Duration
@@ -67,7 +69,10 @@ func (c Cell) World(g *graph.Graph, s Sight) generation.World {
 		parts = append(parts, of)
 	}
 	for _, id := range c.Live {
-		seen := generation.Generation{ID: id}
+		seen, admission := generation.Generation{ID: id}, s.Admission
+		if c.Paired {
+			admission = s.Paired[id]
+		}
 		var ready []int
 		for _, of := range parts {
 			r := c.replicas(id, of.Name, s)
@@ -80,7 +85,7 @@ func (c Cell) World(g *graph.Graph, s Sight) generation.World {
 			least := MinReady(of)
 			relied := c.readyFor(id, of.Name, s, max(least, Settled))
 			seen.Roles[i].Settling = seen.Roles[i].Ready - relied
-			if admitted, known := s.Admission.admitted(parts, ready, i, of.DynamoNamespace+"-"+string(id)); known {
+			if admitted, known := admission.admitted(parts, ready, i, of.NamespaceOf(string(id))); known {
 				seen.Roles[i].Routable = min(c.readyFor(id, of.Name, s, least), admitted)
 				continue
 			}
@@ -89,6 +94,32 @@ func (c Cell) World(g *graph.Graph, s Sight) generation.World {
 		w.Generations = append(w.Generations, seen)
 	}
 	return w
+}
+
+// Frontends are those of a generation that can tell which workers they know: the ones that
+// have had the time to find them, or all that are ready before any has. What those do not
+// know yet does not serve yet.
+func (c Cell) Frontends(id generation.ID, s Sight) []corev1.Pod {
+	var settled, ready []corev1.Pod
+	for _, service := range c.Services {
+		if m, there := c.members[id][service]; !there || m.Stored.Role != graph.RoleFrontend {
+			continue
+		}
+		for _, group := range c.groups(id, service, s) {
+			for _, p := range group {
+				if ReadyFor(p, Settled, s.Now) {
+					settled = append(settled, p)
+				}
+				if Ready(p) {
+					ready = append(ready, p)
+				}
+			}
+		}
+	}
+	if len(settled) > 0 {
+		return settled
+	}
+	return ready
 }
 
 // Tolerance is how many replicas more than desired a worker may have while it is

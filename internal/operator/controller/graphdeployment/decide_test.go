@@ -130,9 +130,11 @@ func TestAFailureDoesNotHideThatAGraphWasCarriedOut(t *testing.T) {
 			want:  map[string]string{v1alpha1.AnnotationAdoptedGeneration: "3"},
 		},
 		"and it is written once": {
-			owned:  []graph.Object{child},
-			change: func(d *v1alpha1.DynamoGraphDeployment) { d.Annotations = map[string]string{v1alpha1.AnnotationAdoptedGeneration: "3"} },
-			fail:   func(o *observation) { o.unread = errors.New("down") },
+			owned: []graph.Object{child},
+			change: func(d *v1alpha1.DynamoGraphDeployment) {
+				d.Annotations = map[string]string{v1alpha1.AnnotationAdoptedGeneration: "3"}
+			},
+			fail: func(o *observation) { o.unread = errors.New("down") },
 		},
 		"not of one that changed before it was": {
 			owned:  []graph.Object{child},

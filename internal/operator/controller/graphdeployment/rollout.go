@@ -102,13 +102,31 @@ func (w Observer) generations(ctx context.Context, dgd *v1alpha1.DynamoGraphDepl
 	}
 	seen.sight.Pods = evidence.Pods
 	seen.sight.Crashes, seen.sight.Since = w.Crashes.seen(dgd, evidence.Pods, now)
-	if w.Frontends != nil && !seen.graph.Paired { // whose frontends are each of one generation
-		seen.sight.Admission = w.Frontends.Ask(client.ObjectKeyFromObject(dgd), addresses(seen.graph, evidence.Pods, now), models(seen.graph), now)
-	}
+	w.admission(dgd, seen, now)
 	if w.Workers != nil {
 		seen.requests = w.Workers.Ask(client.ObjectKeyFromObject(dgd), managed.Comparisons(seen.input(dgd, seen.graph)), now)
 	}
 	return nil
+}
+
+// admission asks frontends which workers they know: all of a graph, or those of each
+// generation where frontends are of one.
+func (w Observer) admission(dgd *v1alpha1.DynamoGraphDeployment, seen *observation, now time.Time) {
+	if w.Frontends == nil {
+		return
+	}
+	if !seen.graph.Paired {
+		settled := slices.DeleteFunc(frontends(seen.graph, seen.sight.Pods), func(p corev1.Pod) bool { return !world.ReadyFor(p, world.Settled, now) })
+		seen.sight.Admission = w.Frontends.Ask(client.ObjectKeyFromObject(dgd), addresses(settled), models(seen.graph), now)
+		return
+	}
+	seen.sight.Paired = map[generation.ID]world.Admission{}
+	for _, cell := range seen.cells {
+		for _, id := range cell.Live {
+			of := types.NamespacedName{Namespace: dgd.Namespace, Name: dgd.Name + "/" + string(id)}
+			seen.sight.Paired[id] = w.Frontends.Ask(of, addresses(cell.Frontends(id, seen.sight)), models(seen.graph), now)
+		}
+	}
 }
 
 // nextRestart is the step of a restart, and the cells of workers as it asks for them.
@@ -122,21 +140,25 @@ func (w observation) nextRestart(dgd *v1alpha1.DynamoGraphDeployment) (rollout.S
 	return status.NextRestart(dgd, w.wanted(w.Scale(w.graph)).Limited(w.granted), w.builder, w.Snapshot, workers)
 }
 
-// addresses are those of the frontends that have been ready for long enough to have found
-// the workers.
-func addresses(g *graph.Graph, pods []corev1.Pod, now time.Time) []netip.Addr {
-	var all []netip.Addr
-	for _, c := range g.Components {
-		if c.Role != graph.RoleFrontend {
-			continue
+// frontends are the pods of a graph's frontends.
+func frontends(g *graph.Graph, pods []corev1.Pod) []corev1.Pod {
+	var all []corev1.Pod
+	for _, p := range pods {
+		if slices.ContainsFunc(g.Components, func(c graph.Component) bool {
+			return c.Role == graph.RoleFrontend && c.Name == p.Labels[v1alpha1.LabelComponent]
+		}) {
+			all = append(all, p)
 		}
-		for _, p := range pods {
-			if p.Labels[v1alpha1.LabelComponent] != c.Name || !world.ReadyFor(p, world.Settled, now) {
-				continue
-			}
-			if address, err := netip.ParseAddr(p.Status.PodIP); err == nil {
-				all = append(all, address)
-			}
+	}
+	return all
+}
+
+// addresses are those of pods that have one.
+func addresses(pods []corev1.Pod) []netip.Addr {
+	var all []netip.Addr
+	for _, p := range pods {
+		if address, err := netip.ParseAddr(p.Status.PodIP); err == nil {
+			all = append(all, address)
 		}
 	}
 	return all

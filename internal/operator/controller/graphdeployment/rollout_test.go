@@ -1,6 +1,7 @@
 package graphdeployment
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -16,31 +17,79 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
+// asked remembers who was.
+type asked map[string][]string
+
+func (a asked) Ask(of types.NamespacedName, frontends []netip.Addr, _ []string, _ time.Time) world.Admission {
+	for _, f := range frontends {
+		a[of.Name] = append(a[of.Name], f.String())
+	}
+	return world.Admission{Known: true, Workers: map[string]map[string]map[string]int{"m": {of.Name: {"decode": len(frontends)}}}}
+}
+
 // TestFrontendsAreAskedOnceTheyKnowTheWorkers: one that has just become ready would say of
-// workers that serve that there are none.
+// workers that serve that there are none. In pairs they know those of their generation.
 func TestFrontendsAreAskedOnceTheyKnowTheWorkers(t *testing.T) {
 	now := time.Unix(10000, 0)
-	pod := func(address, service string, since time.Duration, ready corev1.ConditionStatus) corev1.Pod {
-		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelComponent: service}}}
+	pod := func(address, service, generation string, since time.Duration, ready corev1.ConditionStatus) corev1.Pod {
+		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: address, Labels: map[string]string{v1alpha1.LabelComponent: service}}}
+		if generation != "" {
+			p.Labels[v1alpha1.LabelGeneration] = generation
+		}
 		p.Status.PodIP = address
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, LastTransitionTime: metav1.NewTime(now.Add(-since))}}
 		return p
 	}
-	leaving := pod("10.0.0.5", "front", time.Hour, corev1.ConditionTrue)
+	leaving := pod("10.0.0.5", "front", "", time.Hour, corev1.ConditionTrue)
 	leaving.DeletionTimestamp = new(metav1.NewTime(now))
-	g := &graph.Graph{Components: []graph.Component{{Name: "front", Role: graph.RoleFrontend}, {Name: "decode", Role: graph.RoleDecode}}}
-	var got []string
-	for _, a := range addresses(g, []corev1.Pod{
-		pod("10.0.0.1", "front", world.Settled, corev1.ConditionTrue),
-		pod("10.0.0.2", "front", world.Settled-time.Second, corev1.ConditionTrue),
-		pod("10.0.0.3", "front", time.Hour, corev1.ConditionFalse),
-		pod("10.0.0.4", "decode", time.Hour, corev1.ConditionTrue),
-		leaving,
-	}, now) {
-		got = append(got, a.String())
-	}
-	if diff := cmp.Diff([]string{"10.0.0.1"}, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+	for rule, c := range map[string]struct {
+		paired bool
+		pods   []corev1.Pod
+		want   asked
+	}{
+		"all of a graph that have been ready for long enough": {
+			pods: []corev1.Pod{
+				pod("10.0.0.1", "front", "", world.Settled, corev1.ConditionTrue),
+				pod("10.0.0.2", "front", "", world.Settled-time.Second, corev1.ConditionTrue),
+				pod("10.0.0.3", "front", "", time.Hour, corev1.ConditionFalse),
+				pod("10.0.0.4", "decode", "", time.Hour, corev1.ConditionTrue),
+				leaving,
+			},
+			want: asked{"chat": {"10.0.0.1"}},
+		},
+		"in pairs those of each generation, and before any has been all that are ready": {
+			paired: true,
+			pods: []corev1.Pod{
+				pod("10.0.0.1", "front", "old", world.Settled, corev1.ConditionTrue),
+				pod("10.0.0.2", "front", "old", time.Second, corev1.ConditionTrue),
+				pod("10.0.0.3", "front", "new", time.Second, corev1.ConditionTrue),
+				pod("10.0.0.4", "front", "new", time.Hour, corev1.ConditionFalse),
+				pod("10.0.0.5", "decode", "new", time.Hour, corev1.ConditionTrue),
+			},
+			want: asked{"chat/old": {"10.0.0.1"}, "chat/new": {"10.0.0.3"}},
+		},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			g := &graph.Graph{Paired: c.paired, Contract: graph.ContractV1, Components: []graph.Component{{Name: "front", Role: graph.RoleFrontend}, {Name: "decode", Role: graph.RoleDecode}}}
+			var members []workload.Member
+			for _, id := range []string{"old", "new"} {
+				for _, of := range g.Components {
+					of.Generation = id
+					members = append(members, workload.Member{Service: of.Name, Generation: id, Stored: of})
+				}
+			}
+			seen := observation{graph: g}
+			seen.cells = world.Cells(g, members, world.Rules{Isolated: true, Recorded: "old"})
+			seen.sight = world.Sight{Now: now, Pods: c.pods}
+			got := asked{}
+			Observer{Frontends: got}.admission(&v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Name: "chat"}}, &seen, now)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("asked (-want +got):\n%s", diff)
+			}
+			if c.paired != (len(seen.sight.Paired) == 2) || c.paired == seen.sight.Admission.Known {
+				t.Errorf("told %+v and %+v", seen.sight.Admission, seen.sight.Paired)
+			}
+		})
 	}
 }
 
