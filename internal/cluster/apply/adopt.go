@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,8 +26,8 @@ import (
 
 // predecessor is the name under which an earlier operator wrote whole objects:
 // that of its binary, which other controllers share. What it wrote carries its
-// hash as well, or names its owner as v1beta1, which we never do. The first write of
-// ours takes either away.
+// hash as well, or names its owner as v1beta1, which we never do, or has an owner of ours
+// and nothing that we wrote. The first write of ours takes all of these away.
 const predecessor = "manager"
 
 // hasLegacyFields reports whether fields of an object are recorded as the earlier
@@ -34,7 +36,11 @@ func hasLegacyFields(object metav1.Object) bool {
 	if !slices.ContainsFunc(object.GetManagedFields(), predecessors) {
 		return false
 	}
-	return object.GetAnnotations()[v1alpha1.AnnotationLastAppliedHash] != "" || ownedAsBeta(object)
+	if object.GetAnnotations()[v1alpha1.AnnotationLastAppliedHash] != "" || ownedAsBeta(object) {
+		return true
+	}
+	owner := metav1.GetControllerOf(object)
+	return owner != nil && strings.HasPrefix(owner.APIVersion, v1alpha1.GroupName+"/") && !slices.ContainsFunc(object.GetManagedFields(), ours)
 }
 
 // ownedAsBeta reports whether an object names its owner as the original's 1.x does.
@@ -151,8 +157,8 @@ func retained(payload *unstructured.Unstructured, live graph.Object) (*unstructu
 
 // undisturbed is a payload that replaces no pods of an object that was adopted just now.
 // Where the server says that the payload itself would not, it is that, so that nothing is
-// retained without need; also where it would not take another, such as one that names a
-// variable twice.
+// retained without need; also where it would never take another, such as one that names a
+// variable twice. A server that cannot say now is asked again: what is retained is on record.
 func (p *run) undisturbed(ctx context.Context, as string, payload *unstructured.Unstructured, live graph.Object) (*unstructured.Unstructured, error) {
 	kept, err := retained(payload, live)
 	if err != nil || kept == payload {
@@ -167,8 +173,11 @@ func (p *run) undisturbed(ctx context.Context, as string, payload *unstructured.
 			return payload, err
 		}
 	}
-	if _, err := p.rehearse(ctx, as, kept, live); err != nil {
+	switch _, err := p.rehearse(ctx, as, kept, live); {
+	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
 		return payload, nil //nolint:nilerr // the write that follows says what is wrong
+	case err != nil:
+		return nil, fmt.Errorf("rehearse an apply that keeps the pod templates: %w", err)
 	}
 	return kept, nil
 }

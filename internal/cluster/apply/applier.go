@@ -233,6 +233,8 @@ func (p *run) update(ctx context.Context, w graph.Desired, payload *unstructured
 	}
 	action, err := p.apply(ctx, tie, payload, id, live)
 	switch {
+	case refusedForGood(err, id) && w.RetainTemplates && traits[id.kind.GroupKind()].ownsPods:
+		return done, fault.New(fault.Waiting, v1alpha1.ReasonRejected, "%s was made by another operator and cannot become as ours would be; it goes on as it is until its graph changes: %s", id, serverMessage(err))
 	case refusedForGood(err, id):
 		return p.replace(ctx, tie, payload, live, id)
 	case err != nil || done == "":

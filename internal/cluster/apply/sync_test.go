@@ -496,6 +496,69 @@ func TestFieldsOfAnEarlierOperatorBecomeOurs(t *testing.T) {
 	s.must("", wanted)
 }
 
+// leftBehind is a Deployment as an earlier operator leaves it, of which ours would be
+// another.
+func (s *stage) leftBehind() *appsv1.Deployment {
+	s.Helper()
+	old := deployment("a")
+	old.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s.owner, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoComponentDeployment))}
+	old.Annotations = map[string]string{v1alpha1.AnnotationLastAppliedHash: "1"}
+	old.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "THEIRS", Value: "1"}}
+	if err := s.client.Create(s.Context(), old, client.FieldOwner(predecessor)); err != nil {
+		s.Fatal(err)
+	}
+	return old
+}
+
+// TestWhatCannotBeSaidNowReplacesNoPods: a server that fails while an adoption is rehearsed
+// has not refused the templates that are kept.
+func TestWhatCannotBeSaidNowReplacesNoPods(t *testing.T) {
+	failures := 2
+	s := newStage(t, interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+		var said client.ApplyOptions
+		said.ApplyOptions(options)
+		if len(said.DryRun) > 0 && failures > 0 {
+			failures--
+			return apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
+		}
+		return c.Apply(ctx, o, options...)
+	}})
+	old := s.leftBehind()
+	kept := graph.Desired{Object: deployment("a"), RetainTemplates: true}
+	if _, err := s.applier.Apply(t.Context(), s.owner, Plan{Children: []graph.Desired{kept}}); !apierrors.IsInternalError(err) {
+		t.Errorf("the first run says %v", err)
+	}
+	for range 2 {
+		if _, err := s.applier.Apply(t.Context(), s.owner, Plan{Children: []graph.Desired{kept}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	live := &appsv1.Deployment{}
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(old), live); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(old.Spec.Template, live.Spec.Template); diff != "" {
+		t.Errorf("template (-theirs +now):\n%s", diff)
+	}
+}
+
+// TestWhatIsTakenOverIsNotMadeAgain because a field cannot change: it serves.
+func TestWhatIsTakenOverIsNotMadeAgain(t *testing.T) {
+	s := newStage(t, interceptor.Funcs{Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "d", field.ErrorList{field.Invalid(field.NewPath("spec", "x"), "v", "field is immutable")})
+	}})
+	old := s.leftBehind()
+	for range 2 {
+		_, err := s.applier.Apply(t.Context(), s.owner, Plan{Children: []graph.Desired{{Object: deployment("a"), RetainTemplates: true}}})
+		if f, known := fault.From(err); !known || f.Class != fault.Waiting {
+			t.Errorf("it says %v", err)
+		}
+	}
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(old), &appsv1.Deployment{}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestOnlyAdoptionSaysThatATemplateWasAdopted because users' annotations reach workloads,
 // and a template that counts as adopted is not brought up to date.
 func TestOnlyAdoptionSaysThatATemplateWasAdopted(t *testing.T) {
