@@ -288,6 +288,8 @@ const (
 	RestartPhaseRestarting RestartPhase = "Restarting"
 	RestartPhaseCompleted  RestartPhase = "Completed"
 	RestartPhaseFailed     RestartPhase = "Failed"
+	// RestartPhaseSuperseded is how the original ends a restart that another change overtook.
+	RestartPhaseSuperseded RestartPhase = "Superseded"
 )
 
 // DynamoGraphDeploymentList is a list of graphs.

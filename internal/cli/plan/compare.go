@@ -142,7 +142,7 @@ func (c *comparison) plan() (Plan, error) {
 func (c *comparison) restart(dgd *v1alpha1.DynamoGraphDeployment) string {
 	asked, before, last := dgd.Spec.Restart, c.seen.graph.Spec.Restart, c.seen.graph.Status.Restart
 	if asked == nil || before != nil && before.ID == asked.ID ||
-		last != nil && last.ObservedID == asked.ID && last.Phase == v1alpha1.RestartPhaseCompleted {
+		last != nil && last.ObservedID == asked.ID && (last.Phase == v1alpha1.RestartPhaseCompleted || last.Phase == v1alpha1.RestartPhaseSuperseded) {
 		return ""
 	}
 	return asked.ID

@@ -28,6 +28,9 @@ const (
 	// Failed means that a service did not come up again, and those after it in
 	// order were left alone.
 	Failed Phase = "Failed"
+	// Superseded is how the original ends a restart that another change overtook; nothing
+	// is left to be done.
+	Superseded Phase = "Superseded"
 )
 
 // Restart is what a user asks for. Each new ID asks once.
@@ -93,7 +96,7 @@ func Next(asked *Restart, last *Record, services []Service, busy bool) Step {
 	if asked == nil {
 		return Step{carried, finished(last)}
 	}
-	if last != nil && last.ID == asked.ID && last.Phase == Completed {
+	if last != nil && last.ID == asked.ID && (last.Phase == Completed || last.Phase == Superseded) {
 		return Step{carried, last}
 	}
 	for _, s := range services {
@@ -119,7 +122,7 @@ func Next(asked *Restart, last *Record, services []Service, busy bool) Step {
 
 // finished keeps the memory of a restart that has ended, and only that.
 func finished(r *Record) *Record {
-	if r != nil && (r.Phase == Completed || r.Phase == Failed) {
+	if r != nil && (r.Phase == Completed || r.Phase == Failed || r.Phase == Superseded) {
 		return r
 	}
 	return nil

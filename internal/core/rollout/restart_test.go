@@ -34,6 +34,12 @@ func TestNext(t *testing.T) {
 			services: []Service{{Name: "a", Made: true, Mark: "1"}},
 			marks:    map[string]string{"a": "1"},
 		},
+		"one that another change overtook is not carried out": {
+			asked: sequential, last: &Record{ID: "2", Phase: Superseded},
+			services: []Service{{Name: "a", Made: true, Done: true}, {Name: "b", Made: true, Done: true}},
+			marks:    map[string]string{},
+			record:   &Record{ID: "2", Phase: Superseded},
+		},
 		"a sequential restart begins with the first in order": {
 			asked: sequential, services: []Service{{Name: "a", Made: true, Done: true}, {Name: "b", Made: true, Done: true}},
 			marks:  map[string]string{"a": "2"},
