@@ -46,8 +46,9 @@ func cliqueNames(c graph.Component) []string {
 // InOrder leaves a PodCliqueSet that exists the order that it was made with:
 // what a user says later is for services that have yet to start. What an engine
 // asks for among its own cliques is not the user's, and a set that lacks it is
-// made again.
-func (Builder) InOrder(_ *graph.Graph, wanted []graph.Desired, s snapshot.Snapshot) []graph.Desired {
+// made again. How many nodes of a group its gang needs is nobody's wish, and earlier
+// releases needed one: a set that was made so stays so, as Grove takes no other.
+func (Builder) InOrder(g *graph.Graph, wanted []graph.Desired, s snapshot.Snapshot) []graph.Desired {
 	for _, w := range wanted {
 		set, extended, ok := typed(w.Object)
 		if !ok {
@@ -59,13 +60,22 @@ func (Builder) InOrder(_ *graph.Graph, wanted []graph.Desired, s snapshot.Snapsh
 		}
 		set.Spec.Template.StartupType = live.Spec.Template.StartupType
 		for _, clique := range set.Spec.Template.Cliques {
-			clique.Spec.StartsAfter = template(live, clique.Name).Spec.StartsAfter
+			was := template(live, clique.Name)
+			clique.Spec.StartsAfter = was.Spec.StartsAfter
+			if g != nil && follows(g, clique.Name) && was.Spec.Replicas == clique.Spec.Replicas && was.Spec.MinAvailable != nil {
+				clique.Spec.MinAvailable = was.Spec.MinAvailable
+			}
 		}
 		if extended != nil {
 			reorder(extended, set)
 		}
 	}
 	return wanted
+}
+
+// follows reports whether a clique are the nodes of groups that follow a leader.
+func follows(g *graph.Graph, clique string) bool {
+	return slices.ContainsFunc(g.Components, func(c graph.Component) bool { return c.Multinode() && c.WorkerClique() == clique })
 }
 
 // reorder brings the order of a set into the one that is written.
@@ -85,6 +95,9 @@ func reorder(extended *unstructured.Unstructured, set *grovev1alpha1.PodCliqueSe
 		}
 		if names != nil {
 			spec["startsAfter"] = names
+		}
+		if least := clique.Spec.MinAvailable; least != nil {
+			spec["minAvailable"] = int64(*least)
 		}
 	}
 }

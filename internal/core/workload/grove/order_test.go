@@ -98,6 +98,38 @@ func TestAnExtendedSetKeepsItsOrder(t *testing.T) {
 	}
 }
 
+// TestASetKeepsHowManyNodesItsGangsNeed: earlier releases of the original needed one node
+// beside the leader, Grove takes no other number, and to make the set again would stop
+// what runs. Another number of nodes is another gang.
+func TestASetKeepsHowManyNodesItsGangsNeed(t *testing.T) {
+	for rule, c := range map[string]struct {
+		nodes, least, want int32
+	}{
+		"as many nodes": {nodes: 3, least: 1, want: 1},
+		"more nodes":    {nodes: 2, least: 1, want: 3},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			g, was, _ := live()
+			_, wanted, _ := live()
+			for _, set := range []*grovev1alpha1.PodCliqueSet{was, wanted} {
+				set.Spec.Template.Cliques[0].Spec.MinAvailable = new(int32(1))
+				set.Spec.Template.Cliques[1].Spec.MinAvailable = new(int32(1))
+			}
+			was.Spec.Template.Cliques[2].Spec.Replicas, was.Spec.Template.Cliques[2].Spec.MinAvailable = c.nodes, &c.least
+			wanted.Spec.Template.Cliques[2].Spec.Replicas, wanted.Spec.Template.Cliques[2].Spec.MinAvailable = 3, new(int32(3))
+			wanted.Spec.Template.Cliques[0].Spec.MinAvailable = new(int32(2)) // a user's
+			got := Builder{}.InOrder(g, []graph.Desired{{Object: wanted}}, snapshot.Snapshot{Owned: []graph.Object{was}})
+			var least []int32
+			for _, clique := range got[0].Object.(*grovev1alpha1.PodCliqueSet).Spec.Template.Cliques {
+				least = append(least, *clique.Spec.MinAvailable)
+			}
+			if diff := cmp.Diff([]int32{2, 1, c.want}, least); diff != "" {
+				t.Errorf("minAvailable (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestAServiceThatWaitsSaysForWhom, and does not count as stuck.
 func TestAServiceThatWaitsSaysForWhom(t *testing.T) {
 	stopped := func(below []graph.Object, names ...string) {
