@@ -43,8 +43,12 @@ type Running struct {
 	// Contract is empty for a graph that has no children.
 	Contract Contract
 	// Generation is the id that its workers have, and Plain says that some have none.
-	Generation string
-	Plain      bool
+	// Misrecorded says that the original left another on record, which none of them has.
+	Generation  string
+	Plain       bool
+	Misrecorded bool
+	// Unobserved says that a component was told something that nobody has acted on yet.
+	Unobserved bool
 	// Paired says that its frontends are, or were to be, of generations.
 	Paired bool
 	// Names are those of components that the original named after their generation, by
@@ -93,9 +97,47 @@ func ReadRunning(owner metav1.Object, owned []Object) Running {
 		}
 	}
 	recorded := cmp.Or(recordedGeneration(owner.GetAnnotations()), running.Generation)
+	if id := carriedGeneration(owner, owned, recorded); id != recorded {
+		running.Generation, running.Misrecorded, recorded = id, true, id
+	}
+	running.Unobserved = slices.ContainsFunc(owned, unobserved)
 	running.Names = generationNames(owned, recorded)
 	running.WorkerSet = workerSet(owned, recorded)
 	return running
+}
+
+// carriedGeneration is the id that the components which the original left carry, where the
+// recorded one is none of theirs: it kept two records, and moved from one to the other. Who
+// went by the record alone would make all workers anew, and delete those that serve.
+func carriedGeneration(owner metav1.Object, owned []Object, recorded string) string {
+	var ids []string
+	for _, child := range owned {
+		_, component := child.(*v1alpha1.DynamoComponentDeployment)
+		if _, ours := child.GetAnnotations()[v1alpha1.AnnotationRuntimeContract]; ours && component {
+			return recorded
+		}
+		if id := generationID(child.GetLabels()[v1alpha1.LabelGeneration]); component && id != "" && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	earlier := generationID(owner.GetAnnotations()[v1alpha1.AnnotationEarlierGeneration])
+	switch {
+	case len(ids) == 0 || slices.Contains(ids, recorded):
+		return recorded
+	case slices.Contains(ids, earlier):
+		return earlier
+	case len(ids) == 1:
+		return ids[0]
+	default:
+		return recorded
+	}
+}
+
+// unobserved reports whether a component was told something that whoever looks after it
+// has not acted on. One that never said how far it was says nothing.
+func unobserved(child Object) bool {
+	dcd, ok := child.(*v1alpha1.DynamoComponentDeployment)
+	return ok && dcd.Status.ObservedGeneration != 0 && dcd.Status.ObservedGeneration < dcd.Generation
 }
 
 // workerSet is the PodCliqueSet that was made for a generation; empty for none.
@@ -314,7 +356,7 @@ func takenOver(dgd *v1alpha1.DynamoGraphDeployment, contract Contract, running R
 		return ""
 	case known:
 		return now
-	case chosen || running.Contract == "" || dgd.Generation == 0 || !carriedOut(dgd):
+	case chosen || running.Contract == "" || running.Unobserved || dgd.Generation == 0 || !carriedOut(dgd):
 		return ""
 	}
 	return now
@@ -333,11 +375,14 @@ func RecordTakeover(dgd *v1alpha1.DynamoGraphDeployment, running Running) map[st
 }
 
 // carriedOut says whether a graph's status is the original's, and that nothing is left to
-// be done. Only ours say of which generation a condition is.
+// be done. Only ours say of which generation a condition is. A graph whose pods are not all
+// ready is pending: everything was written, and what serves is to go on.
 func carriedOut(dgd *v1alpha1.DynamoGraphDeployment) bool {
 	st := dgd.Status
 	rolling := st.RollingUpdate != nil && st.RollingUpdate.Phase != "" && st.RollingUpdate.Phase != "Completed"
-	return st.ObservedGeneration == dgd.Generation && st.State == v1alpha1.GraphStateSuccessful && !rolling &&
+	restarting := st.Restart != nil && (st.Restart.Phase == v1alpha1.RestartPhasePending || st.Restart.Phase == v1alpha1.RestartPhaseRestarting)
+	return st.ObservedGeneration == dgd.Generation && (st.State == v1alpha1.GraphStateSuccessful || st.State == v1alpha1.GraphStatePending) &&
+		!rolling && !restarting &&
 		!slices.ContainsFunc(st.Conditions, func(c metav1.Condition) bool { return c.ObservedGeneration != 0 })
 }
 
@@ -425,6 +470,9 @@ func (g *Graph) generate(annotations map[string]string, running Running) {
 	}
 	workers := g.workersDigest()
 	g.Generation = cmp.Or(recordedGeneration(annotations), running.Generation, workers)
+	if running.Misrecorded {
+		g.Generation = running.Generation
+	}
 	adopted := cmp.Or(annotations[v1alpha1.AnnotationAdoptedWorkers], running.Adopted)
 	if workers != "" && (running.Unmarked || adopted == workers) {
 		g.Adopted = workers

@@ -324,3 +324,90 @@ func TestAnImageThatDoesNotTellKeepsTheContractOf1x(t *testing.T) {
 		maps.Copy(dgd.Annotations, note)
 	}
 }
+
+// left is a graph as the original leaves it, with a component of its workers.
+func left(t *testing.T, change func(*v1alpha1.DynamoGraphDeployment, *v1alpha1.DynamoComponentDeployment)) (*v1alpha1.DynamoGraphDeployment, []Object) {
+	t.Helper()
+	dgd := readAlpha(t, images("r/f:1.2.0", "r/w:1.2.0"))
+	dgd.Generation = 3
+	dgd.Annotations = map[string]string{v1alpha1.AnnotationGeneration: "0a1b2c3d"}
+	dgd.Status = v1alpha1.DynamoGraphDeploymentStatus{ObservedGeneration: 3, State: v1alpha1.GraphStateSuccessful}
+	worker := &v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{
+		Name: dgd.Name + "-w-0a1b2c3d", Generation: 2, Labels: map[string]string{v1alpha1.LabelGeneration: "0a1b2c3d", v1alpha1.LabelComponent: "w"},
+	}}
+	if change != nil {
+		change(dgd, worker)
+	}
+	return dgd, []Object{worker}
+}
+
+func TestWhatTheOriginalCarriedOutIsTakenOver(t *testing.T) {
+	type (
+		dgd = v1alpha1.DynamoGraphDeployment
+		dcd = v1alpha1.DynamoComponentDeployment
+	)
+	for rule, c := range map[string]struct {
+		change func(*dgd, *dcd)
+		want   string
+	}{
+		"a graph that serves":               {want: "3"},
+		"one of which a pod is not ready":   {change: func(d *dgd, _ *dcd) { d.Status.State = v1alpha1.GraphStatePending }, want: "3"},
+		"not one that failed":               {change: func(d *dgd, _ *dcd) { d.Status.State = v1alpha1.GraphStateFailed }},
+		"not a change that nobody has seen": {change: func(d *dgd, _ *dcd) { d.Generation = 4 }},
+		"nor one that a component has not":  {change: func(_ *dgd, w *dcd) { w.Status.ObservedGeneration = 1 }},
+		"a component that says nothing may": {change: func(_ *dgd, w *dcd) { w.Status.ObservedGeneration = 0 }, want: "3"},
+		"not a restart that is under way": {change: func(d *dgd, _ *dcd) {
+			d.Status.Restart = &v1alpha1.RestartStatus{ObservedID: "1", Phase: v1alpha1.RestartPhaseRestarting}
+		}},
+		"one that was overtaken has its end": {change: func(d *dgd, _ *dcd) {
+			d.Status.Restart = &v1alpha1.RestartStatus{ObservedID: "1", Phase: v1alpha1.RestartPhaseSuperseded}
+		}, want: "3"},
+		"not an update that is under way": {change: func(d *dgd, _ *dcd) { d.Status.RollingUpdate = &v1alpha1.RollingUpdateStatus{Phase: "InProgress"} }},
+		"not what we have reported on": {change: func(d *dgd, _ *dcd) {
+			d.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, ObservedGeneration: 3}}
+		}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			dgd, owned := left(t, c.change)
+			g, err := FromGraphDeployment(dgd, Defaults{Running: ReadRunning(dgd, owned)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g.TakenOver != c.want {
+				t.Errorf("taken over at %q, want %q", g.TakenOver, c.want)
+			}
+		})
+	}
+}
+
+// TestWorkersKeepTheNamesThatTheyHave where the record of their generation says another:
+// by other names they would all be made anew, and those that serve deleted.
+func TestWorkersKeepTheNamesThatTheyHave(t *testing.T) {
+	for rule, c := range map[string]struct {
+		annotations map[string]string
+		ours        bool
+		want        string // the name of the worker
+	}{
+		"the record is theirs":        {annotations: map[string]string{v1alpha1.AnnotationGeneration: "0a1b2c3d"}, want: "-w-0a1b2c3d"},
+		"it is the earlier record":    {annotations: map[string]string{v1alpha1.AnnotationGeneration: "ffffffff", v1alpha1.AnnotationEarlierGeneration: "0a1b2c3d"}, want: "-w-0a1b2c3d"},
+		"no record is":                {annotations: map[string]string{v1alpha1.AnnotationGeneration: "ffffffff"}, want: "-w-0a1b2c3d"},
+		"what is ours goes by record": {annotations: map[string]string{v1alpha1.AnnotationGeneration: "ffffffff"}, ours: true, want: "-w"},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			dgd, owned := left(t, func(d *v1alpha1.DynamoGraphDeployment, w *v1alpha1.DynamoComponentDeployment) {
+				d.Annotations = c.annotations
+				if c.ours {
+					w.Annotations = map[string]string{v1alpha1.AnnotationRuntimeContract: string(ContractV1)}
+				}
+			})
+			g, err := FromGraphDeployment(dgd, Defaults{Running: ReadRunning(dgd, owned)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := slices.IndexFunc(g.Components, func(c Component) bool { return c.Name == "w" })
+			if diff := cmp.Diff(dgd.Name+c.want, g.Components[at].ObjectName); diff != "" {
+				t.Errorf("name (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

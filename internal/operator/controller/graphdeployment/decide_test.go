@@ -169,3 +169,24 @@ func TestAFailureDoesNotHideThatAGraphWasCarriedOut(t *testing.T) {
 		})
 	}
 }
+
+// TestAMirroredNumberIsNoChangeOfAGraphThatWasTakenOver: the write that tells readers what
+// adapters ask for makes another generation of the graph, of which nothing else is wanted.
+func TestAMirroredNumberIsNoChangeOfAGraphThatWasTakenOver(t *testing.T) {
+	for rule, c := range map[string]struct {
+		takenOver string
+		want      map[string]any
+	}{
+		"of a graph of ours": {"", map[string]any{"spec": map[string]any{"services": map[string]any{"decode": map[string]any{"replicas": int32(3)}}}}},
+		"of one that was taken over": {"1", map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationAdoptedGeneration: "2"}},
+			"spec":     map[string]any{"services": map[string]any{"decode": map[string]any{"replicas": int32(3)}}},
+		}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, mirror(chat(), &graph.Graph{TakenOver: c.takenOver}, map[string]int32{"decode": 3})); diff != "" {
+				t.Errorf("patch (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

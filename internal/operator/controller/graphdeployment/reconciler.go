@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -97,7 +98,7 @@ func (r *Reconciler) decide(dgd *v1alpha1.DynamoGraphDeployment, seen observatio
 		Finalizer:   r.Cleanup.Needed(registrations(g, seen.builder)) || seen.keepsData(g),
 		Annotations: record(dgd, g, seen), NoAnnotations: workers.Retract,
 		Released:   seen.claims,
-		OwnerPatch: mirror(dgd, scale),
+		OwnerPatch: mirror(dgd, g, scale),
 		Children:   slices.Concat(records, seen.builder.InOrder(g, seen.carried(workers, seen.unsignalled(desired)), seen.Snapshot), seen.sshKey),
 		Patches:    slices.Concat(changed, seen.declare(shown)),
 		// A graph that moves to another provider is taken down there before it is made
@@ -208,8 +209,9 @@ func rescale(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, carried worklo
 }
 
 // mirror has the number in force stand in the graph, so that a reader of its spec
-// sees it. Nothing is rendered from it while the adapter is enabled.
-func mirror(dgd *v1alpha1.DynamoGraphDeployment, scale map[string]int32) map[string]any {
+// sees it. Nothing is rendered from it while the adapter is enabled, so a graph that was
+// taken over stays one.
+func mirror(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, scale map[string]int32) map[string]any {
 	differing := map[string]any{}
 	for name, replicas := range scale {
 		if service := dgd.Spec.Services[name]; service == nil || service.Replicas == nil || *service.Replicas != replicas {
@@ -219,7 +221,11 @@ func mirror(dgd *v1alpha1.DynamoGraphDeployment, scale map[string]int32) map[str
 	if len(differing) == 0 {
 		return nil
 	}
-	return map[string]any{"spec": map[string]any{"services": differing}}
+	patch := map[string]any{"spec": map[string]any{"services": differing}}
+	if g.TakenOver != "" {
+		patch["metadata"] = map[string]any{"annotations": map[string]any{v1alpha1.AnnotationAdoptedGeneration: strconv.FormatInt(dgd.Generation+1, 10)}}
+	}
+	return patch
 }
 
 // finalizeClaims deletes the claims that were created for a graph, unless they are to be
