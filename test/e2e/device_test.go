@@ -152,7 +152,7 @@ func TestAGroupOfNodesRunsOnTheGPUsThatItClaims(t *testing.T) {
 func TestACheckpointSaysThatPodsStartCold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	checkpoint := &v1alpha1.DynamoCheckpoint{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "warm"}}
+	checkpoint := &v1alpha1.DynamoCheckpoint{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "warm", Finalizers: []string{v1alpha1.Finalizer}}}
 	checkpoint.Spec.Identity = v1alpha1.CheckpointIdentity{Model: "Qwen/Qwen3-0.6B", BackendFramework: "vllm"}
 	checkpoint.Spec.Job.PodTemplateSpec.Spec.Containers = []corev1.Container{{Name: "main", Image: "example.com/at-rest:1"}}
 	w.create(checkpoint)
@@ -166,6 +166,9 @@ func TestACheckpointSaysThatPodsStartCold(t *testing.T) {
 		}
 		return cold(checkpoint.Status.Conditions, v1alpha1.ConditionReady)
 	})
+	if len(checkpoint.Finalizers) > 0 {
+		t.Errorf("nobody will take off %v", checkpoint.Finalizers)
+	}
 	if err := cold(w.ready("g").Status.Conditions, v1alpha1.ConditionCheckpointed); err != nil {
 		t.Error(err)
 	}

@@ -2,12 +2,14 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +25,9 @@ func TestACheckpointIsAcceptedAndSaysThatPodsStartCold(t *testing.T) {
 	w.operate(silent)
 	for name, phase := range map[string]string{"new": "", "captured": v1alpha1.CheckpointPhaseReady} {
 		c := &v1alpha1.DynamoCheckpoint{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+		if phase != "" {
+			c.Finalizers = []string{v1alpha1.Finalizer} // the original's, which it does not take off any more
+		}
 		c.Spec.Identity = v1alpha1.CheckpointIdentity{Model: "m", BackendFramework: "vllm"}
 		c.Spec.Job.PodTemplateSpec.Spec.Containers = []corev1.Container{{Name: "main", Image: "example.com/at-rest:1"}}
 		w.create(c)
@@ -52,6 +57,16 @@ func TestACheckpointIsAcceptedAndSaysThatPodsStartCold(t *testing.T) {
 	if len(jobs.Items) > 0 {
 		t.Errorf("Job %s was made", jobs.Items[0].Name)
 	}
+	captured := &v1alpha1.DynamoCheckpoint{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "captured"}}
+	if err := cluster.Client.Delete(w.ctx, captured); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("a checkpoint of the original to go", func(ctx context.Context) error {
+		if err := cluster.Client.Get(ctx, w.key("captured"), captured); !apierrors.IsNotFound(err) {
+			return errors.Join(fmt.Errorf("finalizers %v", captured.Finalizers), err)
+		}
+		return nil
+	})
 }
 
 // TestAGraphWithCheckpointsStartsColdAndSaysSo: it waits for none, whatever it says,

@@ -4,6 +4,7 @@ package checkpoint
 
 import (
 	"context"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -11,21 +12,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/status"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
 )
 
-// +kubebuilder:rbac:groups=nvidia.com,resources=dynamocheckpoints,verbs=list;watch
+// +kubebuilder:rbac:groups=nvidia.com,resources=dynamocheckpoints,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=nvidia.com,resources=dynamocheckpoints/status,verbs=patch
 
 // Reconciler reports on checkpoints.
 type Reconciler struct {
-	Client client.Client
-	Clock  clock.PassiveClock
+	Client  client.Client
+	Applier *apply.Applier
+	Clock   clock.PassiveClock
 }
 
-// Reconcile reconciles one checkpoint.
+// Reconcile reconciles one checkpoint. The original promises by a finalizer to look after
+// one that is deleted, and it would go for nobody else.
 func (r *Reconciler) Reconcile(ctx context.Context, c *v1alpha1.DynamoCheckpoint) (reconcile.Result, error) {
+	if slices.Contains(c.Finalizers, v1alpha1.Finalizer) {
+		return reconcile.Result{}, r.Applier.Release(ctx, c) // whose event brings the next
+	}
 	if c.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}

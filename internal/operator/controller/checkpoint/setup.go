@@ -14,7 +14,7 @@ import (
 // Setup adds the controller of DynamoCheckpoints.
 func Setup(_ context.Context, d *controller.Deps) error {
 	kind := &v1alpha1.DynamoCheckpoint{}
-	reconciler := reconcile.AsReconciler(d.GetClient(), &Reconciler{Client: d.GetClient(), Clock: clock.RealClock{}})
+	reconciler := reconcile.AsReconciler(d.GetClient(), &Reconciler{Client: d.GetClient(), Applier: d.Applier, Clock: clock.RealClock{}})
 	if err := d.NewController(kind).Complete(d.Guarded(kind, d.GetEventRecorder("dynamocheckpoint"), reconciler)); err != nil {
 		return fmt.Errorf("watch checkpoints: %w", err)
 	}
