@@ -33,8 +33,9 @@ func (a Admission) Merge(b Admission) Admission {
 
 // admitted is how many replicas of the part at i the frontends send requests to, in one
 // namespace. It is not known where several parts are of one type, and it is not said
-// which model is whose.
-func (a Admission) admitted(parts []graph.Component, ready []int, i int, namespace string) (n int, known bool) {
+// which model is whose. Frontends that look into one namespace alone may not name it: where
+// they are of the generation's own, it is that.
+func (a Admission) admitted(parts []graph.Component, ready []int, i int, namespace string, own bool) (n int, known bool) {
 	kinds := types(parts[i])
 	if !a.Known || kinds == nil {
 		return 0, false
@@ -55,9 +56,13 @@ func (a Admission) admitted(parts []graph.Component, ready []int, i int, namespa
 		if parts[i].Model != "" && model != parts[i].Model {
 			continue
 		}
+		workers := namespaces[namespace]
+		if unnamed, there := namespaces[""]; there && own {
+			workers = unnamed
+		}
 		sum := 0
 		for _, kind := range kinds {
-			sum += namespaces[namespace][kind]
+			sum += workers[kind]
 		}
 		n = max(n, sum) // adapters are models too, of the same workers
 	}

@@ -33,6 +33,11 @@ func TestWorkersServeOnceFrontendsKnowThem(t *testing.T) {
 			paired: true, sight: Sight{Paired: map[generation.ID]Admission{"": knows("ns", 2), "new": knows("ns-new", 1)}},
 			want: map[generation.ID]int{"": 2, "new": 1},
 		},
+		"and may not name the namespace that they look into": {
+			paired: true, sight: Sight{Paired: map[generation.ID]Admission{"": knows("", 2), "new": knows("", 1)}},
+			want: map[generation.ID]int{"": 2, "new": 1},
+		},
+		"which shared ones cannot": {sight: Sight{Admission: knows("", 2)}, want: map[generation.ID]int{"": 0, "new": 0}},
 		"those of one do not speak for another": {
 			paired: true, sight: Sight{Admission: knows("ns", 2), Paired: map[generation.ID]Admission{"new": knows("ns-new", 0)}},
 			want: map[generation.ID]int{"": 2, "new": 0},

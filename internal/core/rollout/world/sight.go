@@ -69,10 +69,7 @@ func (c Cell) World(g *graph.Graph, s Sight) generation.World {
 		parts = append(parts, of)
 	}
 	for _, id := range c.Live {
-		seen, admission := generation.Generation{ID: id}, s.Admission
-		if c.Paired {
-			admission = s.Paired[id]
-		}
+		seen := generation.Generation{ID: id}
 		var ready []int
 		for _, of := range parts {
 			r := c.replicas(id, of.Name, s)
@@ -85,7 +82,7 @@ func (c Cell) World(g *graph.Graph, s Sight) generation.World {
 			least := MinReady(of)
 			relied := c.readyFor(id, of.Name, s, max(least, Settled))
 			seen.Roles[i].Settling = seen.Roles[i].Ready - relied
-			if admitted, known := admission.admitted(parts, ready, i, of.NamespaceOf(string(id))); known {
+			if admitted, known := c.admission(id, s).admitted(parts, ready, i, of.NamespaceOf(string(id)), c.Paired); known {
 				seen.Roles[i].Routable = min(c.readyFor(id, of.Name, s, least), admitted)
 				continue
 			}
@@ -94,6 +91,14 @@ func (c Cell) World(g *graph.Graph, s Sight) generation.World {
 		w.Generations = append(w.Generations, seen)
 	}
 	return w
+}
+
+// admission is what those frontends say that send requests to a generation.
+func (c Cell) admission(id generation.ID, s Sight) Admission {
+	if c.Paired {
+		return s.Paired[id]
+	}
+	return s.Admission
 }
 
 // Frontends are those of a generation that can tell which workers they know: the ones that
