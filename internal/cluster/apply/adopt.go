@@ -21,6 +21,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/adoption"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/fault"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
@@ -85,6 +86,18 @@ func (a *Applier) adopt(ctx context.Context, id identity, as string) (graph.Obje
 		return nil, err
 	}
 	adopted := live.(client.Object)
+	if id.kind.Group == v1alpha1.GroupName {
+		// An API server that cannot convert an object to the versions that its record names
+		// drops the record, or keeps it as it was, and says that all went well.
+		tried := adopted.DeepCopyObject().(client.Object)
+		if err := a.client.Patch(ctx, tried, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldManager), client.DryRunAll); err != nil {
+			return nil, fmt.Errorf("rehearse to adopt the fields of manager %s: %w", predecessor, err)
+		}
+		if !slices.ContainsFunc(tried.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == as }) {
+			return nil, fault.New(fault.Waiting, v1alpha1.ReasonConversionUnavailable,
+				"another operator wrote %s as another version, and it cannot be adopted until a converter answers", id).Again(conversionRetry)
+		}
+	}
 	if err := a.client.Patch(ctx, adopted, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldManager)); err != nil {
 		return nil, fmt.Errorf("adopt the fields of manager %s: %w", predecessor, err)
 	}

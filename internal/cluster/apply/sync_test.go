@@ -542,6 +542,41 @@ func TestWhatCannotBeSaidNowReplacesNoPods(t *testing.T) {
 	}
 }
 
+// TestAComponentIsAdoptedOnlyWhileItCanBeConverted: API servers before 1.37 drop the record
+// of who wrote what where they cannot convert to a version that it names, and then nobody
+// can tell any more what is to go.
+func TestAComponentIsAdoptedOnlyWhileItCanBeConverted(t *testing.T) {
+	converts := false
+	s := newStage(t, interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+		if err := c.Patch(ctx, o, p, options...); err != nil {
+			return err
+		}
+		var said client.PatchOptions
+		said.ApplyOptions(options)
+		if _, component := o.(*v1alpha1.DynamoComponentDeployment); component && !converts {
+			if len(said.DryRun) == 0 {
+				t.Error("the record was written, and lost")
+			}
+			o.SetManagedFields(nil)
+		}
+		return nil
+	}})
+	component := func() *v1alpha1.DynamoComponentDeployment {
+		return &v1alpha1.DynamoComponentDeployment{ObjectMeta: meta("of-a-graph")}
+	}
+	old := component()
+	old.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s.owner, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoComponentDeployment))}
+	old.Annotations = map[string]string{v1alpha1.AnnotationLastAppliedHash: "1"}
+	if err := s.client.Create(t.Context(), old, client.FieldOwner(predecessor)); err != nil {
+		t.Fatal(err)
+	}
+	if f, known := fault.From(s.sync(component())); !known || f.Reason != v1alpha1.ReasonConversionUnavailable {
+		t.Errorf("it says %+v", f)
+	}
+	converts = true
+	s.must("Adopted DynamoComponentDeployment of-a-graph", component())
+}
+
 // TestWhatIsTakenOverIsNotMadeAgain because a field cannot change: it serves.
 func TestWhatIsTakenOverIsNotMadeAgain(t *testing.T) {
 	s := newStage(t, interceptor.Funcs{Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
