@@ -82,7 +82,8 @@ func TestAPolicySeesThatAStartIsOverWhenItLooks(t *testing.T) {
 		s := setup(trace.Generate(trace.Poisson(5), 20, 3000, 300, rand.New(rand.NewPCG(1, 2))))
 		s.Startup = took
 		p := &told{}
-		if Run(s, p); p.startup != want {
+		Run(s, p)
+		if p.startup != want {
 			t.Errorf("starts of %v s are said to take %s, want %s", took, p.startup, want)
 		}
 	}

@@ -31,7 +31,9 @@ type Reconciler struct {
 // one that is deleted, and it would go for nobody else.
 func (r *Reconciler) Reconcile(ctx context.Context, c *v1alpha1.DynamoCheckpoint) (reconcile.Result, error) {
 	if slices.Contains(c.Finalizers, v1alpha1.Finalizer) {
-		return reconcile.Result{}, r.Applier.Release(ctx, c) // whose event brings the next
+		if err := r.Applier.Release(ctx, c); err != nil {
+			return reconcile.Result{}, err
+		}
 	}
 	if c.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
