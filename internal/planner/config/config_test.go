@@ -53,6 +53,13 @@ func TestEveryFormOfStartingAPlannerIsRead(t *testing.T) {
 		{"a budget of -1 is none", []string{"--max-gpu-budget=-1"}, func(c *Config) { c.Budget = 0 }},
 		{"a value may begin with a dash", []string{"--max-gpu-budget", "-1"}, func(c *Config) { c.Budget = 0 }},
 		{"floors of a role win over those of both", []string{"--min-endpoint=2", "--decode-min-endpoint=3"}, func(c *Config) { c.Floors = decision.Vector{2, 3} }},
+		{"and whichever is said first", []string{"--decode-min-endpoint=3", "--min-endpoint=2"}, func(c *Config) { c.Floors = decision.Vector{2, 3} }},
+		{"in a document too", []string{"--config", `{"decode_min_endpoint":3,"min_endpoint":2}`}, func(c *Config) { c.Floors = decision.Vector{2, 3} }},
+		{"and between a document and a flag", []string{"--config", `{"decode_min_endpoint":3}`, "--min-endpoint=2"}, func(c *Config) { c.Floors = decision.Vector{2, 3} }},
+		{"either switch is enough to write nothing", []string{"--config", `{"advisory":true,"no_operation":false}`}, func(c *Config) { c.Advisory = true }},
+		{"whichever of the two it is", []string{"--config", `{"advisory":false,"no_operation":true}`}, func(c *Config) { c.Advisory = true }},
+		{"and whatever is said of it later", []string{"--no-operation", "--config", `{"advisory":false}`}, func(c *Config) { c.Advisory = true }},
+		{"neither of them is no adviser", []string{"--config", `{"advisory":false,"no_operation":false}`}, nil},
 		{"a document of the later revision", []string{"-m", "dynamo.planner", "--config", `{"environment":"kubernetes","backend":"vllm","ttft_ms":200,"itl":20,"max_gpu_budget":-1,"advisory":true,"enable_load_scaling":false,"throughput_adjustment_interval_seconds":30}`}, func(c *Config) {
 			c.TTFT, c.ITL, c.Budget, c.Advisory, c.Interval = 200*time.Millisecond, 20*time.Millisecond, 0, true, 30*time.Second
 		}},
