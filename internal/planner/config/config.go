@@ -294,6 +294,8 @@ type Machine struct {
 	Env map[string]string
 	// Files are those of the container, by paths without the first slash.
 	Files fs.FS
+	// Dir is the working directory, which other paths are taken from; empty is the root.
+	Dir string
 }
 
 // New reads the words that a container is started with.
@@ -341,7 +343,7 @@ func New(words []string, m Machine) (Config, error) {
 			told = append(told, setting{f, name, value})
 			continue
 		}
-		keys, err := c.document(value, m.Files)
+		keys, err := c.document(value, m)
 		if err != nil {
 			return c, err
 		}
@@ -388,15 +390,23 @@ func (c *Config) set(told []setting) error {
 
 // document reads a document of arguments, as text or from a file. Its keys grow with
 // every release, so one that nobody knows is said and passed over.
-func (c *Config) document(value string, files fs.FS) ([]setting, error) {
+func (c *Config) document(value string, m Machine) ([]setting, error) {
 	body := []byte(value)
 	if !strings.HasPrefix(strings.TrimSpace(value), "{") {
-		err := fs.ErrNotExist // of whoever has no files, as who reads a graph from afar
-		if files != nil {
-			body, err = fs.ReadFile(files, strings.TrimPrefix(path.Clean(value), "/"))
-		}
-		if errors.Is(err, fs.ErrNotExist) {
+		if m.Files == nil { // as who reads a graph from afar
 			c.Notes = append(c.Notes, "--config "+value+" is not there: the defaults count")
+			return nil, nil
+		}
+		file := value
+		if !path.IsAbs(file) {
+			file = path.Join("/", m.Dir, file)
+		}
+		var err error
+		body, err = fs.ReadFile(m.Files, strings.TrimPrefix(path.Clean(file), "/"))
+		if errors.Is(err, fs.ErrNotExist) {
+			// Budget and floors are in it: replicas are not to be taken away for want of a mount.
+			c.Advisory = true
+			c.Notes = append(c.Notes, "--config "+value+" is not there: what the defaults decide is told, and nothing is written")
 			return nil, nil
 		} else if err != nil {
 			return nil, Usage{fmt.Sprintf("argument --config: %v", err)}
