@@ -55,7 +55,11 @@ func run(ctx context.Context, words []string) error {
 		name, value, _ := strings.Cut(pair, "=")
 		env[name] = value
 	}
-	c, err := config.New(words, config.Machine{Env: env, Files: os.DirFS("/")})
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	c, err := config.New(words, config.Machine{Env: env, Files: os.DirFS("/"), Dir: dir})
 	if err != nil {
 		return err
 	}

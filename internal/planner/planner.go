@@ -213,15 +213,17 @@ func (p *Planner) snapshot(now time.Duration, g *kube.Graph, parts role.Componen
 		if component == nil {
 			continue
 		}
-		seen := observation.Replicas{Wanted: g.Wanted[component.Name], Draining: places.Ending[component.Name], Held: held}
 		status := g.Status.Services[component.Name]
+		each := listed(*component, status.ComponentKind)
+		// A replica that ends holds its GPUs until its last pod is gone.
+		seen := observation.Replicas{Wanted: g.Wanted[component.Name], Draining: (places.Ending[component.Name] + each - 1) / each, Held: held}
 		seen.Ready, seen.Message = ready(status), status.Message
 		seen.Unschedulable = diagnosis.NoRoom(seen.Message)
 		starts := p.starts[i].Next(now, seen)
 		p.starts[i] = starts
 		state := decision.State{Wanted: seen.Wanted, Ready: seen.Ready, Draining: seen.Draining, Starting: starts.Starting(now)}
 		if homeless := starts.Unschedulable(now); homeless > 0 {
-			state.Unschedulable, state.UnschedulableFor, state.Resource = unplaced(seen, *component, status.ComponentKind, places), homeless, observation.Lacking(seen.Message)
+			state.Unschedulable, state.UnschedulableFor, state.Resource = unplaced(seen, places.Placed[component.Name]/each), homeless, observation.Lacking(seen.Message)
 		}
 		if held {
 			state.Starting = nil // they are on nobody's way
@@ -257,13 +259,18 @@ func promptTime(first, token float64) float64 {
 	return 0
 }
 
+// listed is how many pods of a replica its Service lists: of a scaling group every one, and
+// else the leader alone.
+func listed(c graph.Component, kind v1alpha1.ComponentKind) int {
+	if kind == v1alpha1.ComponentKindPodCliqueScalingGroup {
+		return int(max(1, c.Nodes))
+	}
+	return 1
+}
+
 // unplaced are the replicas that are not ready and have no node. Those that have one
 // load, and are on their way. Where nothing is known of pods all are taken to have none.
-func unplaced(seen observation.Replicas, c graph.Component, kind v1alpha1.ComponentKind, places kube.Places) int {
-	placed := places.Placed[c.Name]
-	if kind == v1alpha1.ComponentKindPodCliqueScalingGroup {
-		placed /= int(max(1, c.Nodes)) // its Service selects every pod of a group, and not leaders alone
-	}
+func unplaced(seen observation.Replicas, placed int) int {
 	return min(max(0, seen.Wanted-placed), max(0, seen.Wanted-seen.Ready))
 }
 

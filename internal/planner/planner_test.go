@@ -23,6 +23,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/observation"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
@@ -350,6 +351,38 @@ func TestReplicasThatNoNodeHasRoomForAreGivenUp(t *testing.T) {
 			}
 			if all[gave].To.Prefill != x.left {
 				t.Errorf("%+v are left: %v", all[gave].To, all[gave].Words)
+			}
+		})
+	}
+}
+
+// TestReplicasThatEndAreCountedAsReplicas: a Service of a scaling group selects every pod of a
+// group, so that one replica that ends is as many endpoints as it has nodes.
+func TestReplicasThatEndAreCountedAsReplicas(t *testing.T) {
+	for _, c := range []struct {
+		rule   string
+		kind   v1alpha1.ComponentKind
+		nodes  int32
+		ending int
+		want   int
+	}{
+		{"pods of a Deployment", v1alpha1.ComponentKindDeployment, 1, 3, 3},
+		{"leaders alone", v1alpha1.ComponentKindLeaderWorkerSet, 4, 2, 2},
+		{"groups that are listed whole", v1alpha1.ComponentKindPodCliqueScalingGroup, 4, 8, 2},
+		{"a group of which some pods are gone holds its GPUs", v1alpha1.ComponentKindPodCliqueScalingGroup, 4, 5, 2},
+		{"none", v1alpha1.ComponentKindPodCliqueScalingGroup, 4, 0, 0},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			w := newWorld(t)
+			w.graph.Components[2].Nodes = c.nodes
+			w.graph.Status.Services["d"] = v1alpha1.ServiceReplicaStatus{ComponentKind: c.kind, ReadyReplicas: new(int32(1))}
+			parts, missing := role.Find(w.graph.Components, config.Disaggregated)
+			if missing != "" {
+				t.Fatal(missing)
+			}
+			s := w.planner.snapshot(0, w.graph, parts, kube.Places{Ending: map[string]int{"d": c.ending}}, observation.Reading{})
+			if got := s.Roles[decision.Decode].Draining; got != c.want {
+				t.Errorf("%d pods of %d each that end are %d replicas, want %d", c.ending, c.nodes, got, c.want)
 			}
 		})
 	}

@@ -97,6 +97,8 @@ type flag struct {
 	// set takes a value; a switch is given "true" or "false".
 	set    func(c *Config, value string) error
 	toggle bool
+	// general ones are set before the others, which say more, whatever their order.
+	general bool
 	// idle is why it has no effect; empty if it has.
 	idle string
 }
@@ -123,12 +125,12 @@ var flags = []flag{
 		c.Policy = Policy(v)
 		return oneOf(string(Native), string(Original))(c, v)
 	}},
-	{names: []string{"no-operation"}, toggle: true, set: boolean(func(c *Config) *bool { return &c.Advisory })},
-	{names: []string{"advisory"}, toggle: true, set: boolean(func(c *Config) *bool { return &c.Advisory })},
+	{names: []string{"no-operation"}, toggle: true, set: advisory},
+	{names: []string{"advisory"}, toggle: true, set: advisory},
 	{names: []string{"adjustment-interval", "throughput-adjustment-interval", "throughput-adjustment-interval-seconds"}, set: seconds(func(c *Config) *time.Duration { return &c.Interval })},
 	{names: []string{"scale-down-pause"}, set: seconds(func(c *Config) *time.Duration { return &c.Pause })},
 	{names: []string{"max-gpu-budget"}, set: integer(func(c *Config) *int { return &c.Budget })},
-	{names: []string{"min-endpoint"}, set: func(c *Config, v string) error {
+	{names: []string{"min-endpoint"}, general: true, set: func(c *Config, v string) error {
 		return errors.Join(floor(decision.Prefill)(c, v), floor(decision.Decode)(c, v))
 	}},
 	{names: []string{"prefill-min-endpoint"}, set: floor(decision.Prefill)},
@@ -215,6 +217,13 @@ func predictor(c *Config, v string) error {
 	return nil
 }
 
+// advisory is said by two names, and either is enough: who is told once to write nothing does not.
+func advisory(c *Config, v string) error {
+	told, err := strconv.ParseBool(v)
+	c.Advisory = c.Advisory || told
+	return err
+}
+
 func text(at func(*Config) *string) func(*Config, string) error {
 	return func(c *Config, v string) error { *at(c) = v; return nil }
 }
@@ -285,6 +294,8 @@ type Machine struct {
 	Env map[string]string
 	// Files are those of the container, by paths without the first slash.
 	Files fs.FS
+	// Dir is the working directory, which other paths are taken from; empty is the root.
+	Dir string
 }
 
 // New reads the words that a container is started with.
@@ -307,6 +318,7 @@ func New(words []string, m Machine) (Config, error) {
 		return c, err
 	}
 	c.Idle = idle
+	var told []setting
 	for i := 0; i < len(arguments); i++ {
 		name, value, inline := strings.Cut(arguments[i], "=")
 		if !strings.HasPrefix(name, "--") {
@@ -327,14 +339,18 @@ func New(words []string, m Machine) (Config, error) {
 			i++
 			value = arguments[i]
 		}
-		if document {
-			err = c.document(value, m.Files)
-		} else {
-			err = c.set(f, name, value)
+		if !document {
+			told = append(told, setting{f, name, value})
+			continue
 		}
+		keys, err := c.document(value, m)
 		if err != nil {
 			return c, err
 		}
+		told = append(told, keys...)
+	}
+	if err := c.set(told); err != nil {
+		return c, err
 	}
 	c.Budget = max(0, c.Budget)
 	c.Port, c.SystemPort = max(0, c.Port), max(0, c.SystemPort)
@@ -344,43 +360,68 @@ func New(words []string, m Machine) (Config, error) {
 	return c, nil
 }
 
-func (c *Config) set(f flag, name, value string) error {
-	if f.set != nil {
-		if err := f.set(c, value); err != nil {
-			return Usage{fmt.Sprintf("argument --%s=%s: %v", name, value, err)}
+// setting is an argument with its value.
+type setting struct {
+	flag
+	name, value string
+}
+
+func (c *Config) set(told []setting) error {
+	first, then := []setting{}, []setting{}
+	for _, s := range told {
+		if s.general {
+			first = append(first, s)
+		} else {
+			then = append(then, s)
 		}
 	}
-	if f.idle != "" {
-		c.note(name, f.idle)
+	for _, s := range append(first, then...) {
+		if s.flag.set != nil {
+			if err := s.flag.set(c, s.value); err != nil {
+				return Usage{fmt.Sprintf("argument --%s=%s: %v", s.name, s.value, err)}
+			}
+		}
+		if s.idle != "" {
+			c.note(s.name, s.idle)
+		}
 	}
 	return nil
 }
 
 // document reads a document of arguments, as text or from a file. Its keys grow with
 // every release, so one that nobody knows is said and passed over.
-func (c *Config) document(value string, files fs.FS) error {
+func (c *Config) document(value string, m Machine) ([]setting, error) {
 	body := []byte(value)
 	if !strings.HasPrefix(strings.TrimSpace(value), "{") {
-		err := fs.ErrNotExist // of whoever has no files, as who reads a graph from afar
-		if files != nil {
-			body, err = fs.ReadFile(files, strings.TrimPrefix(path.Clean(value), "/"))
-		}
-		if errors.Is(err, fs.ErrNotExist) {
+		if m.Files == nil { // as who reads a graph from afar
 			c.Notes = append(c.Notes, "--config "+value+" is not there: the defaults count")
-			return nil
+			return nil, nil
+		}
+		file := value
+		if !path.IsAbs(file) {
+			file = path.Join("/", m.Dir, file)
+		}
+		var err error
+		body, err = fs.ReadFile(m.Files, strings.TrimPrefix(path.Clean(file), "/"))
+		if errors.Is(err, fs.ErrNotExist) {
+			// Budget and floors are in it: replicas are not to be taken away for want of a mount.
+			c.Advisory = true
+			c.Notes = append(c.Notes, "--config "+value+" is not there: what the defaults decide is told, and nothing is written")
+			return nil, nil
 		} else if err != nil {
-			return Usage{fmt.Sprintf("argument --config: %v", err)}
+			return nil, Usage{fmt.Sprintf("argument --config: %v", err)}
 		}
 	}
 	var keys map[string]any
 	if err := yaml.Unmarshal(body, &keys); err != nil {
-		return Usage{fmt.Sprintf("argument --config: %v", err)}
+		return nil, Usage{fmt.Sprintf("argument --config: %v", err)}
 	}
 	names := make([]string, 0, len(keys))
 	for key := range keys {
 		names = append(names, key)
 	}
 	slices.Sort(names)
+	var told []setting
 	for _, key := range names {
 		name := strings.ReplaceAll(key, "_", "-")
 		f, known := exact(name)
@@ -394,11 +435,9 @@ func (c *Config) document(value string, files fs.FS) error {
 		if list, ok := keys[key].([]any); ok && len(list) == 0 {
 			continue
 		}
-		if err := c.set(f, name, plain(keys[key])); err != nil {
-			return err
-		}
+		told = append(told, setting{f, name, plain(keys[key])})
 	}
-	return nil
+	return told, nil
 }
 
 func plain(value any) string {

@@ -17,6 +17,7 @@ func machine() Machine {
 	return Machine{
 		Env:   map[string]string{"DYN_PARENT_DGD_K8S_NAME": "chat", "POD_NAMESPACE": "lab", "PLANNER_PROMETHEUS_PORT": "9085", "DYN_SYSTEM_PORT": "9090", "GPUS": "4"},
 		Files: fstest.MapFS{"etc/planner.yaml": {Data: []byte("ttft_ms: 250\nmode: agg\n")}},
+		Dir:   "/etc",
 	}
 }
 
@@ -53,10 +54,20 @@ func TestEveryFormOfStartingAPlannerIsRead(t *testing.T) {
 		{"a budget of -1 is none", []string{"--max-gpu-budget=-1"}, func(c *Config) { c.Budget = 0 }},
 		{"a value may begin with a dash", []string{"--max-gpu-budget", "-1"}, func(c *Config) { c.Budget = 0 }},
 		{"floors of a role win over those of both", []string{"--min-endpoint=2", "--decode-min-endpoint=3"}, func(c *Config) { c.Floors = decision.Vector{2, 3} }},
+		{"and whichever is said first", []string{"--decode-min-endpoint=3", "--min-endpoint=2"}, func(c *Config) { c.Floors = decision.Vector{2, 3} }},
+		{"in a document too", []string{"--config", `{"decode_min_endpoint":3,"min_endpoint":2}`}, func(c *Config) { c.Floors = decision.Vector{2, 3} }},
+		{"and between a document and a flag", []string{"--config", `{"decode_min_endpoint":3}`, "--min-endpoint=2"}, func(c *Config) { c.Floors = decision.Vector{2, 3} }},
+		{"either switch is enough to write nothing", []string{"--config", `{"advisory":true,"no_operation":false}`}, func(c *Config) { c.Advisory = true }},
+		{"whichever of the two it is", []string{"--config", `{"advisory":false,"no_operation":true}`}, func(c *Config) { c.Advisory = true }},
+		{"and whatever is said of it later", []string{"--no-operation", "--config", `{"advisory":false}`}, func(c *Config) { c.Advisory = true }},
+		{"neither of them is no adviser", []string{"--config", `{"advisory":false,"no_operation":false}`}, nil},
 		{"a document of the later revision", []string{"-m", "dynamo.planner", "--config", `{"environment":"kubernetes","backend":"vllm","ttft_ms":200,"itl":20,"max_gpu_budget":-1,"advisory":true,"enable_load_scaling":false,"throughput_adjustment_interval_seconds":30}`}, func(c *Config) {
 			c.TTFT, c.ITL, c.Budget, c.Advisory, c.Interval = 200*time.Millisecond, 20*time.Millisecond, 0, true, 30*time.Second
 		}},
 		{"a document in a file", []string{"--config", "/etc/planner.yaml"}, func(c *Config) { c.TTFT, c.Mode = 250*time.Millisecond, Aggregated }},
+		{"a file of the working directory", []string{"--config", "planner.yaml"}, func(c *Config) { c.TTFT, c.Mode = 250*time.Millisecond, Aggregated }},
+		{"a file that is not there is no reason to act on the defaults", []string{"--config", "/nowhere.yaml"}, func(c *Config) { c.Advisory = true }},
+		{"whatever flags say", []string{"--config", "/nowhere.yaml", "--advisory=false", "--ttft=200"}, func(c *Config) { c.TTFT, c.Advisory = 200*time.Millisecond, true }},
 		{"who arbitrates among graphs stays up", []string{"python3", "-m", "dynamo.global_planner", "--no-operation", "--max-total-gpus=8"}, func(c *Config) { c.Idle, c.Advisory = true, true }},
 		{"the policy of the original", []string{"--policy=original", "--load-predictor=kalman", "--kalman-r=5"}, func(c *Config) {
 			c.Policy, c.Predictor, c.RNoise = Original, original.Kalman, 5
@@ -85,7 +96,7 @@ func TestWhatHasNoEffectIsSaid(t *testing.T) {
 		{"a Prometheus", []string{"--metric-pulling-prometheus-endpoint", "http://p"}, direct},
 		{"another environment", []string{"--environment=global-planner"}, operator},
 		{"a key that nobody knows", []string{"--config", `{"optimisation_target":"sla"}`}, "the nearest is optimization_target"},
-		{"a file that is in another image", []string{"--config", "/nowhere.yaml"}, "the defaults count"},
+		{"a file that is in another image", []string{"--config", "/nowhere.yaml"}, "nothing is written"},
 	} {
 		t.Run(x.rule, func(t *testing.T) {
 			c, err := New(x.words, machine())

@@ -180,42 +180,90 @@ type Places struct {
 // EndpointSlices of components.
 func (c *Client) Places(ctx context.Context, components []graph.Component) (Places, error) {
 	places := Places{Placed: map[string]int{}, Ending: map[string]int{}}
-	services := map[string]graph.Component{}
-	for _, component := range components {
-		services[component.ServiceName] = component
-	}
-	if len(services) == 0 {
-		return places, nil
-	}
-	selector := discoveryv1.LabelServiceName + " in (" + strings.Join(slices.Sorted(maps.Keys(services)), ",") + ")"
-	list, err := c.Objects.Resource(endpointSlices).Namespace(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	found, err := c.slices(ctx, components)
 	if err != nil {
-		return places, fmt.Errorf("list EndpointSlices of %s: %w", c.Namespace, err)
+		return places, err
 	}
-	for i := range list.Items {
-		slice := &discoveryv1.EndpointSlice{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, slice); err != nil {
-			return places, fmt.Errorf("EndpointSlice %s: %w", list.Items[i].GetName(), err)
+	ends := map[pod]bool{}
+	for i := range components {
+		component := components[i]
+		for _, slice := range found[component.Name] {
+			port := frontendPort(slice.Ports, component)
+			for _, e := range slice.Endpoints {
+				ending := is(e.Conditions.Terminating, false)
+				at := pod{component.Name, identity(e)}
+				ends[at] = ends[at] || ending
+				if ending || component.Role != graph.RoleFrontend || !is(e.Conditions.Ready, true) || len(e.Addresses) == 0 {
+					continue
+				}
+				if address, err := netip.ParseAddr(e.Addresses[0]); err == nil {
+					places.Frontends = append(places.Frontends, netip.AddrPortFrom(address, port))
+				}
+			}
 		}
-		component := services[slice.Labels[discoveryv1.LabelServiceName]]
-		port := frontendPort(slice.Ports, component)
-		for _, e := range slice.Endpoints {
-			if is(e.Conditions.Terminating, false) {
-				places.Ending[component.Name]++
-				continue
-			}
-			places.Placed[component.Name]++
-			if component.Role != graph.RoleFrontend || !is(e.Conditions.Ready, true) || len(e.Addresses) == 0 {
-				continue
-			}
-			if address, err := netip.ParseAddr(e.Addresses[0]); err == nil {
-				places.Frontends = append(places.Frontends, netip.AddrPortFrom(address, port))
-			}
+	}
+	for at, ending := range ends {
+		if ending {
+			places.Ending[at.component]++
+		} else {
+			places.Placed[at.component]++
 		}
 	}
 	slices.SortFunc(places.Frontends, netip.AddrPort.Compare)
 	places.Frontends = slices.Compact(places.Frontends)
 	return places, nil
+}
+
+// pod is one of a component. Services of several generations select the pods of all of them.
+type pod struct{ component, id string }
+
+// identity tells endpoints apart: pods on the network of their node share its address.
+func identity(e discoveryv1.Endpoint) string {
+	if e.TargetRef != nil && e.TargetRef.Name != "" {
+		return e.TargetRef.Name
+	}
+	return strings.Join(e.Addresses, ",")
+}
+
+// slices are the EndpointSlices of components, by component. They have the labels of their
+// Services. Workers that are named after a generation have another Service than the graph's
+// spec alone tells, and are known by the labels of graph and component; Services under Grove
+// have none of these, and the same name always.
+func (c *Client) slices(ctx context.Context, components []graph.Component) (map[string][]discoveryv1.EndpointSlice, error) {
+	found, seen := map[string][]discoveryv1.EndpointSlice{}, map[string]bool{}
+	if len(components) == 0 {
+		return found, nil
+	}
+	named, labelled := map[string]string{}, map[string]string{}
+	for _, component := range components {
+		named[component.ServiceName], labelled[component.Name] = component.Name, component.Name
+	}
+	for _, by := range []struct {
+		label, within string
+		component     map[string]string
+	}{
+		{discoveryv1.LabelServiceName, "", named},
+		{v1alpha1.LabelComponent, "," + v1alpha1.LabelGraphName + "=" + components[0].Graph, labelled},
+	} {
+		selector := by.label + " in (" + strings.Join(slices.Sorted(maps.Keys(by.component)), ",") + ")" + by.within
+		list, err := c.Objects.Resource(endpointSlices).Namespace(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+		if err != nil {
+			return nil, fmt.Errorf("list EndpointSlices of %s: %w", c.Namespace, err)
+		}
+		for i := range list.Items {
+			slice := discoveryv1.EndpointSlice{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &slice); err != nil {
+				return nil, fmt.Errorf("EndpointSlice %s: %w", list.Items[i].GetName(), err)
+			}
+			if seen[slice.Name] {
+				continue
+			}
+			seen[slice.Name] = true
+			component := by.component[slice.Labels[by.label]]
+			found[component] = append(found[component], slice)
+		}
+	}
+	return found, nil
 }
 
 func is(value *bool, byDefault bool) bool {

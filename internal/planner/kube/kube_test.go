@@ -79,6 +79,46 @@ endpoints:
 - {addresses: [10.0.0.6], conditions: {ready: false, serving: true, terminating: true}}
 `
 
+// generation is of workers that are named after a generation. Its Service selects all pods of
+// the component, and so does that of the generation before.
+const generation = `
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata:
+  name: chat-decode-abc123-1
+  namespace: lab
+  labels: {kubernetes.io/service-name: chat-decode-abc123, nvidia.com/dynamo-graph-deployment-name: chat, nvidia.com/dynamo-component: Decode}
+addressType: IPv4
+ports: [{name: system, port: 9090}]
+endpoints:
+- {addresses: [10.0.0.5], conditions: {ready: true}}
+- {addresses: [10.0.0.6], conditions: {ready: false, serving: true, terminating: true}}
+- {addresses: [10.0.0.7], conditions: {ready: true}}
+`
+
+const hosted = `
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: chat-decode-1, namespace: lab, labels: {kubernetes.io/service-name: chat-decode}}
+addressType: IPv4
+endpoints:
+- {addresses: [10.0.0.5], conditions: {ready: true}, targetRef: {kind: Pod, name: chat-decode-a}}
+- {addresses: [10.0.0.5], conditions: {ready: true}, targetRef: {kind: Pod, name: chat-decode-b}}
+`
+
+// other is of a graph of the same services.
+const other = `
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata:
+  name: talk-decode-1
+  namespace: lab
+  labels: {kubernetes.io/service-name: talk-decode, nvidia.com/dynamo-graph-deployment-name: talk, nvidia.com/dynamo-component: Decode}
+addressType: IPv4
+endpoints:
+- {addresses: [10.0.0.9], conditions: {ready: false, serving: true, terminating: true}}
+`
+
 func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	o := &unstructured.Unstructured{}
@@ -121,25 +161,33 @@ func TestGraphsOfBothVersionsAreRead(t *testing.T) {
 }
 
 func TestPlaces(t *testing.T) {
-	c, _ := cluster(t, v1alpha1.SchemeGroupVersion, alpha, slice, ending)
-	g, err := c.Graph(t.Context(), "chat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	places, err := c.Places(t.Context(), g.Components)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:8000"), netip.MustParseAddrPort("10.0.0.2:8000")}
-	if diff := cmp.Diff(want, places.Frontends, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(map[string]int{"Frontend": 1, "Decode": 1}, places.Ending); diff != "" {
-		t.Error(diff)
-	}
-	// Those that are not ready yet have a node, too.
-	if diff := cmp.Diff(map[string]int{"Frontend": 3, "Decode": 1}, places.Placed); diff != "" {
-		t.Error(diff)
+	for _, x := range []struct {
+		rule           string
+		slices         []string
+		placed, ending map[string]int
+	}{
+		// Those that are not ready yet have a node, too.
+		{"by the names of Services", []string{slice, ending}, map[string]int{"Frontend": 3, "Decode": 1}, map[string]int{"Frontend": 1, "Decode": 1}},
+		{"of workers that are named after a generation", []string{slice, generation}, map[string]int{"Frontend": 3, "Decode": 2}, map[string]int{"Frontend": 1, "Decode": 1}},
+		{"each pod once, whichever Services select it", []string{slice, ending, generation}, map[string]int{"Frontend": 3, "Decode": 2}, map[string]int{"Frontend": 1, "Decode": 1}},
+		{"pods that share their node's address are several", []string{slice, hosted}, map[string]int{"Frontend": 3, "Decode": 2}, map[string]int{"Frontend": 1}},
+		{"of this graph alone", []string{slice, other}, map[string]int{"Frontend": 3}, map[string]int{"Frontend": 1}},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			c, _ := cluster(t, v1alpha1.SchemeGroupVersion, append([]string{alpha}, x.slices...)...)
+			g, err := c.Graph(t.Context(), "chat")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := c.Places(t.Context(), g.Components)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := Places{Frontends: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:8000"), netip.MustParseAddrPort("10.0.0.2:8000")}, Placed: x.placed, Ending: x.ending}
+			if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

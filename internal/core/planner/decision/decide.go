@@ -333,7 +333,7 @@ func (c Config) join(d *Decision, s Snapshot, m Memory, target Vector, budget in
 		d.Limited = fmt.Sprintf("a budget of %d GPUs is less than the %d of the fewest replicas", budget, floors.GPUs(c.GPUs))
 		return wanted
 	}
-	need := Vector{max(1, d.Roles[Prefill].Need, d.Roles[Prefill].Backlog), max(1, d.Roles[Decode].Need, d.Roles[Decode].Backlog)}
+	need := d.shared(wanted, m.Forecast.Bins() > 0)
 	served := func(v Vector) float64 {
 		share := 1.0
 		for r := range Roles {
@@ -373,6 +373,19 @@ func (c Config) join(d *Decision, s Snapshot, m Memory, target Vector, budget in
 	d.clamp("budget", raised, best)
 	d.Limited = fmt.Sprintf("%d GPUs are needed, the budget has %d", raised.GPUs(c.GPUs), budget)
 	return best
+}
+
+// shared is the need that a budget is divided by. Who has seen no request yet knows none: what
+// there is counts, or all vectors would serve it alike and the first would win.
+func (d *Decision) shared(wanted Vector, seen bool) Vector {
+	var need Vector
+	for r := range Roles {
+		need[r] = max(1, d.Roles[r].Need, d.Roles[r].Backlog)
+		if !seen {
+			need[r] = max(need[r], wanted[r])
+		}
+	}
+	return need
 }
 
 func abs(n int) int { return max(n, -n) }

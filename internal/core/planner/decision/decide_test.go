@@ -217,6 +217,33 @@ func TestWhoHasNotLookedForAWhileTakesNothingAway(t *testing.T) {
 	}
 }
 
+// TestAPlannerThatHasSeenNothingDividesItsBudgetAsItWasDivided: who begins above a budget has to
+// cut at once, and does not know yet which role needs what.
+func TestAPlannerThatHasSeenNothingDividesItsBudgetAsItWasDivided(t *testing.T) {
+	for _, x := range []struct {
+		rule   string
+		begin  Vector
+		budget int
+		want   Vector
+	}{
+		{"evenly", Vector{8, 8}, 8, Vector{4, 4}},
+		{"by the share that each role has", Vector{4, 12}, 8, Vector{2, 6}},
+		{"and leaves the floor of a role that has none", Vector{0, 12}, 8, Vector{0, 7}},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			c := config()
+			c.Budget = x.budget
+			w := newWorld(c, 30*time.Second, x.begin)
+			s := w.snapshot(0)
+			s.Bins, s.Lengths = nil, capacity.Lengths{}
+			d, _ := Decide(w.config, s, Memory{})
+			if d.Replicas != x.want || d.Limited == "" {
+				t.Errorf("%v become %v, want %v: %+v", x.begin, d.Replicas, x.want, d)
+			}
+		})
+	}
+}
+
 func TestNobodyEndsWhileRequestsWait(t *testing.T) {
 	w := newWorld(config(), 30*time.Second, Vector{4, 2})
 	look := func(queue float64) {

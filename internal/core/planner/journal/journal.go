@@ -182,16 +182,16 @@ func (r Record) Plan() string {
 // Journal are the last decisions, the newest last. The zero value has none.
 type Journal struct {
 	records []Record
-	steady  Record
+	last    Record // kept or not
 }
 
 // Add keeps a record if it tells anything that the last one did not: another number,
-// another reason not to change one, or a write that failed.
+// another reason for it, or a write that failed. An adviser, whose decisions nobody writes,
+// decides the same at every tick.
 func (j Journal) Add(r Record) (Journal, bool) {
-	changed := r.From != r.To
-	last := j.steady
-	j.steady = r
-	if len(j.records) > 0 && !changed && last.Reason == r.Reason && (last.Limited == "") == (r.Limited == "") && last.To == r.To && last.Failed == r.Failed {
+	last := j.last
+	j.last = r
+	if len(j.records) > 0 && last.Reason == r.Reason && (last.Limited == "") == (r.Limited == "") && last.From == r.From && last.To == r.To && last.Failed == r.Failed {
 		return j, false
 	}
 	j.records = append(slices.Clone(j.records[max(0, len(j.records)-Kept+1):]), r)

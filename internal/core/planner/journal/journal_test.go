@@ -99,6 +99,9 @@ func TestTheJournalKeepsWhatIsNew(t *testing.T) {
 		{"the first", steady, true},
 		{"the same again", steady, false},
 		{"another number", grown, true},
+		{"the same decision that nobody wrote", grown, false},
+		{"one that begins elsewhere", Record{Reason: decision.Grow, From: Replicas{1, 2}, To: Replicas{2, 1}}, true},
+		{"and ends elsewhere", Record{Reason: decision.Grow, From: Replicas{1, 2}, To: Replicas{2, 2}}, true},
 		{"no change after one", after, true},
 		{"and again", after, false},
 		{"a limit", limited, true},
@@ -110,8 +113,8 @@ func TestTheJournalKeepsWhatIsNew(t *testing.T) {
 			t.Errorf("%d, %s: kept %v", i, x.rule, kept)
 		}
 	}
-	for range 2 * Kept {
-		j, _ = j.Add(grown)
+	for i := range 2 * Kept {
+		j, _ = j.Add([]Record{grown, after}[i%2])
 	}
 	if n := len(j.Records()); n != Kept {
 		t.Errorf("%d are kept", n)

@@ -35,7 +35,6 @@ type Look struct {
 
 // Traffic is what has been seen of requests. The zero value has seen nothing.
 type Traffic struct {
-	seen  bool
 	at    time.Duration
 	last  map[string]counted
 	parts []part // of lengthsOver, the oldest first
@@ -80,21 +79,22 @@ func (t Traffic) Next(l Look, tick time.Duration) (Reading, Traffic) {
 		return r, t
 	}
 	var delta Counters
+	known := false
 	for _, address := range slices.Sorted(maps.Keys(l.Frontends)) {
 		c := l.Frontends[address]
-		// A frontend that is new has counted since it began. What all had counted before
-		// the first look is of unknown age.
-		earlier := t.last[address].Counters
-		if !t.seen {
-			earlier = c
+		// What a frontend had counted before it was first seen is of unknown age: one that
+		// was not ready until now would be a burst of all the requests of its life.
+		earlier, seen := t.last[address]
+		if !seen {
+			earlier.Counters = c
 		}
-		delta = delta.Plus(c.since(earlier))
+		known = known || seen
+		delta = delta.Plus(c.since(earlier.Counters))
 	}
 	elapsed := l.At - t.at
-	first := !t.seen
-	t.last, t.at, t.seen = remember(t.last, l), l.At, true
+	t.last, t.at = remember(t.last, l), l.At
 	r.Queue, r.Active = delta.Queued, max(0, delta.InFlight-delta.Queued)
-	if first {
+	if !known {
 		return r, t
 	}
 	bins := min(mostBins, max(1, int(math.Round(float64(elapsed)/float64(tick)))))

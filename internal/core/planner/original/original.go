@@ -4,6 +4,8 @@
 package original
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -249,16 +251,9 @@ type Profile struct {
 // NewProfile interpolates a profile. Prompts need four lengths for a cubic.
 func NewProfile(p capacity.Profile) (*Profile, error) {
 	out := &Profile{cache: p.CacheTokens}
-	if len(p.Input) < 4 {
-		return nil, fmt.Errorf("interpolate prefill data: %d lengths, a cubic needs 4", len(p.Input))
-	}
-	if err := out.ttft.Fit(p.Input, p.FirstToken); err != nil {
+	if err := out.fitPrompts(p); err != nil {
 		return nil, fmt.Errorf("interpolate prefill data: %w", err)
 	}
-	if err := out.prompt.Fit(p.Input, p.InputThroughput); err != nil {
-		return nil, fmt.Errorf("interpolate prefill data: %w", err)
-	}
-	out.first, out.last = p.Input[0], p.Input[len(p.Input)-1]
 	token, longest, err := newScatter(p.Usage, p.Context, p.Token)
 	if err != nil {
 		return nil, fmt.Errorf("interpolate decode data: %w", err)
@@ -276,6 +271,31 @@ func NewProfile(p capacity.Profile) (*Profile, error) {
 		}
 	}
 	return out, nil
+}
+
+// fitPrompts interpolates between lengths of prompts. Nobody says that they are in order and
+// that each is there once, which a fit takes for granted.
+func (p *Profile) fitPrompts(from capacity.Profile) error {
+	type prompt struct{ input, ttft, throughput float64 }
+	all := make([]prompt, 0, len(from.Input))
+	for i, input := range from.Input {
+		one := prompt{input, from.FirstToken[i], from.InputThroughput[i]}
+		if sum := one.input + one.ttft + one.throughput; math.IsNaN(sum) || math.IsInf(sum, 0) {
+			return fmt.Errorf("length %v: no number", input)
+		}
+		all = append(all, one)
+	}
+	slices.SortStableFunc(all, func(a, b prompt) int { return cmp.Compare(a.input, b.input) })
+	all = slices.CompactFunc(all, func(a, b prompt) bool { return a.input == b.input })
+	if len(all) < 4 {
+		return fmt.Errorf("%d lengths, a cubic needs 4", len(all))
+	}
+	var x, ttft, throughput []float64
+	for _, one := range all {
+		x, ttft, throughput = append(x, one.input), append(ttft, one.ttft), append(throughput, one.throughput)
+	}
+	p.first, p.last = x[0], x[len(x)-1]
+	return errors.Join(p.ttft.Fit(x, ttft), p.prompt.Fit(x, throughput))
 }
 
 func (p *Profile) prompts(input float64) float64 { return min(max(input, p.first), p.last) }

@@ -29,6 +29,36 @@ func profile(t *testing.T) *Profile {
 	return out
 }
 
+// TestPromptsOfAProfileNeedNoOrder: they are as somebody measured them.
+func TestPromptsOfAProfileNeedNoOrder(t *testing.T) {
+	decode := capacity.Profile{CacheTokens: 1000, Usage: []float64{0, 1}, Context: []float64{10, 10}, Token: []float64{4, 8}, OutputThroughput: []float64{1, 2}}
+	for _, x := range []struct {
+		rule          string
+		input, first  []float64
+		refused       bool
+		below, beyond float64 // the shortest and the longest prompt's time
+	}{
+		{"in order", []float64{1000, 2000, 3000, 4000}, []float64{20, 40, 60, 80}, false, 20, 80},
+		{"in another", []float64{4000, 1000, 3000, 2000}, []float64{80, 20, 60, 40}, false, 20, 80},
+		{"one twice", []float64{1000, 2000, 2000, 3000, 4000}, []float64{20, 40, 41, 60, 80}, false, 20, 80},
+		{"too few that differ", []float64{1000, 2000, 2000, 3000}, []float64{20, 40, 41, 60}, true, 0, 0},
+		{"a length that is no number", []float64{1000, math.NaN(), 2000, 3000, 4000}, []float64{20, 40, 60, 80, 90}, true, 0, 0},
+		{"a time that is no number", []float64{1000, 2000, 3000, 4000}, []float64{20, math.Inf(1), 60, 80}, true, 0, 0},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			p := decode
+			p.Input, p.FirstToken, p.InputThroughput = x.input, x.first, make([]float64, len(x.input))
+			got, err := NewProfile(p)
+			if (err != nil) != x.refused {
+				t.Fatalf("refused: %v", err)
+			}
+			if err == nil && (math.Abs(got.FirstToken(1)-x.below) > 1e-9 || math.Abs(got.FirstToken(1e6)-x.beyond) > 1e-9) {
+				t.Errorf("%v and %v ms, want %v and %v", got.FirstToken(1), got.FirstToken(1e6), x.below, x.beyond)
+			}
+		})
+	}
+}
+
 func TestDecide(t *testing.T) {
 	// 100 requests a second of 2000 and 400 tokens that got what the profile says.
 	seen := Observation{Requests: 18000, Input: 2000, Output: 400, FirstToken: 40, Token: 9.03, Duration: 1, Prefill: 1, Decode: 9, GraphReady: true}
