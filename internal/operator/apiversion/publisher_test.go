@@ -396,7 +396,8 @@ func TestADefinitionThatChangesWhileItIsSettledIsReadAgain(t *testing.T) {
 			if _, whole := o.(*apiextensionsv1.CustomResourceDefinition); !whole || key.Name != last {
 				return err
 			}
-			if reads++; reads > 1 {
+			reads++
+			if reads > 1 {
 				return err
 			}
 			changed := o.DeepCopyObject().(*apiextensionsv1.CustomResourceDefinition)
