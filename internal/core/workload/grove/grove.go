@@ -123,7 +123,7 @@ func (b Builder) set(whole *graph.Graph, name string, pods workload.Pods) (graph
 			}
 		}
 		template.Cliques = append(template.Cliques, cliques...)
-		more.constrain(g, c, len(template.Cliques)-len(cliques))
+		more.constrain(g, c, len(template.Cliques)-len(cliques), len(template.PodCliqueScalingGroupConfigs))
 		if !grouped(c) {
 			continue
 		}
