@@ -274,7 +274,7 @@ func (b Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progre
 		switch {
 		case s.Outdated("PodCliqueSet", c.CliqueSet):
 			p.Done, p.Why = false, "PodCliqueSet is being updated"
-		case p.Done && found && updating(set) && !rolledOut(c, set, s):
+		case p.Done && found && updating(set, s) && !rolledOut(c, set, s):
 			p.Done, p.Why = false, fmt.Sprintf("PodCliqueSet %s has not updated its pods yet", set.Name)
 		case !p.Done && found:
 			if p.Waiting = waitsFor(c, set, s); len(p.Waiting) > 0 {
