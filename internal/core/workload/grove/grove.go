@@ -60,10 +60,12 @@ func (Builder) Made(object graph.Object) (graph.Ref, bool) {
 // OwnsPod implements workload.PodOwner.
 func (Builder) OwnsPod(labels map[string]string) bool { return labels[common.LabelPodClique] != "" }
 
-// Follower reports whether a pod lends its node to a leader and serves no API, by
-// its labels.
+// Follower reports whether a pod lends its node to a leader, or holds weights, and
+// serves no API, by its labels.
 func Follower(labels map[string]string) bool {
-	return strings.HasSuffix(labels[common.LabelPodClique], graph.Component{}.WorkerClique())
+	clique := labels[common.LabelPodClique]
+	return strings.HasSuffix(clique, graph.Component{}.WorkerClique()) ||
+		labels[common.LabelPodCliqueScalingGroup] != "" && ofRank.MatchString(clique)
 }
 
 // SetOf is the name of the PodCliqueSet that an object was made from; empty for an
