@@ -48,6 +48,7 @@ var (
 	_ workload.Rescaler     = Builder{}
 	_ workload.Updater      = Builder{}
 	_ workload.Queuer       = Builder{}
+	_ workload.Packer       = Builder{}
 	_ workload.Generational = Builder{}
 )
 
