@@ -66,6 +66,10 @@ const (
 	// ConditionCheckpointed of a graph is there where services ask to start from
 	// checkpoints; it is false while they start cold.
 	ConditionCheckpointed = "Checkpointed"
+
+	// ConditionTopologyLevelsAvailable of a graph that Grove packs into a topology is
+	// true while the topology has the levels that the graph asks for.
+	ConditionTopologyLevelsAvailable = "TopologyLevelsAvailable"
 )
 
 // Reasons that several kinds share.
@@ -128,6 +132,13 @@ const (
 	ReasonWaking              = "Waking"
 	ReasonActive              = "Active"
 	ReasonDormancyUnsupported = "ScaleToZeroUnsupported"
+	// ReasonAllTopologyLevelsAvailable and the next three are those of
+	// TopologyLevelsAvailable: all levels are there, some are not, there is no such
+	// topology, and Grove has not told yet.
+	ReasonAllTopologyLevelsAvailable = "AllTopologyLevelsAvailable"
+	ReasonTopologyLevelsUnavailable  = "TopologyLevelsUnavailable"
+	ReasonTopologyDefinitionNotFound = "TopologyDefinitionNotFound"
+	ReasonTopologyConditionPending   = "TopologyConditionPending"
 	// ReasonRestarting means a requested restart is under way.
 	ReasonRestarting = "Restarting"
 	// ReasonOrchestratorUnavailable means the cluster lacks an API the graph

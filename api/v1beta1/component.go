@@ -9,7 +9,7 @@ import (
 // Component is one component of a graph and, inlined, the spec of a
 // DynamoComponentDeployment.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.minAvailable) || !has(self.replicas) || has(self.scalingAdapter) || self.replicas == 0 || self.minAvailable <= self.replicas",message="minAvailable cannot be more than replicas",fieldPath=".minAvailable"
+// +kubebuilder:validation:XValidation:rule="!has(self.minAvailable) || has(self.scalingAdapter) || (has(self.replicas) && self.replicas == 0) || self.minAvailable <= (has(self.replicas) ? self.replicas : 1)",message="minAvailable cannot be more than replicas",fieldPath=".minAvailable"
 // +kubebuilder:validation:XValidation:rule="!has(self.eppConfig) || (has(self.type) && self.type == 'epp')",message="only an endpoint picker has an eppConfig",reason="FieldValueForbidden",fieldPath=".eppConfig"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.minAvailable) || (has(self.minAvailable) && self.minAvailable == oldSelf.minAvailable)",message="minAvailable cannot be changed or removed once it is set",fieldPath=".minAvailable"
 type Component struct {

@@ -173,7 +173,7 @@ func (p *run) ensure(ctx context.Context, w graph.Desired, id identity) (Action,
 		return "", err
 	}
 	if w.UpdatePolicy == graph.UpdateNever || (w.UpdatePolicy == graph.UpdateOneAtATime && p.taken != "" && p.taken != id.key.Name) {
-		return p.postpone(w.Ownership, payload, live, id)
+		return p.postpone(ctx, w, payload, live, id)
 	}
 	action, err := p.update(ctx, w, payload, live, id)
 	if w.UpdatePolicy == graph.UpdateOneAtATime && action != "" && action != Adopted {
@@ -221,8 +221,8 @@ func (p *run) update(ctx context.Context, w graph.Desired, payload *unstructured
 		}
 		return done, nil
 	}
-	fields, settled, err := p.compare(tie, payload, live)
-	if err == nil && settled && p.partiallyCached[id.kind] {
+	fields, settled, err := p.compare(ctx, w, payload, live, id)
+	if err == nil && settled && (p.partiallyCached[id.kind] || untyped(w.Object)) {
 		p.writes.record(id, payload, seen, seen) // so that it is not read again
 	}
 	if err != nil || settled {
@@ -245,24 +245,37 @@ func (p *run) update(ctx context.Context, w graph.Desired, payload *unstructured
 }
 
 // postpone leaves an object as it is, and says whether it is to change later.
-func (p *run) postpone(tie graph.Ownership, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
+func (p *run) postpone(ctx context.Context, w graph.Desired, payload *unstructured.Unstructured, live graph.Object, id identity) (Action, error) {
 	if hasLegacyFields(live) || p.writes.covers(id, payload, live.GetResourceVersion()) {
 		return "", nil
 	}
-	if _, settled, err := p.compare(tie, payload, live); err != nil || settled {
+	if _, settled, err := p.compare(ctx, w, payload, live, id); err != nil || settled {
 		return "", err
 	}
 	return Postponed, nil
 }
 
 // compare returns the fields of an object that exists, and whether it holds what
-// is wanted of it.
-func (p *run) compare(tie graph.Ownership, payload *unstructured.Unstructured, live graph.Object) (fields map[string]any, same bool, err error) {
+// is wanted of it. Fields that our Go types do not know are only on the server.
+func (p *run) compare(ctx context.Context, w graph.Desired, payload *unstructured.Unstructured, live graph.Object, id identity) (fields map[string]any, same bool, err error) {
+	if untyped(w.Object) {
+		whole := &unstructured.Unstructured{}
+		whole.SetGroupVersionKind(id.kind)
+		if live, err = read(ctx, p.direct, id, whole); err != nil || live == nil {
+			return nil, err == nil, err // the event of its end is on the way
+		}
+	}
 	if fields, err = runtime.DefaultUnstructuredConverter.ToUnstructured(live); err != nil {
 		return nil, false, err
 	}
-	owned := ownedFields(live.GetManagedFields(), manager(p.owner, tie))
+	owned := ownedFields(live.GetManagedFields(), manager(p.owner, w.Ownership))
 	return fields, owned != nil && upToDate(payload.Object, fields, owned), nil
+}
+
+// untyped reports whether an object has fields that our Go type for it does not know.
+func untyped(object graph.Object) bool {
+	_, ok := object.(*unstructured.Unstructured)
+	return ok
 }
 
 // apply sends a payload for an object that was seen live, or for one that is to
@@ -333,7 +346,10 @@ func (a *Applier) live(ctx context.Context, from client.Reader, id identity) (gr
 	if err != nil {
 		return nil, err
 	}
-	object := empty.(client.Object)
+	return read(ctx, from, id, empty.(client.Object))
+}
+
+func read(ctx context.Context, from client.Reader, id identity, object client.Object) (graph.Object, error) {
 	if err := from.Get(ctx, id.key, object); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -142,7 +143,8 @@ type reads struct {
 }
 
 func (r *reads) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
-	if _, ok := into.(*corev1.ConfigMap); ok {
+	switch into.(type) {
+	case *corev1.ConfigMap, *unstructured.Unstructured:
 		r.n++
 	}
 	return r.Reader.Get(ctx, key, into, options...)

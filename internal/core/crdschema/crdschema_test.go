@@ -136,10 +136,13 @@ func TestAGangNeedsNoMoreReplicasThanThereAre(t *testing.T) {
 		given string
 		want  []string
 	}{
-		"as many as there are": {`{name: a, replicas: 2, minAvailable: 2}`, nil},
-		"more than there are":  {`{name: a, replicas: 1, minAvailable: 2}`, []string{"spec.components[0].minAvailable: minAvailable cannot be more than replicas"}},
-		"none at all":          {`{name: a, replicas: 0, minAvailable: 2}`, nil},
-		"an adapter's number":  {`{name: a, replicas: 1, minAvailable: 2, scalingAdapter: {}}`, nil},
+		"as many as there are":                             {`{name: a, replicas: 2, minAvailable: 2}`, nil},
+		"more than there are":                              {`{name: a, replicas: 1, minAvailable: 2}`, []string{"spec.components[0].minAvailable: minAvailable cannot be more than replicas"}},
+		"more than the one that there is without a number": {`{name: a, minAvailable: 2}`, []string{"spec.components[0].minAvailable: minAvailable cannot be more than replicas"}},
+		"one, without a number":                            {`{name: a, minAvailable: 1}`, nil},
+		"an adapter's number, not told yet":                {`{name: a, minAvailable: 2, scalingAdapter: {}}`, nil},
+		"none at all":                                      {`{name: a, replicas: 0, minAvailable: 2}`, nil},
+		"an adapter's number":                              {`{name: a, replicas: 1, minAvailable: 2, scalingAdapter: {}}`, nil},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			var got []string

@@ -72,6 +72,7 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.Buil
 		scalingLimited(&st.Conditions, s.Limited, unseen(dgd, g), dgd.Generation, now)
 		dormant(&st.Conditions, s.Dormancy, dgd.Generation, now)
 		coldStart(&st.Conditions, g, dgd.Generation, now)
+		topologyLevels(&st.Conditions, g, by, s, dgd.Generation, now)
 	}
 	setCondition(&st.Conditions, v1alpha1.ConditionReady, v, dgd.Generation, now)
 	if g != nil || err != nil {

@@ -32,6 +32,9 @@ func (w *warnings) newer(dgd *v1alpha1.DynamoGraphDeployment, by Orchestration) 
 	for _, c := range g.Components {
 		at := spec.Child("services").Key(c.Name)
 		w.newerComponent(dgd, c, at)
+		if mayBeGroves(by.Provider) && !slices.ContainsFunc(g.Adapters, func(a graph.Adapter) bool { return a.Service == c.Name }) {
+			w.gang(c, at.Child("minAvailable"))
+		}
 		w.onGrove(by.Provider, at, map[string]bool{
 			"minAvailable":       c.MinAvailable != nil,
 			"topologyConstraint": c.PackDomain != "",
@@ -63,13 +66,27 @@ func (w *warnings) location(g *graph.Graph, shown []string, at *field.Path) {
 
 // onGrove warns of settings that only Grove honours.
 func (w *warnings) onGrove(by workload.Provider, at *field.Path, set map[string]bool) {
-	if _, owns := orchestrator.ForGraph(by, orchestrator.Settings{}).(workload.PodOwner); owns || by == "" {
+	if mayBeGroves(by) {
 		return
 	}
 	for name, given := range set {
 		if given {
 			w.add(at.Child(name), "has no effect; only Grove honours it, and the graph is not run by Grove")
 		}
+	}
+}
+
+// mayBeGroves reports whether a graph is run by Grove, or nobody knows by whom.
+func mayBeGroves(by workload.Provider) bool {
+	_, owns := orchestrator.ForGraph(by, orchestrator.Settings{}).(workload.PodOwner)
+	return owns || by == ""
+}
+
+// gang warns of one that Grove does not take. Without replicas it is told to what was
+// made, as the number of an adapter is.
+func (w *warnings) gang(c graph.Component, at *field.Path) {
+	if c.MinAvailable != nil && c.Replicas > 0 && *c.MinAvailable > c.Replicas && c.Contract == graph.ContractV1 {
+		w.add(at, fmt.Sprintf("is more than replicas, %d; Grove refuses that, and the graph has no pods", c.Replicas))
 	}
 }
 

@@ -188,6 +188,8 @@ func TestWarnings(t *testing.T) {
 		"more shadows than a pod has":               {`{services: {a: {componentType: worker, gpuMemoryService: {enabled: true}, failover: {enabled: true, numShadows: 2}, extraPodSpec: {mainContainer: {args: [python3 -m dynamo.vllm], resources: {limits: {nvidia.com/gpu: 1}}}}}}}`, []string{"spec.services[a].failover.numShadows: 2 is not used", "spec.services[a].failover: engines of one pod"}},
 		"more shadows in pods of their own":         {`{services: {a: {componentType: worker, gpuMemoryService: {enabled: true, mode: interPod}, failover: {enabled: true, mode: interPod, numShadows: 2}, extraPodSpec: {mainContainer: {args: [python3 -m dynamo.vllm], resources: {limits: {nvidia.com/gpu: 1}}}}}}}`, nil},
 		"settings since January that are honoured":  {`{priorityClassName: p, annotations: {a: b}, labels: {a: b}, topologyConstraint: {}, experimental: {}, services: {a: {minAvailable: 1, runtimeVersionOverride: "1.4"}}}`, nil},
+		"a gang of more replicas than there are":    {`{services: {a: {replicas: 2, minAvailable: 3}, b: {minAvailable: 2}}}`, []string{"spec.services[a].minAvailable: is more than replicas, 2; Grove", "spec.services[b].minAvailable: is more than replicas, 1; Grove"}},
+		"a gang of as many, of none and an adapter": {`{services: {a: {replicas: 2, minAvailable: 2}, b: {replicas: 0, minAvailable: 2}, c: {minAvailable: 2, scalingAdapter: {enabled: true}}}}`, nil},
 		"warnings of all services, in order":        {`{services: {b: {autoscaling: {}}, a: {autoscaling: {}}}}`, []string{"spec.services[a].autoscaling", "spec.services[b].autoscaling"}},
 	}
 	for rule, c := range cases {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/engine"
@@ -65,6 +66,13 @@ type Rescaling struct {
 type Updater interface {
 	// Updating reports whether the last change is still being carried out.
 	Updating(g *graph.Graph, s snapshot.Snapshot) bool
+}
+
+// Packer packs pods into domains of a topology.
+type Packer interface {
+	// Levels is the graph's condition TopologyLevelsAvailable as what runs the graph
+	// shows it; nil if nothing of the graph is packed, or not yet.
+	Levels(g *graph.Graph, s snapshot.Snapshot) *metav1.Condition
 }
 
 // Generational runs workers in generations: each is a set of objects of its own, of

@@ -210,9 +210,9 @@ func SharedEngine(t *corev1.PodTemplateSpec, c graph.Component) {
 }
 
 // WeightServer makes the server of a pod that holds the weights for engines in other
-// pods. It serves nobody else, so nobody discovers it.
+// pods. It serves nobody else, so nobody discovers it, and it is no endpoint of its model.
 func WeightServer(t *corev1.PodTemplateSpec, c graph.Component) {
-	for _, key := range []string{v1alpha1.LabelDiscoveryBackend, v1alpha1.LabelDiscoveryEnabled} {
+	for _, key := range []string{v1alpha1.LabelDiscoveryBackend, v1alpha1.LabelDiscoveryEnabled, v1alpha1.LabelBaseModelHash} {
 		delete(t.Labels, key)
 	}
 	main := &t.Spec.Containers[0]

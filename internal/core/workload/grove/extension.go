@@ -23,31 +23,31 @@ type extension struct {
 	claims          []any
 }
 
-// constrain packs the pods of a component into a domain of the graph's topology.
-func (e *extension) constrain(g *graph.Graph, c graph.Component, clique int) {
+// constrain packs the graph and the pods of a component into domains of the graph's
+// topology. Grove refuses a constraint without a domain, so there is none to inherit the
+// topology's name from.
+func (e *extension) constrain(g *graph.Graph, c graph.Component, clique, group int) {
 	if g.Topology == nil || g.Contract != graph.ContractV1 {
 		return
 	}
-	e.topology = packed(g.Topology.Name, g.Topology.Domain)
-	if c.PackDomain != "" && !grouped(c) {
-		e.cliques = set(e.cliques, clique, "topologyConstraint", packed(g.Topology.Name, c.PackDomain))
+	if g.Topology.Domain != "" {
+		e.topology = packed(g.Topology.Name, g.Topology.Domain)
+	}
+	switch constraint := packed(g.Topology.Name, c.PackDomain); {
+	case c.PackDomain == "":
+	case grouped(c):
+		e.groups = set(e.groups, group, "topologyConstraint", constraint)
+	default:
+		e.cliques = set(e.cliques, clique, "topologyConstraint", constraint)
 	}
 }
 
 func packed(topology, domain string) map[string]any {
-	constraint := map[string]any{"topologyName": topology}
-	if domain != "" {
-		constraint["pack"] = map[string]any{"required": domain}
-	}
-	return constraint
+	return map[string]any{"topologyName": topology, "pack": map[string]any{"required": domain}}
 }
 
-// share gives the engines and the server of each rank the same GPUs, and packs the
-// group.
+// share gives the engines and the server of each rank the same GPUs.
 func (e *extension) share(c graph.Component, group int) {
-	if topology, ok := e.topology.(map[string]any); ok && c.PackDomain != "" {
-		e.groups = set(e.groups, group, "topologyConstraint", packed(fmt.Sprint(topology["topologyName"]), c.PackDomain))
-	}
 	if !c.SharesAcrossPods() {
 		return
 	}

@@ -48,6 +48,7 @@ var (
 	_ workload.Rescaler     = Builder{}
 	_ workload.Updater      = Builder{}
 	_ workload.Queuer       = Builder{}
+	_ workload.Packer       = Builder{}
 	_ workload.Generational = Builder{}
 )
 
@@ -60,10 +61,12 @@ func (Builder) Made(object graph.Object) (graph.Ref, bool) {
 // OwnsPod implements workload.PodOwner.
 func (Builder) OwnsPod(labels map[string]string) bool { return labels[common.LabelPodClique] != "" }
 
-// Follower reports whether a pod lends its node to a leader and serves no API, by
-// its labels.
+// Follower reports whether a pod lends its node to a leader, or holds weights, and
+// serves no API, by its labels.
 func Follower(labels map[string]string) bool {
-	return strings.HasSuffix(labels[common.LabelPodClique], graph.Component{}.WorkerClique())
+	clique := labels[common.LabelPodClique]
+	return strings.HasSuffix(clique, graph.Component{}.WorkerClique()) ||
+		labels[common.LabelPodCliqueScalingGroup] != "" && ofRank.MatchString(clique)
 }
 
 // SetOf is the name of the PodCliqueSet that an object was made from; empty for an
@@ -123,7 +126,7 @@ func (b Builder) set(whole *graph.Graph, name string, pods workload.Pods) (graph
 			}
 		}
 		template.Cliques = append(template.Cliques, cliques...)
-		more.constrain(g, c, len(template.Cliques)-len(cliques))
+		more.constrain(g, c, len(template.Cliques)-len(cliques), len(template.PodCliqueScalingGroupConfigs))
 		if !grouped(c) {
 			continue
 		}
@@ -274,7 +277,7 @@ func (b Builder) Progress(g *graph.Graph, s snapshot.Snapshot) []workload.Progre
 		switch {
 		case s.Outdated("PodCliqueSet", c.CliqueSet):
 			p.Done, p.Why = false, "PodCliqueSet is being updated"
-		case p.Done && found && updating(set) && !rolledOut(c, set, s):
+		case p.Done && found && updating(set, s) && !rolledOut(c, set, s):
 			p.Done, p.Why = false, fmt.Sprintf("PodCliqueSet %s has not updated its pods yet", set.Name)
 		case !p.Done && found:
 			if p.Waiting = waitsFor(c, set, s); len(p.Waiting) > 0 {

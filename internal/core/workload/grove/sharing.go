@@ -2,6 +2,7 @@ package grove
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
@@ -34,6 +35,10 @@ func engineClique(c graph.Component, rank int) string {
 		return fmt.Sprintf("%s-%d", c.WorkerClique(), rank)
 	}
 }
+
+// ofRank are names of those cliques whose pods serve no API. A service on one node may
+// have such a name; it has no group.
+var ofRank = regexp.MustCompile(`(-gms|` + regexp.QuoteMeta(graph.Component{}.WorkerClique()) + `)-[0-9]+$`)
 
 // sharing are those cliques.
 func (b Builder) sharing(c graph.Component, pods workload.Pods) ([]*grovev1alpha1.PodCliqueTemplateSpec, error) {

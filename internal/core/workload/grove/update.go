@@ -18,6 +18,7 @@ import (
 // only annotations change even its generation stays. What tells is the set:
 //
 //	written ----> rolling update started ----> ... ended, generation observed
+//	              and its hash known               and all have that
 //
 // and, before that, whether a clique has the set's template and all its pods are
 // made from it.
@@ -27,13 +28,38 @@ import (
 func (Builder) Updating(g *graph.Graph, s snapshot.Snapshot) bool {
 	return slices.ContainsFunc(sets(g), func(name string) bool {
 		set, found := snapshot.Find[*grovev1alpha1.PodCliqueSet](s, name)
-		return found && (s.Outdated("PodCliqueSet", name) || updating(set))
+		return found && (s.Outdated("PodCliqueSet", name) || updating(set, s))
 	})
 }
 
-func updating(set *grovev1alpha1.PodCliqueSet) bool {
+func updating(set *grovev1alpha1.PodCliqueSet, s snapshot.Snapshot) bool {
 	observed, progress := set.Status.ObservedGeneration, set.Status.RollingUpdateProgress
-	return observed == nil || *observed < set.Generation || (progress != nil && progress.UpdateEndedAt == nil)
+	return observed == nil || *observed < set.Generation || (progress != nil && progress.UpdateEndedAt == nil) || behind(set, s)
+}
+
+// behind reports whether a clique or group of a set is not through with what the set now
+// says. Later releases of Grove tell the progress of an update in a field that our
+// module for its API does not know; by these hashes each of them finds that it has ended.
+func behind(set *grovev1alpha1.PodCliqueSet, s snapshot.Snapshot) bool {
+	now := set.Status.CurrentGenerationHash
+	return now != nil && slices.ContainsFunc(s.Beneath, func(object graph.Object) bool {
+		through := carriedOut(object)
+		return through != nil && *through != *now && object.GetDeletionTimestamp() == nil && SetOf(object) == set.Name
+	})
+}
+
+// carriedOut is the hash of what a set said when a clique or group of it was last through;
+// nil if it never was. A group answers for its cliques.
+func carriedOut(object graph.Object) *string {
+	switch o := object.(type) {
+	case *grovev1alpha1.PodCliqueScalingGroup:
+		return o.Status.CurrentPodCliqueSetGenerationHash
+	case *grovev1alpha1.PodClique:
+		if o.Labels[common.LabelPodCliqueScalingGroup] == "" {
+			return o.Status.CurrentPodCliqueSetGenerationHash
+		}
+	}
+	return nil
 }
 
 // rolledOut reports whether every clique of a component has the template that the

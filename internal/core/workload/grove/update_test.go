@@ -1,6 +1,7 @@
 package grove
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ func live() (*graph.Graph, *grovev1alpha1.PodCliqueSet, []graph.Object) {
 		{CliqueSet: "g", Clique: "a", Name: "A", Nodes: 1, Replicas: 2}, {CliqueSet: "g", Clique: "w", Name: "W", Nodes: 2, Replicas: 1},
 	}}
 	set := &grovev1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Name: "g", Generation: 1, CreationTimestamp: metav1.Unix(100, 0)}}
-	set.Status.ObservedGeneration = new(int64(1))
+	set.Status.ObservedGeneration, set.Status.CurrentGenerationHash = new(int64(1)), new("1")
 	var below []graph.Object
 	for _, c := range []struct {
 		service, role, name string
@@ -31,17 +32,29 @@ func live() (*graph.Graph, *grovev1alpha1.PodCliqueSet, []graph.Object) {
 		spec := grovev1alpha1.PodCliqueSpec{RoleName: c.role, Replicas: c.replicas, PodSpec: corev1.PodSpec{NodeName: c.role}}
 		set.Spec.Template.Cliques = append(set.Spec.Template.Cliques, &grovev1alpha1.PodCliqueTemplateSpec{Name: c.role, Labels: labels, Spec: spec})
 		clique := &grovev1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{
-			Name: c.name, Generation: 1, Labels: map[string]string{v1alpha1.LabelComponent: c.service, common.LabelPodTemplateHash: "1"},
+			Name: c.name, Generation: 1, Labels: madeFrom("g", map[string]string{v1alpha1.LabelComponent: c.service, common.LabelPodTemplateHash: "1"}),
 		}, Spec: spec}
 		clique.Status = grovev1alpha1.PodCliqueStatus{
 			ObservedGeneration: new(int64(1)), Replicas: c.replicas, ReadyReplicas: c.replicas, UpdatedReplicas: c.replicas,
-			CurrentPodTemplateHash: new("1"),
+			CurrentPodTemplateHash: new("1"), CurrentPodCliqueSetGenerationHash: new("1"),
+		}
+		if c.service == "W" {
+			clique.Labels[common.LabelPodCliqueScalingGroup] = "g-0-w"
 		}
 		below = append(below, clique)
 	}
-	group := &grovev1alpha1.PodCliqueScalingGroup{ObjectMeta: metav1.ObjectMeta{Name: "g-0-w", Generation: 1}}
-	group.Status = grovev1alpha1.PodCliqueScalingGroupStatus{ObservedGeneration: new(int64(1)), Replicas: 1, AvailableReplicas: 1, UpdatedReplicas: 1}
+	group := &grovev1alpha1.PodCliqueScalingGroup{ObjectMeta: metav1.ObjectMeta{Name: "g-0-w", Generation: 1, Labels: madeFrom("g", nil)}}
+	group.Status = grovev1alpha1.PodCliqueScalingGroupStatus{
+		ObservedGeneration: new(int64(1)), Replicas: 1, AvailableReplicas: 1, UpdatedReplicas: 1, CurrentPodCliqueSetGenerationHash: new("1"),
+	}
 	return g, set, append(below, group)
+}
+
+// madeFrom are the labels of what Grove makes from a set.
+func madeFrom(set string, labels map[string]string) map[string]string {
+	all := map[string]string{common.LabelManagedByKey: common.LabelManagedByValue, common.LabelPartOfKey: set}
+	maps.Copy(all, labels)
+	return all
 }
 
 // TestServicesAreDoneOnlyOnceGroveHasUpdatedThem: a clique whose turn has not come
@@ -58,6 +71,10 @@ func TestServicesAreDoneOnlyOnceGroveHasUpdatedThem(t *testing.T) {
 	restarted := func(below []graph.Object, hash string) {
 		clique := below[0].(*grovev1alpha1.PodClique)
 		clique.Annotations, clique.Labels[common.LabelPodTemplateHash] = map[string]string{v1alpha1.AnnotationRestartAt: "1"}, hash
+	}
+	// begun is how releases of Grove show an update whose progress our module cannot read.
+	begun := func(set *grovev1alpha1.PodCliqueSet) {
+		set.Status.ObservedGeneration, set.Status.CurrentGenerationHash = new(set.Generation), new("2")
 	}
 	for rule, c := range map[string]struct {
 		change   func(set *grovev1alpha1.PodCliqueSet, below []graph.Object)
@@ -92,6 +109,38 @@ func TestServicesAreDoneOnlyOnceGroveHasUpdatedThem(t *testing.T) {
 			func(set *grovev1alpha1.PodCliqueSet, _ []graph.Object) {
 				set.Status.RollingUpdateProgress = &grovev1alpha1.PodCliqueSetRollingUpdateProgress{}
 			}, [2]bool{true, true}, true,
+		},
+		"an update that shows in the hash of the set alone goes on": {
+			func(set *grovev1alpha1.PodCliqueSet, _ []graph.Object) {
+				restartOf("A", set)
+				begun(set)
+			}, [2]bool{false, true}, true,
+		},
+		"it goes on until each clique has that hash": {
+			func(set *grovev1alpha1.PodCliqueSet, below []graph.Object) {
+				begun(set)
+				below[3].(*grovev1alpha1.PodCliqueScalingGroup).Status.CurrentPodCliqueSetGenerationHash = new("2")
+			}, [2]bool{true, true}, true,
+		},
+		"it goes on until each group has that hash": {
+			func(set *grovev1alpha1.PodCliqueSet, below []graph.Object) {
+				begun(set)
+				below[0].(*grovev1alpha1.PodClique).Status.CurrentPodCliqueSetGenerationHash = new("2")
+			}, [2]bool{true, true}, true,
+		},
+		"it has ended when all have it: a group answers for its cliques": {
+			func(set *grovev1alpha1.PodCliqueSet, below []graph.Object) {
+				begun(set)
+				below[0].(*grovev1alpha1.PodClique).Status.CurrentPodCliqueSetGenerationHash = new("2")
+				below[3].(*grovev1alpha1.PodCliqueScalingGroup).Status.CurrentPodCliqueSetGenerationHash = new("2")
+			}, [2]bool{true, true}, false,
+		},
+		"what has no hash yet or is another set's is not waited for": {
+			func(set *grovev1alpha1.PodCliqueSet, below []graph.Object) {
+				begun(set)
+				below[0].(*grovev1alpha1.PodClique).Status.CurrentPodCliqueSetGenerationHash = nil
+				below[3].(*grovev1alpha1.PodCliqueScalingGroup).Labels[common.LabelPartOfKey] = "other"
+			}, [2]bool{true, true}, false,
 		},
 	} {
 		t.Run(rule, func(t *testing.T) {
