@@ -25,6 +25,7 @@ func graphDeployment(dgd *v1alpha1.DynamoGraphDeployment) field.ErrorList {
 	errs = append(errs, rollouts(dgd.Annotations, field.NewPath("metadata", "annotations"))...)
 	errs = append(errs, environment(dgd.Spec.Envs, at.Child("envs"))...)
 	errs = append(errs, services(dgd, at.Child("services"))...)
+	errs = append(errs, frontendSidecars(dgd, at.Child("services"))...)
 	errs = append(errs, claims(dgd.Spec.PVCs, at.Child("pvcs"))...)
 	errs = append(errs, restart(dgd, at.Child("restart"))...)
 	return sorted(errs)
