@@ -61,7 +61,6 @@ func newGraph(dgd *v1alpha1.DynamoGraphDeployment, d Defaults) *Graph {
 		Labels: s.Labels, Annotations: s.Annotations,
 		PriorityClass:  s.PriorityClassName,
 		UpdateStrategy: dgd.Annotations[v1alpha1.AnnotationGroveUpdateStrategy],
-		VolcanoQueue:   dgd.Annotations[v1alpha1.AnnotationVolcanoQueue],
 	}
 	g.TakenOver = takenOver(dgd, g.Contract, d.Running)
 	if t := s.TopologyConstraint; t != nil {
