@@ -87,7 +87,8 @@ const (
 	// AnnotationGroveUpdateStrategy is how Grove replaces pods: RollingRecreate or
 	// OnDelete.
 	AnnotationGroveUpdateStrategy = "nvidia.com/grove-update-strategy"
-	// AnnotationVolcanoQueue is the queue of the Volcano scheduler.
+	// AnnotationVolcanoQueue is the queue of the Volcano scheduler, which nothing is
+	// given here.
 	AnnotationVolcanoQueue = "nvidia.com/volcano-queue"
 	// AnnotationDiscoveryMode is what registers: one of the DiscoveryMode values.
 	AnnotationDiscoveryMode = "nvidia.com/dynamo-kube-discovery-mode"

@@ -47,11 +47,10 @@ type Graph struct {
 	// every child and pod. Components have them already.
 	Labels      map[string]string
 	Annotations map[string]string
-	// PriorityClass, Topology and the next two count for Grove and Volcano alone.
+	// PriorityClass, Topology and UpdateStrategy count for Grove alone.
 	PriorityClass  string
 	Topology       *Topology
 	UpdateStrategy string
-	VolcanoQueue   string
 	// Serving are the replicas of services that serve, where generations are being
 	// exchanged; those of all others do.
 	Serving map[string]Serving

@@ -61,7 +61,6 @@ func newGraph(dgd *v1alpha1.DynamoGraphDeployment, d Defaults) *Graph {
 		Labels: s.Labels, Annotations: s.Annotations,
 		PriorityClass:  s.PriorityClassName,
 		UpdateStrategy: dgd.Annotations[v1alpha1.AnnotationGroveUpdateStrategy],
-		VolcanoQueue:   dgd.Annotations[v1alpha1.AnnotationVolcanoQueue],
 	}
 	g.TakenOver = takenOver(dgd, g.Contract, d.Running)
 	if t := s.TopologyConstraint; t != nil {
@@ -320,10 +319,29 @@ func component(s v1alpha1.SharedSpec, framework v1alpha1.BackendFramework, d Def
 	} else {
 		c.Engine = chooseEngine(role, Engine(framework), nil, nil)
 	}
-	c.Resources.GPUs = gpusOf(&c, contract)
 	c.Mounts = readMounts(s.VolumeMounts, c.Engine)
+	if contract == ContractV1 {
+		c.complete()
+	}
+	c.Resources.GPUs = gpusOf(&c, contract)
 	c.readRuntime(&s)
 	return c, nil
+}
+
+// complete adds what v1beta1 has a main container mean without saying it: claims of the
+// names that it mounts, and limits of what it requests and cannot be overcommitted. A
+// component of a graph is stored in the words of that version, so both have to mean the
+// same.
+func (c *Component) complete() {
+	var volumes []corev1.Volume
+	if c.Pod != nil {
+		volumes = c.Pod.Volumes
+	}
+	if c.Main != nil {
+		c.Mounts = append(claimsOf(c.Main.VolumeMounts, volumes), c.Mounts...)
+	}
+	whole := countable(c.MainContainer().Resources)
+	c.Resources.Requests, c.Resources.Limits = whole.Requests, whole.Limits
 }
 
 // typeUnder is a component's type and its refinement. The seed labels what the user

@@ -114,6 +114,61 @@ func TestTwins(t *testing.T) {
 	}
 }
 
+// TestV1AlphaIsCompletedAsV1Beta1Is under the contract of 1.x, whoever makes the pods:
+// they are made from the graph on Grove, and elsewhere from components in the words of
+// v1beta1. Under the seed's contract it is taken as it is.
+func TestV1AlphaIsCompletedAsV1Beta1Is(t *testing.T) {
+	for rule, c := range map[string]struct{ alpha, beta string }{
+		"a mount without a volume is of the claim of its name": {
+			`{extraPodSpec: {volumes: [{name: own, emptyDir: {}}], mainContainer: {volumeMounts: [{name: models, mountPath: /m}, {name: own, mountPath: /o}]}}, volumeMounts: [{name: data, mountPoint: /d}]}`,
+			`{volumes: [{name: own, emptyDir: {}}], containers: [{name: main, volumeMounts: [{name: models, mountPath: /m}, {name: own, mountPath: /o}, {name: data, mountPath: /d}]}]}`,
+		},
+		"GPUs that are requested are a limit": {
+			`{extraPodSpec: {mainContainer: {resources: {requests: {nvidia.com/gpu: 2, cpu: 1}}}}}`,
+			`{containers: [{name: main, resources: {requests: {nvidia.com/gpu: 2, cpu: 1}}}]}`,
+		},
+		"a limit counts where both are given": {
+			`{resources: {limits: {gpu: "4"}}, extraPodSpec: {mainContainer: {resources: {requests: {nvidia.com/gpu: 2}}}}}`,
+			`{containers: [{name: main, resources: {requests: {nvidia.com/gpu: 2}, limits: {nvidia.com/gpu: 4}}}]}`,
+		},
+		"devices of a service too": {
+			`{resources: {requests: {custom: {rdma/ib: "8"}}}}`,
+			`{containers: [{name: main, resources: {requests: {rdma/ib: 8}}}]}`,
+		},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			d := Defaults{Contract: ContractRules{Forced: ContractV1}}
+			alpha := readAlpha(t, `{services: {w: `+c.alpha+`}}`)
+			fromAlpha, err := FromGraphDeployment(alpha, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fromBeta, err := FromV1Beta1(readBeta(t, `{components: [{name: w, podTemplate: {spec: `+c.beta+`}}]}`), d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, want := fromAlpha.Components[0], fromBeta.Components[0]
+			if diff := cmp.Diff(want.Mounts, got.Mounts); diff != "" {
+				t.Errorf("mounts (-v1beta1 +v1alpha1):\n%s", diff)
+			}
+			if diff := cmp.Diff(want.MainContainer(), got.MainContainer()); diff != "" {
+				t.Errorf("the main container (-v1beta1 +v1alpha1):\n%s", diff)
+			}
+			if got.Resources.GPUs != want.Resources.GPUs {
+				t.Errorf("%d GPUs, want %d", got.Resources.GPUs, want.Resources.GPUs)
+			}
+			d.Contract.Forced = ContractSeed
+			seed, err := FromGraphDeployment(alpha, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(got.MainContainer(), seed.Components[0].MainContainer()); len(got.Mounts) == len(seed.Components[0].Mounts) && diff == "" {
+				t.Error("the seed's contract completes it as well")
+			}
+		})
+	}
+}
+
 // composed is a graph whose components say everything in one place.
 func composed(g *Graph) any {
 	type one struct {

@@ -3,12 +3,14 @@ package requestplan
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -341,6 +343,119 @@ func TestAnAlphaRequestForAProfilerOfOne(t *testing.T) {
 		if name := GraphKey(r, r.Spec).Name; name != "goal" {
 			t.Errorf("%s: the graph is %s", image, name)
 		}
+	}
+}
+
+// configured is a request of v1alpha1 for a profiler of 1.x, with a configuration.
+func configured(t *testing.T, config string) *v1alpha1.DynamoGraphDeploymentRequest {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return asked(func(r *v1alpha1.DynamoGraphDeploymentRequest) {
+		r.Spec.ProfilingConfig.ProfilerImage = "r/dynamo-planner:1.4.1"
+		r.Spec.ProfilingConfig.Config.Raw = raw
+	})
+}
+
+// TestWhatAProfilerOfOneIsToldOfAnAlphaRequest: what its configuration says and v1beta1
+// has a place for. The rest is told.
+func TestWhatAProfilerOfOneIsToldOfAnAlphaRequest(t *testing.T) {
+	const rest = `"model":"m","backend":"vllm","image":"r/dynamo-planner:1.4.1","searchStrategy":"rapid","autoApply":true`
+	for rule, test := range map[string]struct {
+		config, want, unused string
+		nodes                []Node
+	}{
+		"the GPU, by its system":            {config: `{sweep: {aicSystem: h100_pcie}}`, want: `"hardware":{"gpuSku":"h100_pcie"}`},
+		"the GPU, by its product":           {config: `{hardware: {gpu_type: NVIDIA-L40S, num_gpus_per_node: 4}}`, want: `"hardware":{"gpuSku":"l40s","numGpusPerNode":4}`},
+		"a system goes first":               {config: `{sweep: {aic_system: h200_sxm}, hardware: {gpuType: l40s}}`, want: `"hardware":{"gpuSku":"h200_sxm"}`},
+		"in the words of v1beta1":           {config: `{hardware: {gpuSku: t4, totalGpus: 2, vramMb: 16000, rdma: true}}`, want: `"hardware":{"gpuSku":"t4","totalGpus":2,"vramMb":16000,"rdma":true}`},
+		"a GPU that nobody knows is judged": {config: `{hardware: {gpuType: voodoo}}`, want: `"hardware":{"gpuSku":"voodoo"}`},
+		"what nodes tell lies under it":     {config: `{hardware: {gpuType: h200_sxm, numGpusPerNode: 4}}`, nodes: h200s, want: `"hardware":{"gpuSku":"h200_sxm","vramMb":143771,"totalGpus":16,"numGpusPerNode":4,"rdma":false}`},
+		"where its cache is mounted": {
+			config: `{sweep: {aicSystem: t4}, deployment: {modelCache: {pvcName: c, mountPath: /models}}}`,
+			want:   `"hardware":{"gpuSku":"t4"},"modelCache":{"pvcName":"c","pvcMountPath":"/models"}`,
+		},
+		"what has no place is named": {
+			config: `{sla: {ttft: 200}, sweep: {aicSystem: t4, useAiConfigurator: true, prefillInterpolationGranularity: 16}, engine: {backend: vllm, maxContextLength: 100}, hardware: {maxNumGpusPerEngine: 4}, extra: 1}`,
+			want:   `"hardware":{"gpuSku":"t4"},"sla":{"ttft":200}`,
+			unused: "of profilingConfig.config these have no effect with a profiler of 1.x: engine.maxContextLength, extra, hardware.maxNumGpusPerEngine, sweep.prefillInterpolationGranularity",
+		},
+		"estimates are made in any case": {
+			config: `{sweep: {aicSystem: t4, useAiConfigurator: false}}`, want: `"hardware":{"gpuSku":"t4"}`,
+			unused: "of profilingConfig.config these have no effect with a profiler of 1.x: sweep.useAiConfigurator",
+		},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			r := configured(t, test.config)
+			step := Next(r, Sight{Nodes: test.nodes}, policy, noon)
+			if !step.Begins {
+				t.Fatalf("it does not begin: %+v", step.Findings)
+			}
+			if diff := cmp.Diff(object(t, "{"+rest+","+test.want+"}"), object(t, step.Record.Config)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			later := Next(r, Sight{Record: &step.Record}, policy, noon)
+			for when, step := range map[string]Step{"at first": step, "later": later} {
+				if f, _ := step.Finding(v1alpha1.ConditionValidation); !f.OK || f.Message != test.unused {
+					t.Errorf("%s it says %q, want %q", when, f.Message, test.unused)
+				}
+			}
+		})
+	}
+}
+
+// TestAnAlphaRequestIsToldWhereItsHardwareGoes: spec.hardware is a field of v1beta1.
+func TestAnAlphaRequestIsToldWhereItsHardwareGoes(t *testing.T) {
+	for name, nodes := range map[string][]Node{"no node": nil, "a GPU without a sku": {{Product: "Voodoo-2", GPUs: 1}}} {
+		for r, where := range map[*v1alpha1.DynamoGraphDeploymentRequest]string{
+			configured(t, `{}`): "describe the hardware in profilingConfig.config.hardware", written(t, `{model: m}`): "describe the hardware in spec.hardware",
+		} {
+			step := Next(r, Sight{Nodes: nodes}, policy, noon)
+			if f, _ := step.Finding(v1alpha1.ConditionValidation); f.Reason != v1alpha1.ReasonHardwareNotFound || !strings.Contains(f.Message, where) {
+				t.Errorf("%s: %s, want %s", name, f.Message, where)
+			}
+		}
+	}
+}
+
+// TestWorkersOfAnAlphaRequestHaveTheirImage, which a profiler of 1.x cannot be told.
+// What overrides the graph counts over it.
+func TestWorkersOfAnAlphaRequestHaveTheirImage(t *testing.T) {
+	for rule, test := range map[string]struct {
+		config, image, override string
+		mock                    bool
+		want                    string
+	}{
+		"as the profiler chose":         {config: `{}`, want: "w"},
+		"as the request says":           {config: `{}`, image: "mine:1", want: "mine:1"},
+		"as its configuration says":     {config: `{deployment: {dgdImage: mine:2}}`, want: "mine:2"},
+		"the request goes first":        {config: `{deployment: {dgd_image: mine:2}}`, image: "mine:1", want: "mine:1"},
+		"an override goes over both":    {config: `{}`, image: "mine:1", override: `{"apiVersion":"nvidia.com/v1alpha1","kind":"DynamoGraphDeployment","spec":{"services":{"Decode":{"extraPodSpec":{"mainContainer":{"image":"over"}}}}}}`, want: "over"},
+		"mock engines are in their own": {config: `{}`, image: "mine:1", mock: true, want: "w"},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			r := configured(t, test.config)
+			r.Spec.UseMocker = test.mock
+			if test.image != "" {
+				r.Spec.DeploymentOverrides = &v1alpha1.DeploymentOverrides{WorkersImage: test.image}
+			}
+			if test.override != "" {
+				r.Spec.Overrides = &v1alpha1.RequestOverrides{DGD: &runtime.RawExtension{Raw: []byte(test.override)}}
+			}
+			step := profiledBeta(t, r, profileoutput.KeyFinalGraph, betaGraph)
+			if step.Generated == nil {
+				t.Fatalf("no graph: %+v", step.Findings)
+			}
+			images := map[string]string{}
+			for name, s := range step.Generated.Graph.Spec.SortedServices() {
+				images[name] = s.ExtraPodSpec.MainContainer.Image
+			}
+			if diff := cmp.Diff(map[string]string{"Frontend": "f", "Decode": test.want}, images); diff != "" {
+				t.Errorf("images (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

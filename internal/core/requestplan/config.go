@@ -25,7 +25,7 @@ const (
 // win.
 func configOf(r *v1alpha1.DynamoGraphDeploymentRequest, nodes []Node, p Policy) (string, error) {
 	if asked, ok := p.question(r); ok {
-		return asked.config(nodes)
+		return asked.config(nodes, hardwareField(r))
 	}
 	root := map[string]any{}
 	if config := r.Spec.ProfilingConfig.Config; config != nil {

@@ -48,6 +48,7 @@ func generate(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy, step 
 	step.Receipt = receipt
 	found, targets, err := read(r, s)
 	if err == nil {
+		found.workers(s.Record)
 		err = found.override(s.Record.Spec.Overrides)
 	}
 	if err == nil {

@@ -50,6 +50,9 @@ func ofOne(spec v1alpha1.DynamoGraphDeploymentRequestSpec) bool {
 func askedIn(r *v1alpha1.DynamoGraphDeploymentRequest) question {
 	beta, _ := conversion.RequestToBeta(r)
 	q := question{beta.Spec}
+	if h := hardwareIn(r); *h != (v1beta1.Hardware{}) {
+		q.Hardware = over(q.Hardware, h)
+	}
 	q.Backend = cmp.Or(q.Backend, "auto")
 	q.SearchStrategy = cmp.Or(q.SearchStrategy, v1beta1.SearchStrategyRapid)
 	q.AutoApply = orElse(q.AutoApply, true)
@@ -60,7 +63,7 @@ func askedIn(r *v1alpha1.DynamoGraphDeploymentRequest) question {
 	}
 	if q.ModelCache != nil {
 		c := *q.ModelCache
-		c.PVCMountPath = cmp.Or(c.PVCMountPath, cachePath)
+		c.PVCMountPath = cmp.Or(c.PVCMountPath, CacheAsked(r).Path, cachePath)
 		q.ModelCache = &c
 	}
 	return q
@@ -75,16 +78,17 @@ func orElse[T any](given *T, value T) *T {
 
 // config is the text that a profiler gets. Unlike the original we do not write
 // what was found of the hardware into the user's spec, and put the graph's
-// overrides over the graph ourselves.
-func (q question) config(nodes []Node) (string, error) {
+// overrides over the graph ourselves. where is the field that a user describes the
+// hardware in.
+func (q question) config(nodes []Node, where string) (string, error) {
 	hardware := complete(q.Hardware, nodes)
 	if hardware.GPUSKU == "" {
 		if found, ok := Hardware(nodes); ok {
 			return "", fault.New(fault.Waiting, v1alpha1.ReasonHardwareNotFound,
-				"nodes have GPUs of product %s, for which there is no gpuSku; describe the hardware in spec.hardware", found.Product)
+				"nodes have GPUs of product %s, for which there is no gpuSku; describe the hardware in %s", found.Product, where)
 		}
 		return "", fault.New(fault.Waiting, v1alpha1.ReasonHardwareNotFound,
-			"no node has GPUs and the labels that GPU feature discovery writes; describe the hardware in spec.hardware, or wait for nodes")
+			"no node has GPUs and the labels that GPU feature discovery writes; describe the hardware in %s, or wait for nodes", where)
 	}
 	q.Hardware = hardware
 	if o := q.Overrides; o != nil {

@@ -175,6 +175,9 @@ func Next(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy, now time.
 func (s Sight) accept(r *v1alpha1.DynamoGraphDeploymentRequest, step Step) Step {
 	step.Accepted = s.Record == nil || s.Record.still(r)
 	finding := Finding{v1alpha1.ConditionValidation, v1alpha1.ReasonValidationPassed, "", true}
+	if s.Record != nil {
+		finding.Message = s.Record.unused()
+	}
 	if !step.Accepted {
 		finding = Finding{
 			Type: v1alpha1.ConditionValidation, Reason: v1alpha1.ReasonSpecChangeRejected,
@@ -216,8 +219,8 @@ func begin(r *v1alpha1.DynamoGraphDeploymentRequest, s Sight, p Policy) Step {
 		pending.After = absentAgain
 		return pending
 	}
-	pending.Findings = []Finding{{v1alpha1.ConditionValidation, v1alpha1.ReasonValidationPassed, "", true}}
 	pending.Record, pending.Begins = Record{Attempt: Attempt(r), Spec: r.Spec, Version: conversion.WrittenAs(r), Config: config}, true
+	pending.Findings = []Finding{{v1alpha1.ConditionValidation, v1alpha1.ReasonValidationPassed, pending.Record.unused(), true}}
 	pending.Wants = Inputs
 	return pending
 }

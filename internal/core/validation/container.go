@@ -1,11 +1,16 @@
 package validation
 
 import (
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 )
 
 func environment(envs []corev1.EnvVar, at *field.Path) field.ErrorList {
@@ -62,4 +67,52 @@ func containers(extra *v1alpha1.ExtraPodSpec, at *field.Path) field.ErrorList {
 	check(extra.InitContainers, at.Child("initContainers"))
 	check(extra.Containers, at.Child("containers"))
 	return errs
+}
+
+// frontendSidecars checks the references of a graph's components. Only v1beta1 has
+// them: in v1alpha1 the sidecar stands where it is named.
+func frontendSidecars(dgd *v1alpha1.DynamoGraphDeployment, at *field.Path) field.ErrorList {
+	if !conversion.MeansBeta(dgd) {
+		return nil
+	}
+	var errs field.ErrorList
+	beta, _ := conversion.GraphToBeta(dgd)
+	for i := range beta.Spec.Components {
+		c := &beta.Spec.Components[i]
+		errs = append(errs, frontendSidecar(c, at.Key(c.Name))...)
+	}
+	return errs
+}
+
+func componentSidecar(dcd *v1alpha1.DynamoComponentDeployment, at *field.Path) field.ErrorList {
+	if !conversion.MeansBeta(dcd) {
+		return nil
+	}
+	beta, _ := conversion.ComponentToBeta(dcd)
+	return frontendSidecar(&beta.Spec.Component, at)
+}
+
+func frontendSidecar(c *v1beta1.Component, at *field.Path) field.ErrorList {
+	if c.FrontendSidecar == "" {
+		return nil
+	}
+	var names []string
+	if c.PodTemplate != nil {
+		for _, container := range c.PodTemplate.Spec.Containers {
+			if container.Name != v1beta1.MainContainer {
+				names = append(names, container.Name)
+			}
+		}
+	}
+	if slices.Contains(names, c.FrontendSidecar) {
+		return nil
+	}
+	why := "names no container of the pod template beside main; "
+	slices.Sort(names)
+	if len(names) > 0 {
+		why += "those are: " + strings.Join(names, ", ")
+	} else {
+		why += "there is none"
+	}
+	return field.ErrorList{field.Invalid(at.Child("frontendSidecar"), c.FrontendSidecar, why)}
 }

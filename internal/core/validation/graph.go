@@ -23,10 +23,13 @@ func graphDeployment(dgd *v1alpha1.DynamoGraphDeployment) field.ErrorList {
 	errs := objectName(dgd.Name, field.NewPath("metadata", "name"))
 	errs = append(errs, discoveryBackend(dgd.Annotations, field.NewPath("metadata", "annotations"))...)
 	errs = append(errs, rollouts(dgd.Annotations, field.NewPath("metadata", "annotations"))...)
+	errs = append(errs, updateStrategy(dgd.Annotations, field.NewPath("metadata", "annotations"))...)
 	errs = append(errs, environment(dgd.Spec.Envs, at.Child("envs"))...)
 	errs = append(errs, services(dgd, at.Child("services"))...)
+	errs = append(errs, frontendSidecars(dgd, at.Child("services"))...)
 	errs = append(errs, claims(dgd.Spec.PVCs, at.Child("pvcs"))...)
 	errs = append(errs, restart(dgd, at.Child("restart"))...)
+	errs = append(errs, kvTransfer(dgd.Spec.Experimental, at.Child("experimental", "kvTransferPolicy"))...)
 	return sorted(errs)
 }
 
@@ -117,6 +120,27 @@ func claims(pvcs []v1alpha1.PVC, at *field.Path) field.ErrorList {
 
 var accessModes = []corev1.PersistentVolumeAccessMode{
 	corev1.ReadWriteOnce, corev1.ReadWriteMany, corev1.ReadOnlyMany, corev1.ReadWriteOncePod,
+}
+
+// updateStrategies are those that Grove knows; it refuses a set with another.
+var updateStrategies = []string{"RollingRecreate", "OnDelete"}
+
+func updateStrategy(annotations map[string]string, at *field.Path) field.ErrorList {
+	chosen := annotations[v1alpha1.AnnotationGroveUpdateStrategy]
+	if chosen == "" || slices.Contains(updateStrategies, chosen) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(at.Key(v1alpha1.AnnotationGroveUpdateStrategy), chosen, updateStrategies)}
+}
+
+// kvTransfer checks the label by which workers learn their place: their pods refer to
+// it, and the server refuses pods that refer to no label.
+func kvTransfer(e *v1alpha1.GraphExperimental, at *field.Path) field.ErrorList {
+	if e == nil || e.KVTransferPolicy == nil || e.KVTransferPolicy.LabelKey == "" {
+		return nil
+	}
+	key := e.KVTransferPolicy.LabelKey
+	return invalid(at.Child("labelKey"), key, "as a label ", validation.IsQualifiedName(key))
 }
 
 func restart(dgd *v1alpha1.DynamoGraphDeployment, at *field.Path) field.ErrorList {

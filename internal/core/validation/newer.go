@@ -24,6 +24,11 @@ func (w *warnings) newer(dgd *v1alpha1.DynamoGraphDeployment, by Orchestration) 
 		"priorityClassName":  s.PriorityClassName != "",
 		"topologyConstraint": s.TopologyConstraint != nil,
 	})
+	annotations := field.NewPath("metadata", "annotations")
+	w.words(dgd.Annotations, annotations)
+	if dgd.Annotations[v1alpha1.AnnotationVolcanoQueue] != "" {
+		w.add(annotations.Key(v1alpha1.AnnotationVolcanoQueue), "has no effect; pods are given no queue of Volcano")
+	}
 	g, err := graph.FromGraphDeployment(dgd, graph.Defaults{Contract: by.Contract})
 	if err != nil {
 		return // other rules say why
@@ -124,16 +129,22 @@ func (w *warnings) newerComponent(dgd *v1alpha1.DynamoGraphDeployment, c graph.C
 	if c.PackDomain != "" && dgd.Spec.TopologyConstraint == nil {
 		w.add(at.Child("topologyConstraint"), "has no effect without a topologyConstraint of the graph, which names the topology")
 	}
+	w.words(c.ObjectAnnotations(), at.Child("annotations"))
+}
+
+// words warns of annotations about the runtime that it does not understand.
+func (w *warnings) words(annotations map[string]string, at *field.Path) {
 	for key, known := range runtimeWords {
-		if value := c.ObjectAnnotations()[key]; value != "" && !slices.Contains(known, value) {
-			w.add(at.Child("annotations").Key(key), fmt.Sprintf("%q is not known and has no effect; known are %v", value, known))
+		if value := annotations[key]; value != "" && !slices.Contains(known, value) {
+			w.add(at.Key(key), fmt.Sprintf("%q is not known and has no effect; known are %v", value, known))
 		}
 	}
 }
 
 // runtimeWords are the values that annotations about the runtime can have.
 var runtimeWords = map[string][]string{
-	v1alpha1.AnnotationVLLMExecutor: {string(graph.ExecutorMP), string(graph.ExecutorRay)},
+	v1alpha1.AnnotationVLLMExecutor:  {string(graph.ExecutorMP), string(graph.ExecutorRay)},
+	v1alpha1.AnnotationDiscoveryMode: {string(graph.DiscoveryModePod), string(graph.DiscoveryModeContainer)},
 }
 
 func hasContainer(pod *corev1.PodSpec, name string) bool {

@@ -46,6 +46,9 @@ func TestGraphDeployment(t *testing.T) {
 		"an endpoint picker has a configuration":        {spec: `services: {a: {componentType: epp}}`, want: []string{"FieldValueRequired spec.services[a].eppConfig"}},
 		"there is one endpoint picker, on one node":     {spec: `services: {a: {componentType: epp, replicas: 2, multinode: {nodeCount: 2}, eppConfig: {config: {}}}, b: {componentType: epp, eppConfig: {config: {}}}}`, want: []string{"FieldValueForbidden spec.services", "FieldValueForbidden spec.services[a].multinode", "FieldValueInvalid spec.services[a].replicas"}},
 		"a discovery backend is one of two":             {spec: `services: {a: {annotations: {nvidia.com/dynamo-discovery-backend: dns}}}`, want: []string{"FieldValueNotSupported spec.services[a].annotations[nvidia.com/dynamo-discovery-backend]"}},
+		"a label of nodes is a label":                   {spec: `{services: {a: {}}, experimental: {kvTransferPolicy: {labelKey: "my rack", domain: rack}}}`, want: []string{"FieldValueInvalid spec.experimental.kvTransferPolicy.labelKey"}},
+		"a label of nodes may have a prefix":            {spec: `{services: {a: {}}, experimental: {kvTransferPolicy: {labelKey: example.com/rack, domain: rack}}}`},
+		"a topology needs no label":                     {spec: `{services: {a: {}}, experimental: {kvTransferPolicy: {clusterTopologyName: dc, domain: rack}}}`},
 		"groups of nodes are counted in hundreds":       {spec: `services: {a: {replicas: 2000000000, multinode: {nodeCount: 2000000000}}}`, want: []string{"FieldValueInvalid spec.services[a].multinode.nodeCount", "FieldValueInvalid spec.services[a].replicas"}},
 		"replicas in an environment count as well":      {spec: `{envs: [{name: DYN_DEPLOYMENT_CONFIG, value: '{"a":{"ServiceArgs":{"workers":-1}}}'}], services: {a: {}}}`, want: []string{"FieldValueInvalid spec.services[a].envs[DYN_DEPLOYMENT_CONFIG]"}},
 		"settings of a service may be null":             {spec: `{envs: [{name: DYN_DEPLOYMENT_CONFIG, value: '{"a":null}'}], services: {a: {componentType: frontend}}}`},
@@ -394,6 +397,34 @@ func TestRolloutAnnotationsCanBeRead(t *testing.T) {
 	old.Annotations = map[string]string{v1alpha1.AnnotationRolloutSteps: "25% 10m"}
 	if problems := Update(old, dgd, Scope{}).Problems; len(problems) != 2 {
 		t.Errorf("a change of annotations alone has the problems %v", problems)
+	}
+}
+
+// TestAnnotationsOfAGraphAreChecked: what Grove would refuse later is refused, and what
+// would do nothing is told.
+func TestAnnotationsOfAGraphAreChecked(t *testing.T) {
+	for rule, c := range map[string]struct {
+		key, value     string
+		want, warnings []string
+	}{
+		"Grove replaces pods one by one":       {key: v1alpha1.AnnotationGroveUpdateStrategy, value: "RollingRecreate"},
+		"or as they are deleted":               {key: v1alpha1.AnnotationGroveUpdateStrategy, value: "OnDelete"},
+		"a strategy that Grove does not know":  {key: v1alpha1.AnnotationGroveUpdateStrategy, value: "Foo", want: []string{"FieldValueNotSupported metadata.annotations[nvidia.com/grove-update-strategy]"}},
+		"containers register":                  {key: v1alpha1.AnnotationDiscoveryMode, value: v1alpha1.DiscoveryModeContainer},
+		"neither pods nor containers register": {key: v1alpha1.AnnotationDiscoveryMode, value: "foo", warnings: []string{`metadata.annotations[nvidia.com/dynamo-kube-discovery-mode]: "foo" is not known and has no effect; known are [pod container]`}},
+		"an executor that no runtime knows":    {key: v1alpha1.AnnotationVLLMExecutor, value: "smoke", warnings: []string{`metadata.annotations[nvidia.com/vllm-distributed-executor-backend]: "smoke" is not known and has no effect; known are [mp ray]`}},
+		"a queue that no pod is given":         {key: v1alpha1.AnnotationVolcanoQueue, value: "q", warnings: []string{"metadata.annotations[nvidia.com/volcano-queue]: has no effect; pods are given no queue of Volcano"}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			dgd := decode(t, `{services: {a: {}, b: {}}}`, &v1alpha1.DynamoGraphDeployment{})
+			dgd.Name, dgd.Annotations = "chat", map[string]string{c.key: c.value}
+			if diff := cmp.Diff(c.want, summary(GraphDeployment(dgd))); diff != "" {
+				t.Errorf("violations (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.warnings, GraphDeploymentWarnings(dgd, IngressRules{}, Orchestration{})); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

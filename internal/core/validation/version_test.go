@@ -46,6 +46,10 @@ func TestViolationsAreToldInTheVersionThatWasWritten(t *testing.T) {
 		"an order on the pod template":                 {`{components: [{name: a, podTemplate: {metadata: {annotations: {nvidia.com/start-after: b}}, spec: {containers: [{name: main}]}}}]}`, []string{"FieldValueNotFound spec.components[a].podTemplate.metadata.annotations[nvidia.com/start-after]"}},
 		"shared memory":                                {`{components: [{name: a, sharedMemorySize: "-1"}]}`, []string{"FieldValueInvalid spec.components[a].sharedMemorySize"}},
 		"an endpoint picker":                           {`{components: [{name: a, type: epp}]}`, []string{"FieldValueRequired spec.components[a].eppConfig"}},
+		"a frontend sidecar that is no container":      {`{components: [{name: a, frontendSidecar: front, ` + pod + `[{name: main}, {name: proxy}]}}}]}`, []string{"FieldValueInvalid spec.components[a].frontendSidecar"}},
+		"a frontend sidecar without a pod template":    {`{components: [{name: a, frontendSidecar: front}]}`, []string{"FieldValueInvalid spec.components[a].frontendSidecar"}},
+		"a frontend sidecar that is the main one":      {`{components: [{name: a, frontendSidecar: main, ` + pod + `[{name: main}]}}}]}`, []string{"FieldValueInvalid spec.components[a].frontendSidecar"}},
+		"a frontend sidecar is a container":            {`{components: [{name: a, frontendSidecar: front, ` + pod + `[{name: main}, {name: front}]}}}]}`, nil},
 		"custom tags, restart and own names are legal": {`{restart: {id: "1"}, components: [{name: a, type: worker, ` + pod + `[{name: main, image: "r@sha256:ab"}]}}}, {name: untyped}]}`, nil},
 	}
 	for rule, c := range cases {
@@ -54,6 +58,20 @@ func TestViolationsAreToldInTheVersionThatWasWritten(t *testing.T) {
 				t.Errorf("violations (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A component that stands alone is told the same, with the containers that there are.
+func TestAFrontendSidecarIsAContainer(t *testing.T) {
+	dcd := &v1beta1.DynamoComponentDeployment{}
+	const text = `{metadata: {name: chat, namespace: lab}, spec: {name: chat, type: worker, frontendSidecar: front, podTemplate: {spec: {containers: [{name: main}, {name: proxy}, {name: agent}]}}}}`
+	if err := yaml.UnmarshalStrict([]byte(text), dcd); err != nil {
+		t.Fatal(err)
+	}
+	alpha, _ := conversion.ComponentToAlpha(dcd)
+	want := `spec.frontendSidecar: Invalid value: "front": names no container of the pod template beside main; those are: agent, proxy`
+	if diff := cmp.Diff(want, ComponentDeployment(alpha).ToAggregate().Error()); diff != "" {
+		t.Errorf("violations (-want +got):\n%s", diff)
 	}
 }
 

@@ -6,7 +6,6 @@ package pod
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -300,21 +299,13 @@ func generationEnv(c graph.Component) []corev1.EnvVar {
 		return nil
 	case c.Fronted():
 		return nil // it sees its own generation alone
-	case c.Role == graph.RoleFrontend || c.Role == graph.RoleEPP || c.Role == graph.RoleOther && !c.Adopted && runsFrontend(c.Main):
+	case c.LooksByPrefix():
 		return []corev1.EnvVar{{Name: "DYN_NAMESPACE_PREFIX", Value: c.DynamoNamespace}}
 	case c.Generation != "":
 		return []corev1.EnvVar{{Name: "DYN_NAMESPACE_WORKER_SUFFIX", Value: c.Generation}}
 	default:
 		return nil
 	}
-}
-
-// runsFrontend is true of a container that is a frontend whatever type its author
-// gave it: without the prefix it would look for workers where no generation is.
-func runsFrontend(main *corev1.Container) bool {
-	return main != nil && slices.ContainsFunc(slices.Concat(main.Command, main.Args), func(word string) bool {
-		return strings.Contains(word, "dynamo.frontend")
-	})
 }
 
 func fromField(name, path string) corev1.EnvVar {

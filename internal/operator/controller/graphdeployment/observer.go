@@ -334,11 +334,34 @@ func (w observation) unmet(g *graph.Graph) error {
 }
 
 // warnings tell what of a graph will not be as it is written, here.
-func (w observation) warnings(dgd *v1alpha1.DynamoGraphDeployment, r validation.IngressRules, o Observer) []string {
-	return validation.GraphDeploymentWarnings(dgd, r, validation.Orchestration{
+func (w observation) warnings(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, r validation.IngressRules, o Observer) []string {
+	told := validation.GraphDeploymentWarnings(dgd, r, validation.Orchestration{
 		Provider: w.provider, WithoutKAI: !w.platform.Capabilities.All(snapshot.APIKAI), InPlace: !o.Rollouts.Generations, Unfit: w.unfit, NodeLabels: o.NodeLabels,
 		Contract: graph.ContractRules{Forced: w.graph.Contract}, // children may have told it
 	})
+	return append(told, validation.NeighbourWarnings(w.graph, o.neighbours(ctx, dgd, w))...)
+}
+
+// neighbours are the other graphs of the namespace, as far as they can be read; what is
+// only told of them waits for nobody.
+func (w Observer) neighbours(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, seen observation) []*graph.Graph {
+	list, err := w.Facts.Graphs(ctx, dgd.Namespace)
+	if err != nil {
+		return nil
+	}
+	defaults := seen.platform.Defaults
+	defaults.Running = graph.Running{}
+	var others []*graph.Graph
+	for _, other := range list {
+		if other.Name == dgd.Name || other.DeletionTimestamp != nil {
+			continue
+		}
+		if g, err := graph.FromGraphDeployment(other, defaults); err == nil {
+			provider := workload.Provider(other.Annotations[v1alpha1.AnnotationWorkloadProvider])
+			others = append(others, pairing.Of(other, g, provider, defaults.Running, seen.platform.Generations))
+		}
+	}
+	return others
 }
 
 // migrating says what runs a graph elsewhere than its provider is to; nil when

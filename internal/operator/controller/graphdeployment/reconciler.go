@@ -154,7 +154,7 @@ func (r *Reconciler) report(ctx context.Context, dgd *v1alpha1.DynamoGraphDeploy
 		return r.again(result, seen, d), nil
 	}
 	if d.graph != nil && dgd.Status.ObservedGeneration != dgd.Generation {
-		event.Warned(r.Events, dgd, seen.warnings(dgd, r.Routes.Rules, r.Observer))
+		event.Warned(r.Events, dgd, seen.warnings(ctx, dgd, r.Routes.Rules, r.Observer))
 	}
 	result, err := controller.Finish(ctx, r.Client, dgd, &dgd.Status, now, false, err)
 	if due := status.Due(d.graph, seen.builder, seen.Snapshot); err == nil && result.IsZero() && !due.IsZero() {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -262,6 +263,58 @@ func TestAClaimThatTwoGraphsAskForGoesWithTheLast(t *testing.T) {
 
 // TestAComponentOfSomebodysThatNamesTheGraphIsNoneOfItsOwn: it is not waited for where the
 // graph runs elsewhere, and it stays.
+// TestGraphsThatFindEachOthersWorkersAreWarnedOf at either of them, once.
+func TestGraphsThatFindEachOthersWorkersAreWarnedOf(t *testing.T) {
+	serving := func(name string) *v1alpha1.DynamoGraphDeployment {
+		dgd := chat()
+		dgd.Name, dgd.UID = name, types.UID(name)
+		dgd.Annotations = map[string]string{v1alpha1.AnnotationRuntimeContract: string(graph.ContractV1)}
+		dgd.Spec.Services["Frontend"] = &v1alpha1.SharedSpec{
+			ComponentType: v1alpha1.ComponentTypeFrontend, Replicas: new(int32(1)),
+			ExtraPodSpec: &v1alpha1.ExtraPodSpec{MainContainer: &corev1.Container{Image: "engine:1"}},
+		}
+		return dgd
+	}
+	leaving, paired := serving("chat-old"), serving("cha")
+	leaving.Finalizers, leaving.DeletionTimestamp = []string{"example.com/slow"}, new(metav1.NewTime(time.Unix(500, 0)))
+	paired.Annotations[v1alpha1.AnnotationRolloutIsolation] = v1alpha1.IsolationPaired
+	for rule, c := range map[string]struct {
+		others []*v1alpha1.DynamoGraphDeployment
+		want   string
+	}{
+		"a longer name":                 {[]*v1alpha1.DynamoGraphDeployment{serving("chat-large"), serving("chat-small"), leaving, serving("other")}, "metadata.name: frontends look for workers in Dynamo namespaces that begin with lab-chat, and so find those of graph chat-large, chat-small too; give one of the graphs a name that the other's does not begin with"},
+		"a shorter name":                {[]*v1alpha1.DynamoGraphDeployment{serving("ch")}, "metadata.name: frontends of graph ch look for workers in Dynamo namespaces that begin with lab-ch, and so find those of this graph too; give one of the graphs a name that the other's does not begin with"},
+		"frontends that are kept apart": {[]*v1alpha1.DynamoGraphDeployment{paired}, ""},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			s := newStage(t, serving("chat"))
+			s.reconciler.Platform.Generations = true
+			for _, other := range c.others {
+				if err := s.client.Create(t.Context(), other.DeepCopy()); err != nil {
+					t.Fatal(err)
+				}
+				if other.DeletionTimestamp != nil {
+					if err := s.client.Delete(t.Context(), other.DeepCopy()); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			var told []string
+			for range 3 {
+				s.pass()
+			}
+			for recorder := s.reconciler.Events.(*events.FakeRecorder); len(recorder.Events) > 0; {
+				if _, warning, found := strings.Cut(<-recorder.Events, "SpecWarning "); found {
+					told = append(told, warning)
+				}
+			}
+			if diff := cmp.Diff(c.want, strings.Join(told, "\n")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestAComponentOfSomebodysThatNamesTheGraphIsNoneOfItsOwn(t *testing.T) {
 	s := newStage(t, chat(), snapshot.APIGrove)
 	own := &v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "own", OwnerReferences: []metav1.OwnerReference{{
