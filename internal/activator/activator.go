@@ -177,7 +177,9 @@ func (a *Activator) unknown(ctx context.Context, model string) bool {
 	case a.frontend.serves(ctx, model, fresh):
 		return false
 	case a.frontend.lacks(model, complete):
-		return true // all that there are going to be are listed
+		// All that there are going to be are listed, but for those that take longer to load.
+		a.signal.look(ctx)
+		return !a.signal.declares(model)
 	case a.signal.knows(model):
 		return false
 	}

@@ -593,6 +593,34 @@ func TestAModelThatDoesNotComeBackIsNotWaitedFor(t *testing.T) {
 	}
 }
 
+// TestADeclaredModelMayLoadWhileOthersServe: who asks for it late is held as who asked before.
+func TestADeclaredModelMayLoadWhileOthersServe(t *testing.T) {
+	for rule, c := range map[string]struct {
+		before, later []string // what workers are told to serve, and what they are told once others serve
+		status        int
+	}{
+		"one that workers are told to serve may load":  {[]string{"llama", "qwen"}, []string{"llama", "qwen"}, http.StatusServiceUnavailable},
+		"so may one that they were told to later":      {[]string{"llama"}, []string{"llama", "qwen"}, http.StatusServiceUnavailable},
+		"one that they are not told to does not come":  {[]string{"llama"}, []string{"llama"}, http.StatusNotFound},
+		"nor one that they are not told to any longer": {[]string{"llama", "qwen"}, []string{"llama"}, http.StatusNotFound},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			w := newWorld(t, roomy(), 30*time.Second, Told{Models: []string{"llama"}, Declared: c.before})
+			w.until("what was told before", func() bool { return len(w.a.signal.models()) > 0 })
+			w.serve("llama")
+			w.a.frontend.serves(t.Context(), "llama", 0)
+			w.a.frontend.mu.Lock()
+			w.a.frontend.up = time.Now().Add(-2 * complete)
+			w.a.frontend.mu.Unlock()
+			w.lease.says(Told{Models: []string{"llama"}, Declared: c.later})
+			status, text, retryAfter := w.ask(chat, maxWaitHeader, "1s")
+			if status != c.status || (retryAfter != "") != (c.status == http.StatusServiceUnavailable) {
+				t.Errorf("answered %d %s, Retry-After %q", status, text, retryAfter)
+			}
+		})
+	}
+}
+
 func TestAMomentIsNoStart(t *testing.T) {
 	w := newWorld(t, roomy(), 30*time.Second, Told{Start: 45 * time.Second})
 	w.until("what was told before", func() bool { return w.a.signal.start() == 45*time.Second })

@@ -203,9 +203,47 @@ func TestGuidesAreListed(t *testing.T) {
 }
 
 var (
-	verb   = regexp.MustCompile(`\bmake ([a-z][a-z-]+)\b`)
+	verb   = regexp.MustCompile(`\bmake ([a-z][a-z0-9-]+)\b`)
 	inline = regexp.MustCompile("`[^`\n]+`")
 )
+
+// TestWhatCountsSecondsIsRun: what tests hold against seconds only on a machine of its own
+// is held by the verb that has one.
+func TestWhatCountsSecondsIsRun(t *testing.T) {
+	t.Parallel()
+	text, err := exec.CommandContext(t.Context(), "make", "-C", root, "--dry-run", "scaling-e2e").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	var patterns []string
+	for line := range strings.Lines(string(text)) {
+		if _, run, ok := strings.Cut(line, " -run "); ok && strings.Contains(line, "./test/e2e") && strings.Contains(line, " -scaling") {
+			pattern, _, _ := strings.Cut(strings.Trim(run, "'"), "'")
+			patterns = append(patterns, pattern)
+		}
+	}
+	for _, test := range []string{
+		"TestPublishedPlannersFollowUpstreamsScenario", "TestReplicasThatNoNodeHasRoomForAreGivenUp",
+		"TestOnABareCluster/#00/a_graph_sleeps_when_nobody_asks,_and_wakes_without_losing_a_request", "TestOnABareCluster/#00/a_wake_adds_little_to_a_start",
+	} {
+		if !slices.ContainsFunc(patterns, func(pattern string) bool { return runs(t, pattern, test) }) {
+			t.Errorf("%s is run by none of %q", test, patterns)
+		}
+	}
+}
+
+// runs reports whether go test -run has a test run, each part of whose name has a part of
+// the pattern.
+func runs(t *testing.T, pattern, test string) bool {
+	t.Helper()
+	parts, names := strings.Split(pattern, "/"), strings.Split(test, "/")
+	for i, name := range names {
+		if i < len(parts) && !regexp.MustCompile(parts[i]).MatchString(name) {
+			return false
+		}
+	}
+	return true
+}
 
 // TestVerbsExist: what a page says to make is in the Makefile, and the list of
 // verbs that make prints knows it.

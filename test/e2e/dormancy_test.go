@@ -28,6 +28,9 @@ import (
 // mayActivate.
 const sleepy = "activator: {enabled: true}"
 
+// mostWake is what a wake adds to a start at most, on a machine that does nothing else.
+const mostWake = time.Second
+
 // mayActivate binds the operator to the role that is shipped for it.
 func (w world) mayActivate() {
 	w.Helper()
@@ -144,6 +147,10 @@ func (w world) sleepsAndWakes() {
 		latest = max(latest, d)
 	}
 	summary.Line(w.T, "a graph that slept: %d requests at once, all answered, first tokens up to %s after they came; the last worker was ready after %s", len(first), latest.Round(time.Millisecond), readyAt.Sub(begin).Round(time.Second))
+	// A pod tells no part of a second.
+	if start := readyAt.Add(time.Second).Sub(begin); *scaling && latest > start+mostWake {
+		w.Errorf("the last first token came %s after the requests, at most %s are to pass after a start of %s", latest, mostWake, start)
+	}
 	w.dormant("quickstart", metav1.ConditionFalse, v1alpha1.ReasonActive)
 	w.ready("quickstart")
 
@@ -243,7 +250,10 @@ func (w world) wakesSoon() {
 	there, made := <-listed, w.podOf("chat", "decode").CreationTimestamp.Time
 	summary.Line(w.T, "a wake: a pod after %s at most, its model after %s, a token %s later",
 		made.Add(time.Second).Sub(begin).Round(time.Millisecond), there.Sub(begin).Round(time.Millisecond), first.Sub(there).Round(time.Millisecond))
-	// Other tests need the machine at the same time.
+	if added := max(0, made.Sub(begin)) + first.Sub(there); *scaling && added > mostWake {
+		w.Errorf("it adds %s, at most %s are to be", added, mostWake)
+	}
+	// Other tests may need the machine at the same time.
 	if made.Sub(begin) > 10*time.Second || first.Sub(there) > 10*time.Second {
 		w.Error("that is more than a moment")
 	}

@@ -29,7 +29,7 @@ import (
 )
 
 // scaling takes what make scaling-e2e has a machine for, and make test has not.
-var scaling = flag.Bool("scaling", false, "upstream's scenario on every planner that is published; needs a machine that does nothing else")
+var scaling = flag.Bool("scaling", false, "hold seconds against their limits, and play upstream's scenario on every planner that is published; needs a machine that does nothing else")
 
 // slowed is a model whose replicas take so many times as long.
 type slowed struct {

@@ -27,14 +27,15 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/tree"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/dormancy"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
 )
 
 const explainHelp = `Tells of each service of a graph how many replicas were asked for, by whom and when, how many the
-operator grants, how many are ready and how long starts take; what limits them; and the last decision
-of the graph's planner with its reasons.
+operator grants, how many are ready and how long starts take; whether the graph sleeps; what limits
+them; and the last decision of the graph's planner with its reasons.
 
 It reads with your rights: the graph, its components, adapters and pods, HorizontalPodAutoscalers, and
 through pods/proxy what the planner tells. What you may not read is left out, and said.`
@@ -206,6 +207,9 @@ type Explanation struct {
 	// GPUs are those that the graph's pods hold, those that end included.
 	GPUs   int    `json:"gpus"`
 	Budget string `json:"budget,omitempty"`
+	// Asleep says since when the graph has no workers, why and what wakes it; empty of one
+	// that is awake.
+	Asleep string `json:"asleep,omitempty"`
 	// Limited says what stands between what was asked for and what there is.
 	Limited []string `json:"limited,omitempty"`
 	// Planner is the last decision, Teller who tells it; NoPlanner says why nobody does.
@@ -240,7 +244,7 @@ func (s ServiceExplanation) Starts() string {
 // explain says how replicas came to be as many.
 func explain(f facts) Explanation {
 	g := f.graph
-	e := Explanation{Namespace: g.Namespace, Graph: g.Name, Budget: g.Annotations[v1alpha1.AnnotationGPUBudget], Unread: f.unread, Teller: f.from}
+	e := Explanation{Namespace: g.Namespace, Graph: g.Name, Budget: g.Annotations[v1alpha1.AnnotationGPUBudget], Unread: f.unread, Teller: f.from, Asleep: asleep(g)}
 	for _, name := range conversion.Order(g) {
 		s := f.service(name)
 		e.GPUs += s.GPUs
@@ -280,6 +284,15 @@ func explain(f facts) Explanation {
 		}
 	}
 	return e
+}
+
+// asleep is since when a graph sleeps, why and what wakes it; empty if it does not.
+func asleep(g *v1alpha1.DynamoGraphDeployment) string {
+	c := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionDormant)
+	if dormancy.Told(g.Status.Conditions) != dormancy.Dormant {
+		return ""
+	}
+	return fmt.Sprintf("since %s: %s; kubectl dynamo scale wake %s --namespace %s wakes it, too", c.LastTransitionTime.UTC().Format(time.RFC3339), c.Message, g.Name, g.Namespace)
 }
 
 func (f facts) service(name string) ServiceExplanation {
@@ -381,6 +394,9 @@ func (e Explanation) write(out io.Writer, now time.Time) {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", sanitise.Line(s.Name), s.Wanted, s.Granted, s.Ready, s.GPUs, start, sanitise.Line(by))
 	}
 	_ = w.Flush() // to the same writer, whose errors nobody is left to be told
+	if e.Asleep != "" {
+		fmt.Fprintf(out, "asleep   %s\n", sanitise.Line(e.Asleep))
+	}
 	for _, line := range e.Limited {
 		fmt.Fprintf(out, "limited  %s\n", sanitise.Line(line))
 	}

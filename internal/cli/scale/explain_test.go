@@ -233,6 +233,32 @@ func TestWithoutAPlannerTheRestIsTold(t *testing.T) {
 	}
 }
 
+func TestAGraphThatSleepsIsSaidTo(t *testing.T) {
+	for _, x := range []struct {
+		rule   string
+		status metav1.ConditionStatus
+		reason string
+		want   string
+	}{
+		{"since when, why and what wakes it", metav1.ConditionTrue, v1alpha1.ReasonIdle, "\nasleep   since 2026-11-17T08:10:00Z: no request since 8; kubectl dynamo scale wake chat --namespace lab wakes it, too\n"},
+		{"one that serves does not", metav1.ConditionFalse, v1alpha1.ReasonActive, ""},
+		{"nor one that wakes", metav1.ConditionFalse, v1alpha1.ReasonWaking, ""},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			g := decode[v1alpha1.DynamoGraphDeployment](t, chat)
+			g.Status.Conditions = append(g.Status.Conditions, metav1.Condition{
+				Type: v1alpha1.ConditionDormant, Status: x.status, Reason: x.reason, Message: "no request since 8\x1b[2J", LastTransitionTime: metav1.NewTime(at),
+			})
+			e := explain(facts{graph: g})
+			var out bytes.Buffer
+			e.write(&out, at)
+			if said := strings.Contains(out.String(), "asleep"); said != (x.want != "") || !strings.Contains(out.String(), x.want) || (e.Asleep != "") != said {
+				t.Errorf("%q is not in\n%s", x.want, out.String())
+			}
+		})
+	}
+}
+
 func TestHistory(t *testing.T) {
 	failed := journal.Record{At: at, Reason: "NeedFell", From: journal.Replicas{Prefill: 3, Decode: 5}, To: journal.Replicas{Prefill: 2, Decode: 5}, GPUs: 7, Failed: "forbidden\x1b[2J"}
 	advised := journal.Record{At: at, Reason: "NeedGrew", From: journal.Replicas{Prefill: 1, Decode: 1}, To: journal.Replicas{Prefill: 2, Decode: 1}, GPUs: 3, Advisory: true}

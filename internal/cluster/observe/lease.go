@@ -40,7 +40,7 @@ func ActivationLease(ctx context.Context, reader client.Reader, dgd *v1alpha1.Dy
 func TrimLease(object any) (any, error) {
 	if lease, ok := object.(*coordinationv1.Lease); ok && !guard.Outlines.Off() {
 		declared, said := lease.Annotations[v1alpha1.AnnotationActivationDeclared]
-		lease.ManagedFields, lease.Annotations = nil, nil
+		lease.ManagedFields, lease.Annotations = dormancy.Renewal(lease.ManagedFields), nil
 		if said && len(declared) <= dormancy.MostDeclared { // anything longer is not what we wrote
 			lease.Annotations = map[string]string{v1alpha1.AnnotationActivationDeclared: declared}
 		}

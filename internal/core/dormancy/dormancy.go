@@ -15,6 +15,7 @@
 package dormancy
 
 import (
+	"encoding/json"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -53,6 +54,8 @@ const (
 type Signal struct {
 	// Made is when the Lease was, Renewed when the last request came.
 	Made, Renewed time.Time
+	// Written is when the API server was told so; zero if that is not known.
+	Written time.Time
 }
 
 // FromLease reads the signal.
@@ -61,14 +64,46 @@ func FromLease(lease *coordinationv1.Lease) Signal {
 	if at := lease.Spec.RenewTime; at != nil {
 		s.Renewed = at.Time
 	}
+	for _, entry := range Renewal(lease.ManagedFields) {
+		s.Written = entry.Time.Time
+	}
 	return s
 }
 
-// LastRequest is when the last one came, as far as that can be true.
-func (s Signal) LastRequest(now time.Time) time.Time {
-	last := s.Made
-	if s.Renewed.After(last) && (!s.Renewed.After(now.Add(Skew)) || GuardClock.Off()) {
-		last = s.Renewed
+// Renewal is the last write of the renewTime, if one is known, without what a tenant can
+// say in it at any length.
+func Renewal(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	var last *metav1.Time
+	for _, entry := range entries {
+		var fields struct {
+			Spec map[string]json.RawMessage `json:"f:spec"`
+		}
+		if entry.Time == nil || entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		if _, renews := fields.Spec["f:renewTime"]; renews && !entry.Time.Before(last) {
+			last = entry.Time
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	return []metav1.ManagedFieldsEntry{{Time: last, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:renewTime":{}}}`)}}
+}
+
+// LastRequest is when the last one came, as far as that can be true. A time that has not
+// come yet wakes nobody. It may have taken the place of one that was true, though, and who
+// is awake may serve: then it counts as of when it was written, and no longer.
+func (s Signal) LastRequest(now time.Time, awake bool) time.Time {
+	last, renewed := s.Made, s.Renewed
+	if renewed.After(now.Add(Skew)) && !GuardClock.Off() {
+		renewed = s.Written
+		if !awake || renewed.After(now.Add(Skew)) {
+			renewed = s.Made
+		}
+	}
+	if renewed.After(last) {
+		last = renewed
 	}
 	if last.After(now) {
 		return now
@@ -111,7 +146,7 @@ func Decide(s Settings, seen Seen) Decision {
 		}
 		return d
 	}
-	last := seen.Signal.LastRequest(seen.Now)
+	last := seen.Signal.LastRequest(seen.Now, seen.Was != Dormant)
 	d := Decision{LastRequest: last}
 	idle := seen.Now.Sub(last)
 	if seen.Was == Dormant {

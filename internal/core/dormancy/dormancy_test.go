@@ -22,6 +22,11 @@ func signal(lastRequest time.Duration) *Signal {
 	return &Signal{Made: ago(24 * time.Hour), Renewed: ago(lastRequest)}
 }
 
+// forged is one with a request of next year, which was written so long ago.
+func forged(written time.Duration) *Signal {
+	return &Signal{Made: ago(24 * time.Hour), Renewed: now.AddDate(1, 0, 0), Written: ago(written)}
+}
+
 func TestDecide(t *testing.T) {
 	const after = 15 * time.Minute
 	long := ago(20 * time.Hour)
@@ -80,6 +85,21 @@ func TestDecide(t *testing.T) {
 		},
 		"a request of next year wakes nothing": {
 			Seen{Was: Dormant, Signal: signal(-365 * 24 * time.Hour), Ready: true, ReadySince: long}, Dormant, 0,
+		},
+		"a time of next year of a graph that serves counts as of when it was written": {
+			Seen{Was: Active, Signal: forged(time.Minute), Ready: true, ReadySince: long}, Active, 14 * time.Minute,
+		},
+		"and does not keep it awake for longer": {
+			Seen{Was: Active, Signal: forged(after), Ready: true, ReadySince: long}, Dormant, 0,
+		},
+		"nor if it is written as of next year": {
+			Seen{Was: Active, Signal: forged(-365 * 24 * time.Hour), Ready: true, ReadySince: long}, Dormant, 0,
+		},
+		"and wakes nothing": {
+			Seen{Was: Dormant, Signal: forged(time.Second), Ready: true, ReadySince: long}, Dormant, 0,
+		},
+		"when a time that can be was written is all the same": {
+			Seen{Was: Active, Signal: &Signal{Made: ago(24 * time.Hour), Renewed: ago(after), Written: now}, Ready: true, ReadySince: long}, Dormant, 0,
 		},
 		"a request of before the Lease is none": {
 			Seen{Was: Active, Signal: &Signal{Made: ago(time.Minute), Renewed: time.Unix(0, 0)}, Ready: true, ReadySince: long}, Active, 14 * time.Minute,
@@ -259,6 +279,21 @@ func TestFromLease(t *testing.T) {
 	lease.Spec.RenewTime = &renewed
 	if diff := cmp.Diff(Signal{Made: ago(time.Hour), Renewed: ago(time.Minute)}, FromLease(lease)); diff != "" {
 		t.Error(diff)
+	}
+	entry := func(fields string, written time.Duration) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: "m", FieldsV1: metav1.NewFieldsV1(fields), Time: &metav1.Time{Time: ago(written)}}
+	}
+	lease.ManagedFields = []metav1.ManagedFieldsEntry{
+		{}, entry(`{"f:metadata":{}}`, 0), entry(`{"f:spec":{"f:holderIdentity":{},"f:renewTime":{}}}`, time.Second), entry(`{"f:spec":null}`, 0), entry(`{`, 0),
+		entry(`{"f:spec":{"f:renewTime":{}}}`, time.Hour),
+	}
+	want := Signal{Made: ago(time.Hour), Renewed: ago(time.Minute), Written: ago(time.Second)}
+	if diff := cmp.Diff(want, FromLease(lease)); diff != "" {
+		t.Error(diff)
+	}
+	lease.ManagedFields = Renewal(lease.ManagedFields)
+	if diff := cmp.Diff(want, FromLease(lease)); diff != "" || len(lease.ManagedFields) != 1 || lease.ManagedFields[0].Manager != "" {
+		t.Errorf("what is kept, %+v, says %s", lease.ManagedFields, diff)
 	}
 }
 

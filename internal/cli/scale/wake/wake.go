@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -51,7 +52,8 @@ func Command() *cobra.Command {
 	return command
 }
 
-// Tell wakes a graph, and returns what came of it in words.
+// Tell wakes a graph, and returns what came of it in words. The time is the API server's
+// where it says so.
 func Tell(ctx context.Context, cluster client.Client, key types.NamespacedName, now time.Time) (said string, err error) {
 	dgd := &v1alpha1.DynamoGraphDeployment{}
 	if err := cluster.Get(ctx, key, dgd); err != nil {
@@ -91,13 +93,23 @@ func run(ctx context.Context, cluster client.Client, key types.NamespacedName, w
 	return nil
 }
 
+// renew says that a request came now. It never puts the time back: requests may have come
+// since, and a graph whose last one seems to be long ago sleeps.
 func renew(ctx context.Context, cluster client.Client, key types.NamespacedName, now time.Time) error {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: graph.ActivationName(key.Name)}}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": metav1.NewMicroTime(now)}})
-	if err != nil {
-		return err
-	}
-	err = cluster.Patch(ctx, lease, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager))
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		at, err := look(ctx, cluster, lease, now)
+		if err != nil {
+			return err
+		}
+		if last := lease.Spec.RenewTime; last != nil && last.After(at) && !last.After(at.Add(dormancy.Skew)) {
+			return nil
+		}
+		return write(ctx, cluster, lease, map[string]any{
+			"metadata": map[string]any{"resourceVersion": lease.ResourceVersion},
+			"spec":     map[string]any{"renewTime": metav1.NewMicroTime(at)},
+		})
+	})
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("graph %s has no Lease %s yet; the operator makes it", key.Name, lease.Name)
 	}
@@ -105,4 +117,28 @@ func renew(ctx context.Context, cluster client.Client, key types.NamespacedName,
 		return fmt.Errorf("renew Lease %s: %w", lease.Name, err)
 	}
 	return nil
+}
+
+// look reads a Lease and the API server's clock, by a write that changes nothing: the time
+// is compared with those of the cluster, and the clock here may be wrong. It is believed
+// where the API server does not say when it was written to.
+func look(ctx context.Context, cluster client.Client, lease *coordinationv1.Lease, now time.Time) (time.Time, error) {
+	asks := fieldManager + " " + now.Format(time.RFC3339Nano) // which nobody else is
+	if err := write(ctx, cluster, lease, map[string]any{"spec": map[string]any{"holderIdentity": asks}}, client.DryRunAll); err != nil {
+		return now, err
+	}
+	for _, entry := range lease.ManagedFields {
+		if entry.Manager == fieldManager && entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Time != nil {
+			now = entry.Time.Time
+		}
+	}
+	return now, nil
+}
+
+func write(ctx context.Context, cluster client.Client, lease *coordinationv1.Lease, change map[string]any, options ...client.PatchOption) error {
+	patch, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	return cluster.Patch(ctx, lease, client.RawPatch(types.MergePatchType, patch), append(options, client.FieldOwner(fieldManager))...)
 }

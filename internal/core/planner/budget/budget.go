@@ -6,6 +6,7 @@ package budget
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/arbitration"
@@ -64,9 +65,7 @@ func (l Limit) String() string {
 // Grants are the replicas of one graph's services that have GPUs, and what is limited.
 func Grants(b Budgets, graphs []Graph, namespace, name string) (map[string]int, []Limit) {
 	all := claims(graphs)
-	// Within a namespace priorities count. Across namespaces nobody can claim one: an
-	// annotation is anybody's to write.
-	inside := pass(all, func(c claim) string { return c.graph.Namespace }, func(c claim) []level {
+	inside := pass(all, namespaceOf, func(c claim) []level {
 		var levels []level
 		if c.graph.Budget > 0 {
 			levels = append(levels, level{fmt.Sprintf("the budget of graph %s is %d GPUs", c.graph.Name, c.graph.Budget), c.graph.Namespace + "/" + c.graph.Name, c.graph.Budget})
@@ -79,11 +78,9 @@ func Grants(b Budgets, graphs []Graph, namespace, name string) (map[string]int, 
 	result := inside
 	if b.Cluster > 0 {
 		for i := range all {
-			all[i].wanted, all[i].priority = min(all[i].wanted, inside[i].now), 0
+			all[i].wanted = min(all[i].wanted, inside[i].now)
 		}
-		result = pass(all, func(claim) string { return "" }, func(claim) []level {
-			return []level{{fmt.Sprintf("the budget of the cluster is %d GPUs", b.Cluster), "", b.Cluster}}
-		})
+		result = across(all, level{fmt.Sprintf("the budget of the cluster is %d GPUs", b.Cluster), "", b.Cluster})
 	}
 	granted := map[string]int{}
 	var limits []Limit
@@ -107,6 +104,49 @@ func Grants(b Budgets, graphs []Graph, namespace, name string) (map[string]int, 
 	return granted, limits
 }
 
+// across divides what all namespaces share. Within a namespace priorities count; across
+// namespaces nobody can claim one: an annotation is anybody's to write. So what each
+// namespace gets is found without them, and divided in it by them. What sizes leave over
+// there goes to whom it fits.
+func across(all []claim, shared level) []outcome {
+	one, only := func(claim) string { return "" }, func(claim) []level { return []level{shared} }
+	equal, rank := slices.Clone(all), ranks(all)
+	for i := range equal {
+		equal[i].priority = 0
+	}
+	gets := map[string]int{}
+	for i, o := range pass(equal, one, only) {
+		gets[namespaceOf(all[i])] += o.share * all[i].service.GPUs
+	}
+	divided := pass(all, namespaceOf, func(c claim) []level {
+		return []level{{shared.says, namespaceOf(c), gets[namespaceOf(c)]}}
+	})
+	for i := range equal {
+		equal[i].floor, equal[i].priority = divided[i].share, rank[i]
+	}
+	return pass(equal, one, only)
+}
+
+// ranks are priorities that are the same in all namespaces: the highest of each is 0, the
+// next -1.
+func ranks(all []claim) []int {
+	used := map[string][]int{}
+	for _, c := range all {
+		used[namespaceOf(c)] = append(used[namespaceOf(c)], c.priority)
+	}
+	for namespace, n := range used {
+		slices.Sort(n)
+		used[namespace] = slices.Compact(n)
+	}
+	out := make([]int, len(all))
+	for i, c := range all {
+		n := used[namespaceOf(c)]
+		at, _ := slices.BinarySearch(n, c.priority)
+		out[i] = at - len(n) + 1
+	}
+	return out
+}
+
 // settle is what a service is told. It is cut by one replica at a time, with a pause that
 // lets it drain, and never below its floor.
 func settle(s Service, granted int) int {
@@ -121,10 +161,12 @@ func settle(s Service, granted int) int {
 }
 
 type claim struct {
-	graph            Graph
-	service          Service
-	wanted, priority int
+	graph                   Graph
+	service                 Service
+	floor, wanted, priority int
 }
+
+func namespaceOf(c claim) string { return c.graph.Namespace }
 
 // level is a budget that a claim counts against.
 type level struct {
@@ -133,6 +175,8 @@ type level struct {
 }
 
 type outcome struct {
+	// share is what is due, now as much of it as there are free GPUs for.
+	share   int
 	now     int
 	by      string
 	holders []string
@@ -143,7 +187,7 @@ func claims(graphs []Graph) []claim {
 	for _, g := range graphs {
 		for _, s := range g.Services {
 			if s.GPUs > 0 {
-				all = append(all, claim{g, s, s.Wanted, g.Priority})
+				all = append(all, claim{g, s, s.floor(), s.Wanted, g.Priority})
 			}
 		}
 	}
@@ -165,7 +209,7 @@ func pass(all []claim, group func(claim) string, levels func(claim) []level) []o
 			c := all[i]
 			asked[j] = arbitration.Claim{
 				Name: c.graph.Namespace + "/" + c.graph.Name + " " + c.service.Name, Priority: c.priority, GPUs: c.service.GPUs,
-				Floor: min(c.service.floor(), c.wanted), Wanted: c.wanted, Held: c.service.Held, Ending: max(0, c.service.Held-c.service.Granted),
+				Floor: min(c.floor, c.wanted), Wanted: c.wanted, Held: c.service.Held, Ending: max(0, c.service.Held-c.service.Granted),
 			}
 			for _, l := range levels(c) {
 				if _, known := at[l.key]; !known {
@@ -176,7 +220,7 @@ func pass(all []claim, group func(claim) string, levels func(claim) []level) []o
 			}
 		}
 		for j, grant := range arbitration.Divide(asked, budgets) {
-			out[members[j]] = outcome{now: grant.Now, holders: grant.Holders}
+			out[members[j]] = outcome{share: grant.Replicas, now: grant.Now, holders: grant.Holders}
 			if grant.LimitedBy >= 0 {
 				out[members[j]].by = budgets[grant.LimitedBy].Name
 			}

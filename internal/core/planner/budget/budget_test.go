@@ -2,6 +2,7 @@ package budget
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,6 +34,21 @@ func TestGrants(t *testing.T) {
 		{"and counts for nothing elsewhere", Budgets{Cluster: 8}, []Graph{
 			{Namespace: "lab", Name: "a", Priority: 99, Services: []Service{has("d", 1, 8)}}, {Namespace: "other", Name: "b", Services: []Service{has("d", 1, 8)}},
 		}, map[string]int{"d": 4}, "d has 4 of 8 replicas: the budget of the cluster is 8 GPUs, held by other/b d"},
+		{"but within its namespace it does there, too", Budgets{Cluster: 8}, []Graph{
+			{Namespace: "lab", Name: "a", Priority: 9, Services: []Service{has("d", 1, 8)}}, {Namespace: "lab", Name: "b", Services: []Service{has("d", 1, 8)}},
+		}, map[string]int{"d": 7}, "d has 7 of 8 replicas: the budget of the cluster is 8 GPUs, held by lab/b d"},
+		{"of what its namespace gets", Budgets{Cluster: 9}, []Graph{
+			{Namespace: "lab", Name: "a", Priority: 9, Services: []Service{has("d", 1, 9)}}, {Namespace: "lab", Name: "b", Services: []Service{has("d", 1, 9)}},
+			{Namespace: "other", Name: "c", Priority: 99, Services: []Service{has("d", 1, 9)}},
+		}, map[string]int{"d": 5}, "cluster"},
+		{"who comes last in its namespace gives up one at a time", Budgets{Cluster: 8}, []Graph{
+			{Namespace: "lab", Name: "a", Services: []Service{has("d", 7, 8)}}, {Namespace: "lab", Name: "b", Priority: 9, Services: []Service{has("d", 1, 8)}},
+		}, map[string]int{"d": 6}, "cluster"},
+		{"what is free goes to nobody for a priority elsewhere", Budgets{Cluster: 4}, []Graph{
+			{Namespace: "lab", Name: "a", Services: []Service{has("d", 1, 2)}},
+			{Namespace: "other", Name: "b", Priority: 99, Services: []Service{has("d", 1, 2)}},
+			{Namespace: "other", Name: "gone", Services: []Service{{Name: "d", GPUs: 1, Held: 1}}},
+		}, map[string]int{"d": 2}, ""},
 		{"another namespace's budget is not ours", Budgets{Namespaces: map[string]int{"other": 1}}, []Graph{{Namespace: "lab", Name: "a", Services: []Service{has("d", 1, 9)}}}, map[string]int{"d": 9}, ""},
 		{"who has too much gives up one at a time", Budgets{Cluster: 4}, []Graph{{Namespace: "lab", Name: "a", Services: []Service{has("d", 8, 8)}}}, map[string]int{"d": 7}, "cluster"},
 		{"and keeps the rest while that one ends", Budgets{Cluster: 4}, []Graph{{Namespace: "lab", Name: "a", Services: []Service{{Name: "d", GPUs: 1, Wanted: 8, Granted: 7, Held: 8, Cut: true}}}}, map[string]int{"d": 7}, "cluster"},
@@ -122,4 +138,93 @@ func TestNoBudgetIsEverExceeded(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestPrioritiesCountWithinNamespacesAlone divides a budget of the cluster again and again,
+// until nothing changes. Replicas are of one size and end at once.
+func TestPrioritiesCountWithinNamespacesAlone(t *testing.T) {
+	for seed := range uint64(300) {
+		chance := rand.New(rand.NewPCG(seed, 2))
+		budgets := Budgets{Cluster: 4 + chance.IntN(24)}
+		var graphs []Graph
+		for i := range 2 + chance.IntN(5) {
+			s := Service{Name: "d", GPUs: 1, Wanted: chance.IntN(9)}
+			if i < 4 { // no more than there is
+				s.Granted, s.Held = s.floor(), s.floor()
+			}
+			graphs = append(graphs, Graph{
+				Namespace: string(rune('m' + chance.IntN(3))), Name: string(rune('a' + i)), Priority: chance.IntN(3) - 1, Services: []Service{s},
+			})
+		}
+		got := settled(t, budgets, graphs)
+		used, lacks := 0, false
+		for i, g := range got {
+			s := g.Services[0]
+			used += s.Granted
+			lacks = lacks || s.Granted < s.Wanted
+			for j, other := range got {
+				if o := other.Services[0]; i != j && g.Namespace == other.Namespace && g.Priority > other.Priority && s.Granted < s.Wanted && o.Granted > o.floor() {
+					t.Fatalf("seed %d: %+v is short, and %+v has more than its floor", seed, g, other)
+				}
+			}
+		}
+		if lacks && used < budgets.Cluster {
+			t.Fatalf("seed %d: %d of %d have GPUs, and somebody lacks some: %+v", seed, used, budgets.Cluster, got)
+		}
+		equal := slices.Clone(graphs)
+		for i := range equal {
+			equal[i].Priority = 0
+		}
+		if diff := cmp.Diff(perNamespace(settled(t, budgets, equal)), perNamespace(got)); diff != "" {
+			t.Fatalf("seed %d: what namespaces get without priorities, and with them: %s", seed, diff)
+		}
+		budgets.Cluster++
+		for i, g := range settled(t, budgets, graphs) {
+			if g.Services[0].Granted < got[i].Services[0].Granted {
+				t.Fatalf("seed %d: one GPU more took from %+v", seed, got[i])
+			}
+		}
+	}
+}
+
+// settled are graphs after each was looked at until nothing changed. On the way no budget is
+// exceeded, and nobody is given less than it has but for a budget that is named.
+func settled(t *testing.T, b Budgets, graphs []Graph) []Graph {
+	t.Helper()
+	graphs = slices.Clone(graphs)
+	for i := range graphs {
+		graphs[i].Services = slices.Clone(graphs[i].Services)
+	}
+	for range 100 {
+		changed, used := false, 0
+		for i := range graphs {
+			s := &graphs[i].Services[0]
+			granted, limits := Grants(b, graphs, graphs[i].Namespace, graphs[i].Name)
+			n := granted[s.Name]
+			if n < min(s.Granted, s.Wanted) && (len(limits) == 0 || !strings.HasPrefix(limits[0].By, "the budget of")) {
+				t.Fatalf("%+v is given %d: %v", graphs[i], n, limits)
+			}
+			changed = changed || n != s.Granted
+			s.Granted, s.Held = n, n
+		}
+		for _, g := range graphs {
+			used += g.Services[0].Held
+		}
+		switch {
+		case used > b.Cluster:
+			t.Fatalf("%d of %d: %+v", used, b.Cluster, graphs)
+		case !changed:
+			return graphs
+		}
+	}
+	t.Fatalf("nothing settles: %+v", graphs)
+	return nil
+}
+
+func perNamespace(graphs []Graph) map[string]int {
+	n := map[string]int{}
+	for _, g := range graphs {
+		n[g.Namespace] += g.Services[0].Granted
+	}
+	return n
 }
