@@ -62,6 +62,8 @@ type cluster struct {
 	dies string
 	// attention is since when the rollout is looked at.
 	attention world.Attention
+	// loading is how pods of later images start.
+	loading loading
 }
 
 var defaults = graph.Defaults{Discovery: graph.DiscoveryKubernetes, Contract: graph.ContractRules{Forced: graph.ContractV1}}
@@ -120,11 +122,7 @@ func (c *cluster) reconcile() managed.Decision {
 		}
 	}
 	restart, cells := status.NextRestart(c.dgd, g, b, s, workers)
-	var progressed time.Time
-	if st := c.dgd.Status.Rollout; st != nil && st.ProgressedAt != nil {
-		progressed = st.ProgressedAt.Time
-	}
-	c.attention = c.attention.Looked(c.now, progressed)
+	c.attention = c.attention.Looked(c.now, c.dgd.Status.Rollout, c.pods)
 	decided := managed.Next(managed.Input{
 		Owner: c.dgd, Graph: g, Policy: p, Revisions: c.revisions, Requests: c.requests, Cells: cells,
 		Sight:    world.Sight{Pods: c.sighted(), Crashes: c.crashes, Now: c.now, Since: c.attention.Since, NoSpareAfter: 30 * time.Second},
@@ -306,8 +304,9 @@ func (c *cluster) beat() {
 		c.pods = slices.Delete(slices.Clone(c.pods), at, at+1)
 	}
 	c.place()
+	c.load()
 	for i := range c.pods {
-		if p := &c.pods[i]; p.DeletionTimestamp == nil && p.Status.Conditions == nil && p.Spec.NodeName != "" && p.Spec.Containers[0].Image != c.broken {
+		if p := &c.pods[i]; p.DeletionTimestamp == nil && p.Status.Conditions == nil && p.Spec.NodeName != "" && p.Spec.Containers[0].Image != c.broken && c.loaded(*p) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(c.now)}}
 			return
 		}

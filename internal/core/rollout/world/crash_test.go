@@ -31,7 +31,7 @@ func TestAttention(t *testing.T) {
 			var a Attention
 			after := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
 			for _, at := range c.looks {
-				a = a.Looked(after(at), after(min(at, c.progressed)))
+				a = a.Looked(after(at), &v1alpha1.RolloutStatus{ProgressedAt: new(metav1.NewTime(after(min(at, c.progressed))))}, nil)
 			}
 			if got := int(a.Since.Sub(begin) / time.Second); got != c.want {
 				t.Errorf("since second %d, want %d", got, c.want)

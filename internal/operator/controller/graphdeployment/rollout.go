@@ -321,12 +321,8 @@ func (c *Crashes) seen(dgd *v1alpha1.DynamoGraphDeployment, pods []corev1.Pod, n
 	if c.by == nil {
 		c.by = map[types.UID]lastCrashes{}
 	}
-	var progressed time.Time
-	if st := dgd.Status.Rollout; st != nil && st.ProgressedAt != nil {
-		progressed = st.ProgressedAt.Time
-	}
 	last := c.by[dgd.UID]
-	is := lastCrashes{last.Seen(pods, now), last.Looked(now, progressed), now}
+	is := lastCrashes{last.Seen(pods, now), last.Looked(now, dgd.Status.Rollout, pods), now}
 	c.by[dgd.UID] = is
 	return is.Crashes(), is.Since
 }
