@@ -372,8 +372,7 @@ func (in Input) level(cell world.Cell, w *generation.World, j *analysis.Judgemen
 	return standing
 }
 
-// judge tells whether the candidate has failed. It is only given up while the stable
-// generation serves: otherwise there is nothing to go back to.
+// judge tells whether the candidate has failed.
 func (in Input) judge(state CellState, j *analysis.Judgement, d *Decision) {
 	w := state.World
 	worse := j != nil && j.Verdict == policy.VerdictFail
@@ -381,7 +380,7 @@ func (in Input) judge(state CellState, j *analysis.Judgement, d *Decision) {
 		d.State.Judgement = j
 	}
 	requested := in.Policy.Abort != "" && in.Policy.Abort == string(w.Spec)
-	if !w.Complete(w.Stable) || in.Policy.Paused && !requested {
+	if !requested && (in.Policy.Paused || !in.recovers(w)) {
 		return
 	}
 	last := in.Owner.Status.Rollout
@@ -407,6 +406,18 @@ func (in Input) judge(state CellState, j *analysis.Judgement, d *Decision) {
 		in.Sight.Now.Sub(later(last.ProgressedAt.Time, in.Sight.Since)) >= in.Settings.ProgressDeadline:
 		d.State.Failure = Failure{analysis.AbortDeadline, fmt.Sprintf("generation %s made no progress for %s", w.Spec, in.Settings.ProgressDeadline)}
 	}
+}
+
+// recovers reports whether to give the candidate up leads back to something that serves:
+// the stable generation does, or did until this rollout took it away and nothing serves
+// instead. One that does not serve by itself is no better than the candidate, which may be
+// there to mend it.
+func (in Input) recovers(w generation.World) bool {
+	if w.Complete(w.Stable) {
+		return true
+	}
+	of := revision.OfGeneration(in.Revisions, string(w.Stable))
+	return of != nil && revision.ResultOf(of) == revision.Completed && w.Reduced(w.Stable) && !w.Complete(w.Spec)
 }
 
 func later(a, b time.Time) time.Time {

@@ -76,6 +76,16 @@ func start(t *testing.T, replicas int32) *cluster {
 // begin has a graph of some services run.
 func begin(t *testing.T, replicas int32, d graph.Defaults, annotations map[string]string, services ...v1alpha1.ComponentType) *cluster {
 	t.Helper()
+	c := created(t, replicas, d, annotations, services...)
+	c.until("the graph to run", func(d managed.Decision) bool {
+		return len(d.Rolling) == 0 && len(c.owned) == len(services) && c.serving() == int(replicas) && revision.Stable(c.revisions) != nil
+	})
+	return c
+}
+
+// created is a graph of some services of which nothing is made yet.
+func created(t *testing.T, replicas int32, d graph.Defaults, annotations map[string]string, services ...v1alpha1.ComponentType) *cluster {
+	t.Helper()
 	c := &cluster{T: t, now: time.Unix(10000, 0), limit: 10, floor: int(replicas) - int(replicas)/4, defaults: d}
 	c.dgd = &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "chat", UID: "u"}}
 	c.dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{}
@@ -86,9 +96,6 @@ func begin(t *testing.T, replicas int32, d graph.Defaults, annotations map[strin
 			ExtraPodSpec: &v1alpha1.ExtraPodSpec{MainContainer: &corev1.Container{Image: "example.com/engine:1.0.0"}},
 		}
 	}
-	c.until("the graph to run", func(d managed.Decision) bool {
-		return len(d.Rolling) == 0 && len(c.owned) == len(services) && c.serving() == int(replicas) && revision.Stable(c.revisions) != nil
-	})
 	return c
 }
 
