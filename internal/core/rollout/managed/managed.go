@@ -390,7 +390,7 @@ func (in Input) judge(state CellState, j *analysis.Judgement, d *Decision) {
 	}
 	// A user has seen what is held, and has their way. What was never held is still aborted.
 	unjudged := in.Policy.OnFailure == policy.OnFailureHold && in.Policy.Unjudged(string(w.Spec))
-	crashes, pod := state.Cell.Crashed(w.Spec, in.Sight)
+	crashes, pod := state.Cell.Crashed(w.Spec, in.Sight, in.begun(w.Spec))
 	switch {
 	case requested:
 		d.State.Failure = Failure{analysis.AbortRequested, "a user asked for it"}

@@ -83,11 +83,11 @@ func ended(p corev1.Pod) []string {
 	return slices.Compact(ids)
 }
 
-// Crashed is how often a generation has crashed lately after it had served, and the pod
-// that did so last.
-func (c Cell) Crashed(id generation.ID, s Sight) (times int, pod string) {
+// Crashed is how often a generation has crashed lately, and since its rollout began, after
+// it had served, and the pod that did so last.
+func (c Cell) Crashed(id generation.ID, s Sight, begun time.Time) (times int, pod string) {
 	for _, crash := range s.Crashes {
-		if crash.Generation == string(id) && slices.Contains(c.Services, crash.Service) && s.Now.Sub(crash.At) < CrashWindow {
+		if crash.Generation == string(id) && slices.Contains(c.Services, crash.Service) && s.Now.Sub(crash.At) < CrashWindow && crash.At.After(begun) {
 			times, pod = times+1, crash.Pod
 		}
 	}
