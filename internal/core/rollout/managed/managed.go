@@ -402,8 +402,7 @@ func (in Input) judge(state CellState, j *analysis.Judgement, d *Decision) {
 		d.State.Failure = Failure{analysis.AbortCrashed, fmt.Sprintf("generation %s crashed %d times in %s after it had served, last in pod %s", w.Spec, crashes, world.CrashWindow, pod)}
 	case worse:
 		d.State.Failure = Failure{analysis.AbortRegression, fmt.Sprintf("generation %s: %s", w.Spec, j.Message)}
-	case last.Phase != string(generation.PhaseHeld) && last.ProgressedAt != nil && in.Settings.ProgressDeadline > 0 &&
-		in.Sight.Now.Sub(later(last.ProgressedAt.Time, in.Sight.Since)) >= in.Settings.ProgressDeadline:
+	case last.Phase != string(generation.PhaseHeld) && in.overdue(last):
 		d.State.Failure = Failure{analysis.AbortDeadline, fmt.Sprintf("generation %s made no progress for %s", w.Spec, in.Settings.ProgressDeadline)}
 	}
 }
@@ -420,11 +419,15 @@ func (in Input) recovers(w generation.World) bool {
 	return of != nil && revision.ResultOf(of) == revision.Completed && w.Reduced(w.Stable) && !w.Complete(w.Spec)
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
+// overdue reports whether a rollout has come no further for too long. Its status tells when
+// it was nearer to its end than right before, as one is that comes back after a crash: that
+// counts where nobody has looked before.
+func (in Input) overdue(last *v1alpha1.RolloutStatus) bool {
+	since := in.Sight.Since
+	if since.IsZero() && last.ProgressedAt != nil {
+		since = last.ProgressedAt.Time
 	}
-	return b
+	return !since.IsZero() && in.Settings.ProgressDeadline > 0 && in.Sight.Now.Sub(since) >= in.Settings.ProgressDeadline
 }
 
 // keep has all generations of a cell stay; which of them goes is for a step to say. What

@@ -62,8 +62,9 @@ type cluster struct {
 	dies string
 	// attention is since when the rollout is looked at.
 	attention world.Attention
-	// loading is how pods of later images start.
+	// loading is how pods of later images start, and lingers how long any take to end.
 	loading loading
+	lingers time.Duration
 }
 
 var defaults = graph.Defaults{Discovery: graph.DiscoveryKubernetes, Contract: graph.ContractRules{Forced: graph.ContractV1}}
@@ -306,7 +307,7 @@ func (c *cluster) life() {
 func (c *cluster) beat() {
 	c.now = c.now.Add(6 * time.Second)
 	if at := slices.IndexFunc(c.pods, func(p corev1.Pod) bool {
-		return p.DeletionTimestamp != nil && c.now.Sub(p.DeletionTimestamp.Time) > 10*time.Second
+		return p.DeletionTimestamp != nil && c.now.Sub(p.DeletionTimestamp.Time) > max(c.lingers, 10*time.Second)
 	}); at >= 0 {
 		c.pods = slices.Delete(slices.Clone(c.pods), at, at+1)
 	}

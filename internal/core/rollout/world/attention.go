@@ -1,22 +1,27 @@
 package world
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
-// Attention is since when a rollout has been looked at, moved on by the breaks. Nobody takes its
+// Attention is since when a rollout has come no further, moved on by breaks. Nobody takes its
 // steps while the operator or the API server is away, and that it makes no progress then
 // is not the candidate's fault. Nor is it that a model takes long to load.
 type Attention struct {
 	Since time.Time
 	last  time.Time
+	// furthest is how far it has come, and arrived when it did.
+	furthest distance
+	arrived  time.Time
 }
 
 // mostAway is how much of the time without a look counts: a rollout has one a second.
@@ -27,30 +32,80 @@ const mostAway = time.Minute
 // a deadline too. What was before the last progress is no part of that, and must not make
 // up for a break.
 func (a Attention) Looked(now time.Time, st *v1alpha1.RolloutStatus, pods []corev1.Pod) Attention {
-	var progressed time.Time
-	if st != nil && st.ProgressedAt != nil {
-		progressed = st.ProgressedAt.Time
+	var further bool
+	a.furthest, further = a.furthest.with(st)
+	switch {
+	case a.last.IsZero():
+		a.Since, a.arrived = now, now
+	case further && st.ProgressedAt != nil:
+		a.arrived = workload.Latest(a.arrived, st.ProgressedAt.Time)
+		a.Since = workload.Latest(a.Since, a.arrived)
 	}
-	if a.last.IsZero() {
-		a.Since = now
-	} else if away := now.Sub(a.last); away > mostAway {
-		if progressed.After(a.Since) {
-			a.Since = progressed
-		}
+	if away := now.Sub(a.last); away > mostAway && !a.last.IsZero() {
 		a.Since = a.Since.Add(away - mostAway)
 	}
-	if st != nil && loads(st.Target, pods, now.Sub(progressed)) {
+	if st != nil && (rests(st.Phase) || loads(st.Target, pods, now.Sub(a.arrived))) {
 		a.Since = now
 	}
 	a.last = now
 	return a
 }
 
+// rests reports whether a candidate has nothing to do in a phase: it waits for somebody
+// else, or serves in full.
+func rests(phase string) bool {
+	return slices.Contains([]generation.Phase{generation.PhaseHeld, generation.PhaseDraining}, generation.Phase(phase))
+}
+
+// distance is how far a rollout has come at most: how much of its target has served, and
+// how little was left of the others. A candidate that crashes and comes back comes no
+// further by that.
+type distance struct {
+	target string
+	// blocked says that it has no step to take, and desired are the replicas to arrive at:
+	// with either it begins again.
+	blocked       bool
+	desired       map[string]int32
+	serving, left int32
+}
+
+// with is the distance with what is told of a rollout, and whether that is further.
+func (d distance) with(st *v1alpha1.RolloutStatus) (distance, bool) {
+	if st == nil {
+		return distance{}, false
+	}
+	is := distance{target: st.Target, blocked: st.Phase == string(generation.PhaseBlocked), desired: map[string]int32{}}
+	for name, role := range st.Roles {
+		is.desired[name] = role.Desired
+	}
+	is.serving, is.left = Distance(st)
+	if d.target != is.target || d.blocked != is.blocked || !maps.Equal(d.desired, is.desired) {
+		return is, true
+	}
+	further := is.serving > d.serving || is.left < d.left
+	is.serving, is.left = max(is.serving, d.serving), min(is.left, d.left)
+	return is, further
+}
+
+// Distance is how much of a rollout's target serves, and how much is left of the others.
+func Distance(st *v1alpha1.RolloutStatus) (serving, left int32) {
+	for _, g := range st.Generations {
+		for _, r := range g.Roles {
+			if g.ID == st.Target {
+				serving += min(r.Routable, r.Replicas)
+			} else {
+				left += r.Replicas + r.Leaving
+			}
+		}
+	}
+	return serving, left
+}
+
 // loads reports whether a pod of a generation starts for the first time, and has the time
-// of its startup probe since the last progress: a group that crashes has new pods every time.
-func loads(generation string, pods []corev1.Pod, waited time.Duration) bool {
+// of its startup probe since it came further last: a group that crashes has new pods every time.
+func loads(id string, pods []corev1.Pod, waited time.Duration) bool {
 	return slices.ContainsFunc(pods, func(p corev1.Pod) bool {
-		return p.Labels[v1alpha1.LabelGeneration] == generation && int64(waited/time.Second) < startupSeconds(p) &&
+		return p.Labels[v1alpha1.LabelGeneration] == id && int64(waited/time.Second) < startupSeconds(p) &&
 			workload.Starting(snapshot.Evidence{Pods: []corev1.Pod{p}})
 	})
 }

@@ -22,8 +22,8 @@ type Sight struct {
 	Pods []corev1.Pod
 	// Crashes are those that were seen lately.
 	Crashes []Crash
-	// Since is when the rollout was first looked at, moved on by the time in which nobody did,
-	// or its candidate loaded.
+	// Since is when the rollout came further than before, or was first looked at, moved on by
+	// the time in which nobody did, or its candidate loaded. It is zero if that is not known.
 	Since time.Time
 	// Admission is what the frontends say of the workers, and Paired what those of each
 	// generation say, which know the workers of that alone.
