@@ -11,6 +11,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/analysis"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
 )
 
 // ready has a worker of a generation be ready, or not.
@@ -81,4 +82,48 @@ func TestACandidateThatServesInFullHasTheDeadlineAnew(t *testing.T) {
 		}
 		return settled(d)
 	})
+}
+
+// TestATimedStepGoesOnAfterABlip: the time at its level counts, in however many parts.
+func TestATimedStepGoesOnAfterABlip(t *testing.T) {
+	for name, test := range map[string]struct {
+		blip, mend func(*cluster, string)
+	}{
+		"of a pod": {
+			func(c *cluster, id string) { c.broken = second; c.ready(id, "decode", false) },
+			func(c *cluster, id string) { c.broken = ""; c.ready(id, "decode", true) },
+		},
+		"by scaling": {func(c *cluster, _ string) { c.scale(8) }, func(c *cluster, _ string) { c.scale(4) }},
+		"by a pause": {
+			func(c *cluster, _ string) { c.dgd.Annotations[v1alpha1.AnnotationRolloutPaused] = "true" },
+			func(c *cluster, _ string) { delete(c.dgd.Annotations, v1alpha1.AnnotationRolloutPaused) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := atStep(t, nil) // 25% 10m
+			id := c.dgd.Status.Rollout.Target
+			held, before := time.Duration(0), c.now
+			pass := func(by time.Duration) {
+				for end := c.now.Add(by); c.now.Before(end) && c.dgd.Status.Rollout.Step == "1/1"; {
+					was := *c.dgd.Status.Rollout
+					c.reconcile()
+					if was.Phase == "Held" && was.Reason == string(policy.WaitsForTime) {
+						held += c.now.Sub(before)
+					}
+					before = c.now
+					c.life()
+				}
+			}
+			for range 2 {
+				pass(4 * time.Minute)
+				test.blip(c, id)
+				pass(2 * time.Minute)
+				test.mend(c, id)
+			}
+			pass(10 * time.Minute)
+			if st := c.dgd.Status.Rollout; st.Step == "1/1" || held < 10*time.Minute || held > 11*time.Minute {
+				t.Errorf("after %s at the step: %+v", held, st)
+			}
+		})
+	}
 }

@@ -265,8 +265,12 @@ func (in Input) roll(cell world.Cell, d *Decision) CellState {
 	}
 	state.Step = generation.Next(*w)
 	if at := &d.State.Position; state.Step.Reason == generation.ReasonLevel && at.Waits == policy.WaitsForNothing {
-		// It is reached now: from here on it waits.
-		standing.Step, standing.Reached = at.Step, in.Sight.Now
+		// It is reached now, or again: from here on it waits.
+		standing.Reached = in.Sight.Now
+		if at.Step == standing.Step && !in.Sight.Reached.IsZero() {
+			standing.Reached = in.Sight.Reached
+		}
+		standing.Step = at.Step
 		*at = in.Policy.At(standing)
 	}
 	in.record(cell, *w, d)
@@ -363,8 +367,11 @@ func (in Input) level(cell world.Cell, w *generation.World, j *analysis.Judgemen
 	}
 	if last := in.Owner.Status.Rollout; last != nil && last.Target == string(cell.Spec) {
 		standing.Step = in.Policy.Recorded(last.Step)
-		if last.Phase == string(generation.PhaseHeld) && last.Reason != string(generation.ReasonPaused) && last.Reason != string(generation.ReasonNothingDesired) && last.ProgressedAt != nil {
-			standing.Reached = last.ProgressedAt.Time
+		if world.AtStep(last) {
+			standing.Reached = in.Sight.Reached
+			if standing.Reached.IsZero() {
+				standing.Reached = last.ProgressedAt.Time
+			}
 		}
 	}
 	d.State.Position = in.Policy.At(standing)

@@ -133,7 +133,7 @@ func (c *cluster) reconcile() managed.Decision {
 	c.attention = c.attention.Looked(c.now, c.dgd.Status.Rollout, c.pods)
 	decided := managed.Next(managed.Input{
 		Owner: c.dgd, Graph: g, Policy: p, Revisions: c.revisions, Requests: c.requests, Cells: cells,
-		Sight:    world.Sight{Pods: c.sighted(), Crashes: c.crashes, Now: c.now, Since: c.attention.Since, NoSpareAfter: 30 * time.Second},
+		Sight:    world.Sight{Pods: c.sighted(), Crashes: c.crashes, Now: c.now, Since: c.attention.Since, Reached: c.attention.Reached, NoSpareAfter: 30 * time.Second},
 		Ready:    func(*graph.Graph) bool { return !c.slow && c.serving() > 0 },
 		Settings: managed.Settings{ProgressDeadline: 10 * time.Minute, HistoryLimit: c.limit},
 	})

@@ -18,7 +18,11 @@ import (
 // is not the candidate's fault. Nor is it that a model takes long to load.
 type Attention struct {
 	Since time.Time
-	last  time.Time
+	// Reached is when the step of the rollout was, moved on by the time in which it was left
+	// for a while, as when it is scaled; zero if it has not been yet.
+	Reached time.Time
+	step    string
+	last    time.Time
 	// furthest is how far it has come, and arrived when it did.
 	furthest distance
 	arrived  time.Time
@@ -47,8 +51,33 @@ func (a Attention) Looked(now time.Time, st *v1alpha1.RolloutStatus, pods []core
 	if st != nil && (rests(st.Phase) || loads(st.Target, pods, now.Sub(a.arrived))) {
 		a.Since = now
 	}
+	a.step, a.Reached = a.stepped(now, st)
 	a.last = now
 	return a
+}
+
+// stepped is the step of a rollout, and when it was reached.
+func (a Attention) stepped(now time.Time, st *v1alpha1.RolloutStatus) (step string, reached time.Time) {
+	if st == nil || st.Step == "" {
+		return "", time.Time{}
+	}
+	step = st.Target + " " + st.Step
+	if step == a.step {
+		reached = a.Reached
+	}
+	switch at := AtStep(st); {
+	case at && reached.IsZero():
+		reached = st.ProgressedAt.Time
+	case !at && !reached.IsZero():
+		reached = reached.Add(now.Sub(a.last))
+	}
+	return step, reached
+}
+
+// AtStep reports whether a rollout has all that its step allows, and stays there.
+func AtStep(st *v1alpha1.RolloutStatus) bool {
+	return st.Phase == string(generation.PhaseHeld) && st.ProgressedAt != nil &&
+		st.Reason != string(generation.ReasonPaused) && st.Reason != string(generation.ReasonNothingDesired)
 }
 
 // rests reports whether a candidate has nothing to do in a phase: it waits for somebody
