@@ -49,6 +49,7 @@ type Scraper struct {
 type comparison struct {
 	graph                   types.NamespacedName
 	cell, candidate, stable string
+	revision                int64
 }
 
 // course is what was seen of one.
@@ -75,7 +76,7 @@ func (s *Scraper) Ask(graph types.NamespacedName, all []analysis.Comparison, now
 	s.forget(now)
 	found := map[string]analysis.Series{}
 	for _, c := range all {
-		key := comparison{graph, c.Cell, c.Candidate, c.Stable}
+		key := comparison{graph, c.Cell, c.Candidate, c.Stable, c.Revision}
 		of := s.seen[key]
 		if of == nil {
 			of = &course{}

@@ -89,6 +89,10 @@ func TestACandidateIsComparedWithWhatServesBesideIt(t *testing.T) {
 	if got.Verdict != policy.VerdictFail || got.Samples != 1000 || got.Errors != [2]float64{.1, 0} {
 		t.Errorf("judged %+v", got)
 	}
+	compared[0].Revision++
+	if again := s.Ask(graph, compared, time.Now())["decode"].Judge(policy.SLO{}); again.Samples != 0 {
+		t.Errorf("a retry is judged by %d requests of the rollout before", again.Samples)
+	}
 	compared[0].Candidate = "c"
 	if other := s.Ask(graph, compared, time.Now())["decode"].Judge(policy.SLO{}); other.Samples != 0 {
 		t.Errorf("another candidate is judged by %d requests of the one before", other.Samples)

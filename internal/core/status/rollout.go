@@ -179,22 +179,9 @@ func progressed(was, is *v1alpha1.RolloutStatus) bool {
 	if was.Target != is.Target || was.Phase != is.Phase {
 		return true
 	}
-	served, left := distance(was)
-	serves, leaves := distance(is)
+	served, left := world.Distance(was)
+	serves, leaves := world.Distance(is)
 	return serves > served || leaves < left
-}
-
-func distance(st *v1alpha1.RolloutStatus) (serving, left int32) {
-	for _, g := range st.Generations {
-		for _, r := range g.Roles {
-			if g.ID == st.Target {
-				serving += min(r.Routable, r.Replicas)
-			} else {
-				left += r.Replicas + r.Leaving
-			}
-		}
-	}
-	return serving, left
 }
 
 // why says what a rollout waits for, or why it was given up.

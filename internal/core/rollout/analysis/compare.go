@@ -8,6 +8,8 @@ type Comparison struct {
 	// Cell is named by its services.
 	Cell              string
 	Candidate, Stable string
+	// Revision is the number of what is rolled out: a retry has another.
+	Revision int64
 	// Pods are sorted by uid.
 	Pods []Pod
 }

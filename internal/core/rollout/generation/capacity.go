@@ -157,6 +157,13 @@ func (w World) Complete(id ID) bool {
 	return g >= 0 && w.lacking().complete(w.Roles, g, w.serving()[g])
 }
 
+// Reduced reports whether a generation was told to have none of a role that it needs to
+// serve.
+func (w World) Reduced(id ID) bool {
+	g := w.index(id)
+	return g >= 0 && !w.lacking().complete(w.Roles, g, w.wanted()[g])
+}
+
 // Lacks reports whether the stable generation serves without a role. Until it is gone,
 // nobody counts on that role.
 func (w World) Lacks(role int) bool {

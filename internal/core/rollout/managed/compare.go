@@ -35,12 +35,12 @@ func Comparisons(in Input) []analysis.Comparison {
 		if in.restarts(cell, w) {
 			continue
 		}
-		if of := revision.OfGeneration(in.Revisions, string(cell.Spec)); stable == cell.Spec ||
-			of != nil && revision.ResultOf(of) == revision.Aborted && in.Policy.Retry != string(cell.Spec) {
-			continue
+		of := revision.OfGeneration(in.Revisions, string(cell.Spec))
+		if stable == cell.Spec || of == nil || revision.ResultOf(of) != revision.Undecided {
+			continue // no rollout of it is recorded yet, nor a retry
 		}
 		all = append(all, analysis.Comparison{
-			Cell: cell.String(), Candidate: string(cell.Spec), Stable: string(stable), Pods: in.counting(cell, stable),
+			Cell: cell.String(), Candidate: string(cell.Spec), Stable: string(stable), Revision: of.Revision, Pods: in.counting(cell, stable),
 		})
 	}
 	return all

@@ -120,6 +120,23 @@ func TestWhatAComparisonCountsFor(t *testing.T) {
 	}
 }
 
+// input is what is known of the generations of the graph.
+func (c *cluster) input() managed.Input {
+	c.Helper()
+	d := defaults
+	d.Running = graph.ReadRunning(c.dgd, c.owned)
+	g, err := graph.FromGraphDeployment(c.dgd, d)
+	if err != nil {
+		c.Fatal(err)
+	}
+	b := component.Builder{Graph: c.dgd, Defaults: d}
+	return managed.Input{
+		Owner: c.dgd, Graph: g, Policy: policy.Policy{Analysis: policy.AnalysisGuard, Retry: c.dgd.Annotations[v1alpha1.AnnotationRolloutRetry]}, Revisions: c.revisions,
+		Cells: world.Cells(g, b.Members(g, snapshot.Snapshot{Owned: c.owned, Taken: c.now}), world.Rules{Isolated: true, Recorded: generation.ID(g.Generation), Named: func(service, id string, first bool) graph.Membership { return b.Named(g, service, id, first) }}),
+		Sight: world.Sight{Pods: c.pods, Now: c.now},
+	}
+}
+
 func TestWhichPodsAreCompared(t *testing.T) {
 	c := atStep(t, nil)
 	for i := range c.pods {
@@ -128,18 +145,7 @@ func TestWhichPodsAreCompared(t *testing.T) {
 	}
 	c.pods[0].Status.PodIP = ""
 	c.pods[1].Labels[lwsv1.WorkerIndexLabelKey] = "1"
-	d := defaults
-	d.Running = graph.ReadRunning(c.dgd, c.owned)
-	g, err := graph.FromGraphDeployment(c.dgd, d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := component.Builder{Graph: c.dgd, Defaults: d}
-	in := managed.Input{
-		Owner: c.dgd, Graph: g, Policy: policy.Policy{Analysis: policy.AnalysisGuard}, Revisions: c.revisions,
-		Cells: world.Cells(g, b.Members(g, snapshot.Snapshot{Owned: c.owned, Taken: c.now}), world.Rules{Isolated: true, Recorded: generation.ID(g.Generation), Named: func(service, id string, first bool) graph.Membership { return b.Named(g, service, id, first) }}),
-		Sight: world.Sight{Pods: c.pods, Now: c.now},
-	}
+	in := c.input()
 	got := managed.Comparisons(in)
 	if len(got) != 1 || got[0].Cell != "decode+prefill" || got[0].Candidate != c.dgd.Status.Rollout.Target || got[0].Stable != c.dgd.Status.Rollout.Stable {
 		t.Fatalf("compared %+v", got)

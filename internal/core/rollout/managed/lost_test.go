@@ -139,7 +139,6 @@ func TestARolloutIsNotAbortedForTheTimeInWhichNobodyLooked(t *testing.T) {
 	c := start(t, 2)
 	c.image(second)
 	c.until("the rollout to begin", func(d managed.Decision) bool { return len(d.Rolling) > 0 && len(c.owned) == 4 })
-	c.attention.Since = c.attention.Since.Add(-time.Hour) // it began long before its last progress
 	c.now = c.now.Add(time.Hour)
 	c.until("the rollout to be completed", func(d managed.Decision) bool {
 		if st := c.dgd.Status.Rollout; st.Reason != "" {

@@ -265,8 +265,12 @@ func (in Input) roll(cell world.Cell, d *Decision) CellState {
 	}
 	state.Step = generation.Next(*w)
 	if at := &d.State.Position; state.Step.Reason == generation.ReasonLevel && at.Waits == policy.WaitsForNothing {
-		// It is reached now: from here on it waits.
-		standing.Step, standing.Reached = at.Step, in.Sight.Now
+		// It is reached now, or again: from here on it waits.
+		standing.Reached = in.Sight.Now
+		if at.Step == standing.Step && !in.Sight.Reached.IsZero() {
+			standing.Reached = in.Sight.Reached
+		}
+		standing.Step = at.Step
 		*at = in.Policy.At(standing)
 	}
 	in.record(cell, *w, d)
@@ -363,8 +367,11 @@ func (in Input) level(cell world.Cell, w *generation.World, j *analysis.Judgemen
 	}
 	if last := in.Owner.Status.Rollout; last != nil && last.Target == string(cell.Spec) {
 		standing.Step = in.Policy.Recorded(last.Step)
-		if last.Phase == string(generation.PhaseHeld) && last.Reason != string(generation.ReasonPaused) && last.Reason != string(generation.ReasonNothingDesired) && last.ProgressedAt != nil {
-			standing.Reached = last.ProgressedAt.Time
+		if world.AtStep(last) {
+			standing.Reached = in.Sight.Reached
+			if standing.Reached.IsZero() {
+				standing.Reached = last.ProgressedAt.Time
+			}
 		}
 	}
 	d.State.Position = in.Policy.At(standing)
@@ -372,8 +379,7 @@ func (in Input) level(cell world.Cell, w *generation.World, j *analysis.Judgemen
 	return standing
 }
 
-// judge tells whether the candidate has failed. It is only given up while the stable
-// generation serves: otherwise there is nothing to go back to.
+// judge tells whether the candidate has failed.
 func (in Input) judge(state CellState, j *analysis.Judgement, d *Decision) {
 	w := state.World
 	worse := j != nil && j.Verdict == policy.VerdictFail
@@ -381,7 +387,7 @@ func (in Input) judge(state CellState, j *analysis.Judgement, d *Decision) {
 		d.State.Judgement = j
 	}
 	requested := in.Policy.Abort != "" && in.Policy.Abort == string(w.Spec)
-	if !w.Complete(w.Stable) || in.Policy.Paused && !requested {
+	if !requested && (in.Policy.Paused || !in.recovers(w)) {
 		return
 	}
 	last := in.Owner.Status.Rollout
@@ -391,7 +397,7 @@ func (in Input) judge(state CellState, j *analysis.Judgement, d *Decision) {
 	}
 	// A user has seen what is held, and has their way. What was never held is still aborted.
 	unjudged := in.Policy.OnFailure == policy.OnFailureHold && in.Policy.Unjudged(string(w.Spec))
-	crashes, pod := state.Cell.Crashed(w.Spec, in.Sight)
+	crashes, pod := state.Cell.Crashed(w.Spec, in.Sight, in.begun(w.Spec))
 	switch {
 	case requested:
 		d.State.Failure = Failure{analysis.AbortRequested, "a user asked for it"}
@@ -403,17 +409,32 @@ func (in Input) judge(state CellState, j *analysis.Judgement, d *Decision) {
 		d.State.Failure = Failure{analysis.AbortCrashed, fmt.Sprintf("generation %s crashed %d times in %s after it had served, last in pod %s", w.Spec, crashes, world.CrashWindow, pod)}
 	case worse:
 		d.State.Failure = Failure{analysis.AbortRegression, fmt.Sprintf("generation %s: %s", w.Spec, j.Message)}
-	case last.Phase != string(generation.PhaseHeld) && last.ProgressedAt != nil && in.Settings.ProgressDeadline > 0 &&
-		in.Sight.Now.Sub(later(last.ProgressedAt.Time, in.Sight.Since)) >= in.Settings.ProgressDeadline:
+	case last.Phase != string(generation.PhaseHeld) && in.overdue(last):
 		d.State.Failure = Failure{analysis.AbortDeadline, fmt.Sprintf("generation %s made no progress for %s", w.Spec, in.Settings.ProgressDeadline)}
 	}
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
+// recovers reports whether to give the candidate up leads back to something that serves:
+// the stable generation does, or did until this rollout took it away and nothing serves
+// instead. One that does not serve by itself is no better than the candidate, which may be
+// there to mend it.
+func (in Input) recovers(w generation.World) bool {
+	if w.Complete(w.Stable) {
+		return true
 	}
-	return b
+	of := revision.OfGeneration(in.Revisions, string(w.Stable))
+	return of != nil && revision.ResultOf(of) == revision.Completed && w.Reduced(w.Stable) && !w.Complete(w.Spec)
+}
+
+// overdue reports whether a rollout has come no further for too long. Its status tells when
+// it was nearer to its end than right before, as one is that comes back after a crash: that
+// counts where nobody has looked before.
+func (in Input) overdue(last *v1alpha1.RolloutStatus) bool {
+	since := in.Sight.Since
+	if since.IsZero() && last.ProgressedAt != nil {
+		since = last.ProgressedAt.Time
+	}
+	return !since.IsZero() && in.Settings.ProgressDeadline > 0 && in.Sight.Now.Sub(since) >= in.Settings.ProgressDeadline
 }
 
 // keep has all generations of a cell stay; which of them goes is for a step to say. What

@@ -72,7 +72,6 @@ func TestOrdersHoldForTheRolloutThatTheyWereGivenFor(t *testing.T) {
 			c.crashes = append(c.crashes, world.Crash{Generation: id, Service: "decode", Pod: "chat-decode-x", At: c.now})
 		}
 		c.phase("Aborted", string(analysis.AbortCrashed))
-		c.crashes = nil
 		c.dgd.Annotations[v1alpha1.AnnotationRolloutRetry] = id
 		c.phase("Held", string(policy.WaitsForPromotion))
 		if st := c.dgd.Status.Rollout; st.Step != "1/2" {

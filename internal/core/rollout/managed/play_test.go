@@ -62,6 +62,9 @@ type cluster struct {
 	dies string
 	// attention is since when the rollout is looked at.
 	attention world.Attention
+	// loading is how pods of later images start, and lingers how long any take to end.
+	loading loading
+	lingers time.Duration
 }
 
 var defaults = graph.Defaults{Discovery: graph.DiscoveryKubernetes, Contract: graph.ContractRules{Forced: graph.ContractV1}}
@@ -74,6 +77,16 @@ func start(t *testing.T, replicas int32) *cluster {
 // begin has a graph of some services run.
 func begin(t *testing.T, replicas int32, d graph.Defaults, annotations map[string]string, services ...v1alpha1.ComponentType) *cluster {
 	t.Helper()
+	c := created(t, replicas, d, annotations, services...)
+	c.until("the graph to run", func(d managed.Decision) bool {
+		return len(d.Rolling) == 0 && len(c.owned) == len(services) && c.serving() == int(replicas) && revision.Stable(c.revisions) != nil
+	})
+	return c
+}
+
+// created is a graph of some services of which nothing is made yet.
+func created(t *testing.T, replicas int32, d graph.Defaults, annotations map[string]string, services ...v1alpha1.ComponentType) *cluster {
+	t.Helper()
 	c := &cluster{T: t, now: time.Unix(10000, 0), limit: 10, floor: int(replicas) - int(replicas)/4, defaults: d}
 	c.dgd = &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "chat", UID: "u"}}
 	c.dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{}
@@ -84,9 +97,6 @@ func begin(t *testing.T, replicas int32, d graph.Defaults, annotations map[strin
 			ExtraPodSpec: &v1alpha1.ExtraPodSpec{MainContainer: &corev1.Container{Image: "example.com/engine:1.0.0"}},
 		}
 	}
-	c.until("the graph to run", func(d managed.Decision) bool {
-		return len(d.Rolling) == 0 && len(c.owned) == len(services) && c.serving() == int(replicas) && revision.Stable(c.revisions) != nil
-	})
 	return c
 }
 
@@ -120,14 +130,10 @@ func (c *cluster) reconcile() managed.Decision {
 		}
 	}
 	restart, cells := status.NextRestart(c.dgd, g, b, s, workers)
-	var progressed time.Time
-	if st := c.dgd.Status.Rollout; st != nil && st.ProgressedAt != nil {
-		progressed = st.ProgressedAt.Time
-	}
-	c.attention = c.attention.Looked(c.now, progressed)
+	c.attention = c.attention.Looked(c.now, c.dgd.Status.Rollout, c.pods)
 	decided := managed.Next(managed.Input{
 		Owner: c.dgd, Graph: g, Policy: p, Revisions: c.revisions, Requests: c.requests, Cells: cells,
-		Sight:    world.Sight{Pods: c.sighted(), Crashes: c.crashes, Now: c.now, Since: c.attention.Since, NoSpareAfter: 30 * time.Second},
+		Sight:    world.Sight{Pods: c.sighted(), Crashes: c.crashes, Now: c.now, Since: c.attention.Since, Reached: c.attention.Reached, NoSpareAfter: 30 * time.Second},
 		Ready:    func(*graph.Graph) bool { return !c.slow && c.serving() > 0 },
 		Settings: managed.Settings{ProgressDeadline: 10 * time.Minute, HistoryLimit: c.limit},
 	})
@@ -301,13 +307,14 @@ func (c *cluster) life() {
 func (c *cluster) beat() {
 	c.now = c.now.Add(6 * time.Second)
 	if at := slices.IndexFunc(c.pods, func(p corev1.Pod) bool {
-		return p.DeletionTimestamp != nil && c.now.Sub(p.DeletionTimestamp.Time) > 10*time.Second
+		return p.DeletionTimestamp != nil && c.now.Sub(p.DeletionTimestamp.Time) > max(c.lingers, 10*time.Second)
 	}); at >= 0 {
 		c.pods = slices.Delete(slices.Clone(c.pods), at, at+1)
 	}
 	c.place()
+	c.load()
 	for i := range c.pods {
-		if p := &c.pods[i]; p.DeletionTimestamp == nil && p.Status.Conditions == nil && p.Spec.NodeName != "" && p.Spec.Containers[0].Image != c.broken {
+		if p := &c.pods[i]; p.DeletionTimestamp == nil && p.Status.Conditions == nil && p.Spec.NodeName != "" && p.Spec.Containers[0].Image != c.broken && c.loaded(*p) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(c.now)}}
 			return
 		}

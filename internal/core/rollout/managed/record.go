@@ -2,6 +2,7 @@ package managed
 
 import (
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,6 +50,26 @@ func (in Input) record(cell world.Cell, w generation.World, d *Decision) {
 func (in Input) begins(cell world.Cell) bool {
 	of := revision.OfGeneration(in.Revisions, string(cell.Spec))
 	return of == nil || revision.ResultOf(of) != revision.Undecided
+}
+
+// begun is when a candidate that was rolled out before is again, as in a retry: what it did
+// earlier is not held against it. It is zero of one that is for the first time.
+func (in Input) begun(id generation.ID) time.Time {
+	of := revision.OfGeneration(in.Revisions, string(id))
+	if of == nil {
+		return time.Time{}
+	}
+	at := revision.RecordOf(of).StartedAt
+	switch revision.ResultOf(of) {
+	case revision.Aborted:
+		return in.Sight.Now // it is about to be
+	case revision.Superseded: // by the retry of a restart
+		at = revision.RecordOf(of).EndedAt
+	}
+	if at == nil {
+		return time.Time{}
+	}
+	return at.Time
 }
 
 // recordRestart puts on a revision of its own that a restart was aborted; the one of the
@@ -165,7 +186,11 @@ func (d *Decision) renew(in Input, spec string, of *appsv1.ControllerRevision) {
 		}
 		of = in.Revisions[at]
 	}
-	d.Record = append(d.Record, Recording{Revision: revision.Renewed(of, now)})
+	again, err := revision.WithResult(revision.Renewed(of, now), revision.Undecided, revision.Record{StartedAt: new(metav1.NewTime(in.Sight.Now))})
+	if err != nil {
+		return // what came as JSON can be encoded
+	}
+	d.Record = append(d.Record, Recording{Revision: again})
 }
 
 // end records what became of a revision.

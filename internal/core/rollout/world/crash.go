@@ -18,33 +18,6 @@ const (
 	CrashWindow = 10 * time.Minute
 )
 
-// Attention is since when a rollout has been looked at, moved on by the breaks. Nobody takes its
-// steps while the operator or the API server is away, and that it makes no progress then
-// is not the candidate's fault.
-type Attention struct {
-	Since time.Time
-	last  time.Time
-}
-
-// mostAway is how much of the time without a look counts: a rollout has one a second.
-const mostAway = time.Minute
-
-// Looked is the attention after one more look. A break counts as mostAway: looks that are
-// far apart, as after errors, come to a deadline too. What was before the last progress is
-// no part of that, and must not make up for a break.
-func (a Attention) Looked(now, progressed time.Time) Attention {
-	if a.last.IsZero() {
-		a.Since = now
-	} else if away := now.Sub(a.last); away > mostAway {
-		if progressed.After(a.Since) {
-			a.Since = progressed
-		}
-		a.Since = a.Since.Add(away - mostAway)
-	}
-	a.last = now
-	return a
-}
-
 // Crash is the end of a container in a pod that has been ready.
 type Crash struct {
 	Generation, Service, Pod string
@@ -110,11 +83,11 @@ func ended(p corev1.Pod) []string {
 	return slices.Compact(ids)
 }
 
-// Crashed is how often a generation has crashed lately after it had served, and the pod
-// that did so last.
-func (c Cell) Crashed(id generation.ID, s Sight) (times int, pod string) {
+// Crashed is how often a generation has crashed lately, and since its rollout began, after
+// it had served, and the pod that did so last.
+func (c Cell) Crashed(id generation.ID, s Sight, begun time.Time) (times int, pod string) {
 	for _, crash := range s.Crashes {
-		if crash.Generation == string(id) && slices.Contains(c.Services, crash.Service) && s.Now.Sub(crash.At) < CrashWindow {
+		if crash.Generation == string(id) && slices.Contains(c.Services, crash.Service) && s.Now.Sub(crash.At) < CrashWindow && crash.At.After(begun) {
 			times, pod = times+1, crash.Pod
 		}
 	}

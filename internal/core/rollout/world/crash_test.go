@@ -31,7 +31,11 @@ func TestAttention(t *testing.T) {
 			var a Attention
 			after := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
 			for _, at := range c.looks {
-				a = a.Looked(after(at), after(min(at, c.progressed)))
+				st := &v1alpha1.RolloutStatus{Target: "b", ProgressedAt: new(metav1.NewTime(after(min(at, c.progressed))))}
+				if at >= c.progressed {
+					st.Generations = []v1alpha1.RolloutGeneration{{ID: "b", Roles: map[string]v1alpha1.RolloutReplicas{"decode": {Replicas: 1, Routable: 1}}}}
+				}
+				a = a.Looked(after(at), st, nil)
 			}
 			if got := int(a.Since.Sub(begin) / time.Second); got != c.want {
 				t.Errorf("since second %d, want %d", got, c.want)

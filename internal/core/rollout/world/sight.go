@@ -22,8 +22,12 @@ type Sight struct {
 	Pods []corev1.Pod
 	// Crashes are those that were seen lately.
 	Crashes []Crash
-	// Since is when the rollout was first looked at, moved on by the time in which nobody did.
+	// Since is when the rollout came further than before, or was first looked at, moved on by
+	// the time in which nobody did, or its candidate loaded. It is zero if that is not known.
 	Since time.Time
+	// Reached is when the step of the rollout was, moved on by the time in which it was left
+	// since; zero if it has not been yet, or that is not known.
+	Reached time.Time
 	// Admission is what the frontends say of the workers, and Paired what those of each
 	// generation say, which know the workers of that alone.
 	Admission Admission

@@ -101,7 +101,8 @@ func (w Observer) generations(ctx context.Context, dgd *v1alpha1.DynamoGraphDepl
 		return err
 	}
 	seen.sight.Pods = evidence.Pods
-	seen.sight.Crashes, seen.sight.Since = w.Crashes.seen(dgd, evidence.Pods, now)
+	crashes, attention := w.Crashes.seen(dgd, evidence.Pods, now)
+	seen.sight.Crashes, seen.sight.Since, seen.sight.Reached = crashes, attention.Since, attention.Reached
 	w.admission(dgd, seen, now)
 	if w.Workers != nil {
 		seen.requests = w.Workers.Ask(client.ObjectKeyFromObject(dgd), managed.Comparisons(seen.input(dgd, seen.graph)), now)
@@ -309,11 +310,10 @@ type lastCrashes struct {
 	at time.Time
 }
 
-// seen adds what the pods of a graph show, and returns what counts, and since when they
-// have been looked at, breaks apart.
-func (c *Crashes) seen(dgd *v1alpha1.DynamoGraphDeployment, pods []corev1.Pod, now time.Time) ([]world.Crash, time.Time) {
+// seen adds what the pods and the status of a graph show, and returns what counts.
+func (c *Crashes) seen(dgd *v1alpha1.DynamoGraphDeployment, pods []corev1.Pod, now time.Time) ([]world.Crash, world.Attention) {
 	if c == nil {
-		return nil, time.Time{}
+		return nil, world.Attention{}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -321,14 +321,10 @@ func (c *Crashes) seen(dgd *v1alpha1.DynamoGraphDeployment, pods []corev1.Pod, n
 	if c.by == nil {
 		c.by = map[types.UID]lastCrashes{}
 	}
-	var progressed time.Time
-	if st := dgd.Status.Rollout; st != nil && st.ProgressedAt != nil {
-		progressed = st.ProgressedAt.Time
-	}
 	last := c.by[dgd.UID]
-	is := lastCrashes{last.Seen(pods, now), last.Looked(now, progressed), now}
+	is := lastCrashes{last.Seen(pods, now), last.Looked(now, dgd.Status.Rollout, pods), now}
 	c.by[dgd.UID] = is
-	return is.Crashes(), is.Since
+	return is.Crashes(), is.Attention
 }
 
 // forget drops a graph whose workers are not rolled out any more.

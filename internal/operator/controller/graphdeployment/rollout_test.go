@@ -126,8 +126,8 @@ func TestCrashesAreForgottenWithTheirRollout(t *testing.T) {
 	if n := count("one"); n != 0 {
 		t.Errorf("%d crashes of the rollout before", n)
 	}
-	if _, since := c.seen(of("one"), nil, now.Add(time.Second)); !since.Equal(now) {
-		t.Errorf("it is looked at since %v", since)
+	if _, looked := c.seen(of("one"), nil, now.Add(time.Second)); !looked.Since.Equal(now) {
+		t.Errorf("it is looked at since %v", looked.Since)
 	}
 	c.seen(of("one"), nil, now.Add(2*world.CrashWindow))
 	if len(c.by) != 1 {
