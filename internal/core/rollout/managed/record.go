@@ -45,6 +45,28 @@ func (in Input) record(cell world.Cell, w generation.World, d *Decision) {
 	}
 }
 
+// numbers are those of the revisions of a cell's generations, of which one may be made just
+// now. A restart has that of the spec, until it was aborted.
+func (in Input) numbers(cell world.Cell, w generation.World, d *Decision) map[generation.ID]int64 {
+	all := slices.Clone(in.Revisions)
+	for _, r := range d.Record {
+		if r.New {
+			all = append(all, r.Revision)
+		}
+	}
+	numbers := map[generation.ID]int64{}
+	for _, id := range append(slices.Clone(cell.Live), cell.Spec) {
+		of := revision.OfGeneration(all, string(id))
+		if of == nil && id == cell.Spec && in.restarts(cell, w) {
+			of = revision.OfGeneration(all, string(w.Stable))
+		}
+		if of != nil {
+			numbers[id] = of.Revision
+		}
+	}
+	return numbers
+}
+
 // begins reports whether a rollout of what a cell asks for is to be recorded as a new one.
 func (in Input) begins(cell world.Cell) bool {
 	of := revision.OfGeneration(in.Revisions, string(cell.Spec))
