@@ -130,6 +130,7 @@ func TestPlans(t *testing.T) {
 	pods := pod("decode", 0, 4, 0) + pod("decode", 1, 4, 0) + pod("decode", 2, 6, 0) + pod("decode", 3, 59, 2)
 	recreate := "      annotations: {nvidia.com/deployment-strategy: Recreate}\n      componentType: worker\n      subComponentType: prefill"
 	v1 := replace(disaggregated, "runtime:0.8.0", "runtime:1.4.1")
+	alone := v1[:strings.Index(v1, "    prefill:")] + "status: {state: successful}\n"
 	restarted := replace(v1, "spec:\n", "spec:\n  restart: {id: \"7\"}\n")
 	cases := map[string]struct {
 		live, desired string
@@ -163,6 +164,10 @@ func TestPlans(t *testing.T) {
 			replace(disaggregated, "runtime:0.8.0", "runtime:1.4.1", "      subComponentType: decode", "      subComponentType: decode\n      labels: {team: a}"),
 			[]string{"--config", "testdata/generations.yaml"}, 2,
 		},
+		"generation-with-a-new-service": {
+			alone, replace(v1, "runtime:1.4.1", "runtime:1.5.0"), []string{"--config", "testdata/generations.yaml"}, 2,
+		},
+		"generation-not-for-a-new-service": {alone, v1, []string{"--config", "testdata/generations.yaml"}, 2},
 		"generation-on-grove": {
 			v1, replace(v1, "runtime:1.4.1", "runtime:1.5.0"), []string{"--config", "testdata/generations.yaml", "--orchestrator", "grove"}, 2,
 		},

@@ -36,6 +36,8 @@ type Rollout struct {
 
 	// idle says that nothing served before.
 	idle bool
+	// added are services that come with it.
+	added []string
 	// waves are the services of which something starts at the same time.
 	waves [][]string
 }
@@ -80,14 +82,17 @@ func (c *comparison) exchanged(before, after map[string]service, running, g *gra
 	was := generation.Cells(running)
 	var all []turnover
 	for _, cell := range generation.Cells(g) {
-		same := slices.ContainsFunc(was, func(o generation.Cell) bool { return slices.Equal(o.Services, cell.Services) })
-		changed := slices.ContainsFunc(cell.Services, func(name string) bool {
+		// What comes with a change says nothing about those that run.
+		ran := slices.DeleteFunc(slices.Clone(cell.Services), func(name string) bool {
+			return !slices.ContainsFunc(was, func(o generation.Cell) bool { return slices.Contains(o.Services, name) })
+		})
+		changed := slices.ContainsFunc(ran, func(name string) bool {
 			return len(breaking.Breaking(before[name].component, after[name].component)) > 0
 		})
 		switch {
-		case same && changed: // it is started once, for a restart too
+		case changed: // it is started once, for a restart too
 			all = append(all, turnover{cell, g.WorkersDigest(), by.Whole()})
-		case same && restart != "":
+		case len(ran) > 0 && restart != "":
 			all = append(all, turnover{cell, string(world.RestartID(g, restart)), by.Whole()})
 		}
 	}
@@ -109,21 +114,26 @@ func (p *Plan) exchange(cell turnover, before, after map[string]service) (r Roll
 	w := generation.World{Spec: generation.ID(cell.id), Stable: old, Whole: cell.whole, Paired: cell.Paired}
 	running := generation.Generation{ID: old}
 	for _, name := range cell.Services {
-		was, is := before[name], after[name]
+		is := after[name]
+		was, ran := before[name]
 		surge, unavailable := world.Tolerance(is.component)
 		w.Roles = append(w.Roles, generation.Role{
 			Name: name, Entry: slices.Contains(cell.Entries, name), Desired: is.replicas(), Surge: surge, Unavailable: unavailable, GPUs: is.gpus(),
 		})
-		running.Roles = append(running.Roles, generation.Replicas{Want: was.replicas(), Exist: was.replicas(), Routable: was.replicas()})
+		running.Roles = append(running.Roles, generation.Replicas{Want: was.replicas(), Exist: was.replicas(), Routable: was.replicas(), Absent: !ran})
 		r.Lowest[name] = was.replicas()
-		r.idle = r.idle || was.replicas() == 0 && is.replicas() > 0
+		r.idle = r.idle || ran && was.replicas() == 0 && is.replicas() > 0
 	}
+	w.Generations = []generation.Generation{running}
 	for i, floor := range generation.Floor(w.Roles) {
 		if running.Roles[i].Want > 0 || w.Roles[i].Desired > 0 { // nothing of others is exchanged
 			r.Floor[w.Roles[i].Name] = floor
 		}
+		if w.Lacks(i) { // what runs serves without it
+			r.Floor[w.Roles[i].Name] = 0
+			r.added = append(r.added, w.Roles[i].Name)
+		}
 	}
-	w.Generations = []generation.Generation{running}
 	var starting []string
 	last := generation.Foresee(w, func(now generation.World, step generation.Step) {
 		told := map[string][2]int{}
@@ -156,7 +166,7 @@ func (p *Plan) exchange(cell turnover, before, after map[string]service) (r Roll
 		r.Writes++
 		switch {
 		case s.Delete && !cell.whole:
-			r.Writes += len(now.Roles) - 1
+			r.Writes += len(now.Roles) - len(r.added) - 1
 		case s.Delete:
 		case s.Make:
 			for i, n := range now.Postponed().Unit() {
@@ -245,7 +255,7 @@ func (r Rollout) under() bool {
 		return r.Blocked != ""
 	}
 	for name, floor := range r.Floor {
-		if r.Lowest[name] < max(1, floor) {
+		if r.Lowest[name] < max(1, floor) && !slices.Contains(r.added, name) {
 			return true
 		}
 	}

@@ -158,7 +158,7 @@ func count(st *v1alpha1.RolloutStatus, c managed.CellState) {
 		at := slices.IndexFunc(st.Generations, func(o v1alpha1.RolloutGeneration) bool { return o.ID == string(g.ID) })
 		if at < 0 {
 			at = len(st.Generations)
-			st.Generations = append(st.Generations, v1alpha1.RolloutGeneration{ID: string(g.ID), Roles: map[string]v1alpha1.RolloutReplicas{}})
+			st.Generations = append(st.Generations, v1alpha1.RolloutGeneration{ID: string(g.ID), Revision: c.Revisions[g.ID], Roles: map[string]v1alpha1.RolloutReplicas{}})
 		}
 		one := &st.Generations[at]
 		one.Share = fmt.Sprintf("%d%%", 100*share(g)/max(1, entries))

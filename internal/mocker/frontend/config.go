@@ -27,7 +27,10 @@ type Config struct {
 	BlockSize int
 	BodyLimit int64
 	// Grace is how long connections are still accepted after the end was announced.
-	Grace         time.Duration
+	Grace time.Duration
+	// Drain is how long answers under way may take after that; a pod's grace period may
+	// end them earlier.
+	Drain         time.Duration
 	MetricsPrefix string
 	// Busy are the thresholds every model starts with.
 	Busy  Thresholds
@@ -75,7 +78,7 @@ func NewConfig(p launch.Program) (Config, error) {
 	c.EnforceDisaggregation = s.Switch("--enforce-disagg", env.Bool("DYN_ENFORCE_DISAGG", false))
 	c.BlockSize = s.Int(0, "DYN_KV_CACHE_BLOCK_SIZE", "--kv-cache-block-size")
 	c.BodyLimit = int64(s.Int(45, "DYN_HTTP_BODY_LIMIT_MB")) << 20
-	c.Grace = s.Duration(5*time.Second, "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS")
+	c.Grace, c.Drain = leaving(s)
 	c.Busy = thresholds(s)
 	if s.Err != nil {
 		return c, fmt.Errorf("dynamo.frontend: %w", s.Err)
@@ -105,3 +108,15 @@ var knownFlags = strings.Fields(`--router-mode --http-port --port --http-host --
 	--namespace-prefix --router-kv-events --no-router-kv-events --router-kv-overlap-score-weight --router-kv-overlap-score-credit
 	--router-min-initial-workers --router-prefill-load-scale --trust-remote-code --dyn-chat-processor --reasoning-parser --tool-call-parser
 	--enable-streaming-reasoning-dispatch --discovery-backend`)
+
+// leaving is how long a frontend accepts connections after its end was announced, and how
+// long it finishes answers then: together no longer than it was told, if it was.
+func leaving(s *launch.Settings) (grace, drain time.Duration) {
+	const told = "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS"
+	limit := s.Duration(accepts+10*time.Minute, told)
+	grace = min(accepts, limit)
+	return grace, limit - grace
+}
+
+// accepts is how long others may take to note that a frontend leaves.
+const accepts = 5 * time.Second

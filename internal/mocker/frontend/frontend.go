@@ -89,17 +89,13 @@ func (f *Frontend) Run(ctx context.Context, address string) int {
 	return f.drain(server)
 }
 
-// drainTimeout bounds the wait for answers under way; a pod's grace period
-// ends it earlier.
-const drainTimeout = 10 * time.Minute
-
 // drain announces the end, keeps accepting while others take note, then
 // finishes what is under way.
 func (f *Frontend) drain(server *http.Server) int {
 	f.leaving.Store(true)
 	f.log.Info("frontend leaving", "grace", f.config.Grace)
 	time.Sleep(f.config.Grace)
-	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), f.config.Drain)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
 		f.log.Error("requests still under way", "error", err)

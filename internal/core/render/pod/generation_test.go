@@ -70,3 +70,37 @@ func TestTheNamespaceThatAPodIsTold(t *testing.T) {
 		})
 	}
 }
+
+// TestAFrontendOfALaterGenerationFinishesItsAnswers: almost to the end of its grace. What
+// was made before there was anything to roll out stays as it is.
+func TestAFrontendOfALaterGenerationFinishesItsAnswers(t *testing.T) {
+	const name = "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS"
+	grace := func(n int64) *corev1.PodSpec { return &corev1.PodSpec{TerminationGracePeriodSeconds: &n} }
+	later := graph.Runtime{Contract: graph.ContractV1, Generation: "12ab"}
+	for rule, c := range map[string]struct {
+		of   graph.Component
+		want string
+	}{
+		"of a later generation":          {graph.Component{Role: graph.RoleFrontend, ObjectName: "g-f-12ab", Runtime: later}, "50"},
+		"of one with plain names":        {graph.Component{Role: graph.RoleFrontend, ObjectName: "g-f", Runtime: later}, ""},
+		"of all generations":             {graph.Component{Role: graph.RoleFrontend, ObjectName: "g-f-12ab", Runtime: graph.Runtime{Contract: graph.ContractV1}}, ""},
+		"a worker":                       {graph.Component{Role: graph.RoleWorker, ObjectName: "g-f-12ab", Runtime: later}, ""},
+		"with a grace of its own":        {graph.Component{Role: graph.RoleFrontend, ObjectName: "g-f-12ab", Runtime: later, Pod: grace(300)}, "290"},
+		"with hardly any":                {graph.Component{Role: graph.RoleFrontend, ObjectName: "g-f-12ab", Runtime: later, Pod: grace(12)}, ""},
+		"whose author has said it":       {graph.Component{Role: graph.RoleFrontend, ObjectName: "g-f-12ab", Runtime: later, Env: []corev1.EnvVar{{Name: name, Value: "7"}}}, "7"},
+		"whose author has said it there": {graph.Component{Role: graph.RoleFrontend, ObjectName: "g-f-12ab", Runtime: later, Main: &corev1.Container{Env: []corev1.EnvVar{{Name: name, Value: "8"}}}}, "8"},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			c.of.Graph, c.of.Name = "g", "f"
+			got := ""
+			for _, v := range mainContainer(c.of, Platform{}).Env {
+				if v.Name == name {
+					got = v.Value
+				}
+			}
+			if got != c.want {
+				t.Errorf("it is told %q, want %q", got, c.want)
+			}
+		})
+	}
+}

@@ -6,6 +6,7 @@ package pod
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -234,7 +235,7 @@ func mainContainer(c graph.Component, p Platform) corev1.Container {
 	main := Overlay(base, withoutOwnRules(users))
 	main.Name = cmp.Or(main.Name, MainContainer)
 	main.VolumeMounts = addMounts(users.VolumeMounts, append(base.VolumeMounts, mounts(c)...))
-	main.Env = mergeEnv(platformEnv(p), base.Env, identityEnv(c, main.Name), users.Env, c.Env)
+	main.Env = mergeEnv(platformEnv(p), base.Env, identityEnv(c, main.Name), drainEnv(c), users.Env, c.Env)
 	if c.EnvFromSecret != "" {
 		main.EnvFrom = append(slices.Clone(main.EnvFrom), corev1.EnvFromSource{
 			SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: c.EnvFromSecret}},
@@ -306,6 +307,30 @@ func generationEnv(c graph.Component) []corev1.EnvVar {
 	default:
 		return nil
 	}
+}
+
+// leftToEnd are the seconds of its grace that a frontend does not drain in, and drainsAnyway
+// those that it drains in without being told.
+const (
+	leftToEnd    = 10
+	drainsAnyway = 5
+)
+
+// drainEnv has a frontend that leaves with its generation finish the answers that are under
+// way. What was made before there was anything to roll out stays as it is: this alone must
+// not replace pods.
+func drainEnv(c graph.Component) []corev1.EnvVar {
+	if !c.Fronted() || c.ObjectName == graph.ComponentName(c.Graph, c.Name) {
+		return nil
+	}
+	grace := gracePeriod(c.Role)
+	if c.Pod != nil && c.Pod.TerminationGracePeriodSeconds != nil {
+		grace = *c.Pod.TerminationGracePeriodSeconds
+	}
+	if grace-leftToEnd <= drainsAnyway {
+		return nil
+	}
+	return []corev1.EnvVar{{Name: "DYN_HTTP_GRACEFUL_SHUTDOWN_TIMEOUT_SECS", Value: strconv.FormatInt(grace-leftToEnd, 10)}}
 }
 
 func fromField(name, path string) corev1.EnvVar {

@@ -137,6 +137,14 @@ func TestEveryWayOfASmallRolloutKeepsTheInvariants(t *testing.T) {
 		tasks <- task{whole(lone(s.begin())), 1}
 		tasks <- task{paired(lone(s.begin())), 1}
 	}
+	for _, s := range slices.Concat(shapes(1, 3, 1), shapes(2, 2, 1)) {
+		tasks <- task{ordinal(s.begin()), 1}
+		tasks <- task{ordinal(whole(s.begin())), 1}
+		tasks <- task{ordinal(paired(s.begin())), 1}
+	}
+	for _, s := range shapes(1, 3, 1) {
+		tasks <- task{ordinal(s.begin()), 2}
+	}
 	for _, s := range shapes(2, 3, 1) {
 		tasks <- task{s.begin(), larger}
 		tasks <- task{whole(s.begin()), larger}
@@ -154,27 +162,27 @@ func TestEveryWayOfASmallRolloutKeepsTheInvariants(t *testing.T) {
 
 // TestEachRuleIsNeeded leaves out one rule at a time and looks for what comes of it.
 func TestEachRuleIsNeeded(t *testing.T) {
+	same := func(w World) World { return w }
 	for name, c := range map[string]struct {
 		without rules
 		breaks  Invariant
 		shapes  []shape
 		faults  int
-		paired  bool
+		change  func(World) World
 	}{
-		"arrival":     {ruleArrival, FloorInvariant, shapes(2, 3, 1), 0, false},
-		"drain order": {ruleDrainOrder, OrderInvariant, shapes(2, 2, 1), 0, false},
-		"balance":     {ruleBalance, FloorInvariant, shapes(2, 3, 1), 0, false},
-		"gone":        {ruleGone, FloorInvariant, shapes(1, 2, 1), 0, false},
-		"held":        {ruleHeld, BudgetInvariant, shapes(1, 2, 1), 0, false},
-		"reach":       {ruleReach, EndsInvariant, []shape{{[]int{1, 2}, []int{1, 1}, []int{0, 0}}}, 2, false},
-		"stable last": {ruleStableLast, WayBackInvariant, shapes(1, 2, 1), 1, false},
-		"start order": {ruleStartOrder, OrderInvariant, shapes(2, 1, 1), 0, true},
+		"arrival":     {ruleArrival, FloorInvariant, shapes(2, 3, 1), 0, same},
+		"drain order": {ruleDrainOrder, OrderInvariant, shapes(2, 2, 1), 0, same},
+		"balance":     {ruleBalance, FloorInvariant, shapes(2, 3, 1), 0, same},
+		"gone":        {ruleGone, FloorInvariant, shapes(1, 2, 1), 0, same},
+		"held":        {ruleHeld, BudgetInvariant, shapes(1, 2, 1), 0, same},
+		"reach":       {ruleReach, EndsInvariant, []shape{{[]int{1, 2}, []int{1, 1}, []int{0, 0}}}, 2, same},
+		"stable last": {ruleStableLast, WayBackInvariant, shapes(1, 2, 1), 1, same},
+		"ordinal":     {ruleOrdinal, FloorInvariant, shapes(1, 3, 1), 1, ordinal},
+		"start order": {ruleStartOrder, OrderInvariant, shapes(2, 1, 1), 0, paired},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, s := range c.shapes {
-				begin := s.begin()
-				begin.Paired = c.paired
-				_, err := explore(begin, c.faults, everyRule&^c.without)
+				_, err := explore(c.change(s.begin()), c.faults, everyRule&^c.without)
 				if v, ok := errors.AsType[Violation](err); ok {
 					t.Logf("%v", err)
 					if v.Invariant != c.breaks {

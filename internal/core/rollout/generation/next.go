@@ -29,6 +29,8 @@ const (
 	ruleStableLast
 	// ruleStartOrder starts entries that get requests at once where they can serve them.
 	ruleStartOrder
+	// ruleOrdinal has the highest ordinals go first where there are any.
+	ruleOrdinal
 
 	everyRule rules = 1<<iota - 1
 )
@@ -462,7 +464,11 @@ func (p *planner) told(g int, to []int) (serving, want counts) {
 	if p.has(ruleGone) {
 		serving[g] = slices.Clone(serving[g])
 		for r, n := range to {
-			serving[g][r] = min(serving[g][r], n)
+			kept := n
+			if p.has(ruleOrdinal) {
+				kept = p.Generations[g].Roles[r].kept(n)
+			}
+			serving[g][r] = min(serving[g][r], kept)
 		}
 	}
 	return serving, want

@@ -277,6 +277,33 @@ func TestNothingIsTakenFromWhatMayServe(t *testing.T) {
 	}
 }
 
+// TestTheHighestOrdinalsGoFirst: whether or not they are those that serve.
+func TestTheHighestOrdinalsGoFirst(t *testing.T) {
+	roles := []Role{{Name: "decode", Entry: true, Desired: 4, Surge: 1, Unavailable: 1}}
+	one := Replicas{Want: 1, Exist: 1, Ready: 1, Routable: 1}
+	for rule, c := range map[string]struct {
+		ordinals []int
+		routable int
+		want     int
+	}{
+		"what is not ready goes first":                      {nil, 3, 2},
+		"the lowest is not ready, and stays":                {[]int{1, 2, 3}, 3, 3},
+		"the highest is not ready, and goes":                {[]int{0, 1, 2}, 3, 2},
+		"of those that are ready, the lowest may not serve": {[]int{0, 1, 2, 3}, 3, 3},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			w := World{Roles: roles, Spec: "b", Stable: "a", Generations: []Generation{
+				{ID: "a", Roles: []Replicas{{Want: 4, Exist: 4, Ready: max(c.routable, len(c.ordinals)), Routable: c.routable, Ordinals: c.ordinals}}},
+				{ID: "b", Roles: []Replicas{one}},
+			}}
+			want := Step{Action: Scale, Generation: "a", Role: "decode", Replicas: c.want, Phase: PhaseShifting}
+			if diff := cmp.Diff(want, Next(w)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestEffectiveReplicas(t *testing.T) {
 	roles := shape{[]int{4, 4}, []int{1, 1}, []int{1, 1}}.roles()
 	for rule, c := range map[string]struct {

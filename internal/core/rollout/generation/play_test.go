@@ -44,6 +44,19 @@ func without(w World, absent bool) World {
 	return w
 }
 
+// ordinal is a world of groups that have ordinals, of which the highest go first.
+func ordinal(w World) World {
+	for _, g := range w.Generations {
+		for r := range g.Roles {
+			g.Roles[r].Ordinals = []int{}
+			for n := range g.Roles[r].Routable {
+				g.Roles[r].Ordinals = append(g.Roles[r].Ordinals, n)
+			}
+		}
+	}
+	return w
+}
+
 // paired is a world whose entries are frontends of their generations' own.
 func paired(w World) World {
 	w.Paired, w.Roles[0].GPUs = true, 0
@@ -112,7 +125,9 @@ func progress(w World) []event {
 	for g, generation := range w.Generations {
 		for r, seen := range generation.Roles {
 			if seen.starting() && seen.Routable < seen.Want {
-				all = append(all, event{kind: comesUp, generation: g, role: r})
+				for _, n := range seen.ordinals(false) {
+					all = append(all, event{kind: comesUp, generation: g, role: r, to: n})
+				}
 			}
 			if seen.leaving() {
 				all = append(all, event{kind: isGone, generation: g, role: r})
@@ -120,6 +135,21 @@ func progress(w World) []event {
 			if seen.Unschedulable > 0 && spare(w, r) > 0 {
 				all = append(all, event{kind: isPlaced, generation: g, role: r})
 			}
+		}
+	}
+	return all
+}
+
+// ordinals are those that something may happen to: of the groups that serve, or do not.
+// Where none has one, it does not matter which it is.
+func (r Replicas) ordinals(serving bool) []int {
+	if r.Ordinals == nil {
+		return []int{0}
+	}
+	var all []int
+	for n := range r.Want {
+		if slices.Contains(r.Ordinals, n) == serving {
+			all = append(all, n)
 		}
 	}
 	return all
@@ -141,7 +171,9 @@ func faults(w World) []event {
 	for g, generation := range w.Generations {
 		for r, seen := range generation.Roles {
 			if seen.serving() > 0 {
-				all = append(all, event{kind: crashes, generation: g, role: r})
+				for _, n := range seen.ordinals(true) {
+					all = append(all, event{kind: crashes, generation: g, role: r, to: n})
+				}
 			}
 			if generation.ID == w.Target() && seen.starting() && spare(w, r) < 0 {
 				all = append(all, event{kind: isUnplaced, generation: g, role: r})
@@ -177,12 +209,17 @@ func happen(w World, e event) World {
 	switch e.kind {
 	case comesUp:
 		seen().Routable++
+		if seen().Ordinals != nil {
+			seen().Ordinals = append(seen().Ordinals, e.to)
+			slices.Sort(seen().Ordinals)
+		}
 	case isGone:
 		seen().Exist--
 	case isPlaced:
 		seen().Unschedulable--
 	case crashes:
 		seen().Routable--
+		seen().Ordinals = slices.DeleteFunc(seen().Ordinals, func(n int) bool { return n == e.to })
 	case isUnplaced:
 		seen().Unschedulable++
 	case isReverted:
@@ -191,7 +228,13 @@ func happen(w World, e event) World {
 			for w.index(id) >= 0 {
 				id = ID(id[0] + 1)
 			}
-			w.Generations = append(w.Generations, Generation{ID: id, Roles: make([]Replicas, len(w.Roles))})
+			one := Generation{ID: id, Roles: make([]Replicas, len(w.Roles))}
+			for r := range one.Roles {
+				if w.Generations[0].Roles[r].Ordinals != nil {
+					one.Roles[r].Ordinals = []int{}
+				}
+			}
+			w.Generations = append(w.Generations, one)
 		}
 		w.Spec, w.Aborted = w.Generations[e.to].ID, nil
 		for r := range w.Roles { // what is asked for can be made
@@ -223,6 +266,7 @@ func take(w World, s Step) World {
 			seen := &g.Roles[r]
 			seen.Exist = seen.held()
 			seen.Routable = seen.serving()
+			seen.Ordinals = slices.DeleteFunc(seen.Ordinals, func(n int) bool { return n >= seen.Want })
 			seen.Unschedulable = min(seen.Unschedulable, seen.Want-seen.Routable)
 		}
 	}
@@ -234,6 +278,9 @@ func clone(w World) World {
 	w.Generations = slices.Clone(w.Generations)
 	for i := range w.Generations {
 		w.Generations[i].Roles = slices.Clone(w.Generations[i].Roles)
+		for r := range w.Generations[i].Roles {
+			w.Generations[i].Roles[r].Ordinals = slices.Clone(w.Generations[i].Roles[r].Ordinals)
+		}
 	}
 	return w
 }
@@ -259,6 +306,9 @@ func key(w World, more ...byte) string {
 			k = binary.AppendUvarint(k, uint64(r.Exist))
 			k = binary.AppendUvarint(k, uint64(r.Routable))
 			k = binary.AppendUvarint(k, uint64(r.Unschedulable))
+			for _, n := range r.Ordinals {
+				k = append(binary.AppendUvarint(k, uint64(n)), '#')
+			}
 			if r.Absent {
 				k = append(k, '-')
 			}

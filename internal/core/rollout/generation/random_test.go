@@ -79,6 +79,9 @@ func playRandom(seed uint64) (steps int, err error) {
 	if random.IntN(8) == 0 && s.desired[0] > 0 {
 		w = without(w, random.IntN(2) == 0)
 	}
+	if seed%4 == 1 {
+		w = ordinal(w)
+	}
 	if random.IntN(4) == 0 { // it stops at a step
 		w.Level, w.Unapproved = 1+random.IntN(3), true
 	}
@@ -169,6 +172,10 @@ func behind(old, now World) World {
 		for r := range view.Generations[g].Roles {
 			seen, was := &view.Generations[g].Roles[r], old.Generations[g].Roles[r]
 			seen.Routable, seen.Exist = min(was.Routable, seen.Want), max(was.Exist, seen.Want)
+			if was.Ordinals != nil {
+				seen.Ordinals = slices.DeleteFunc(slices.Clone(was.Ordinals), func(n int) bool { return n >= seen.Want })
+				seen.Routable = len(seen.Ordinals)
+			}
 			seen.Unschedulable = min(seen.Unschedulable, seen.Want-seen.Routable)
 		}
 	}

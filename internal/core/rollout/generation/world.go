@@ -46,6 +46,9 @@ type Replicas struct {
 	Ready, Settling int
 	// Routable ones are ready, and the frontends send them requests.
 	Routable int
+	// Ordinals are those of the ready ones where the highest go first, sorted; nil where
+	// those go first that are not ready.
+	Ordinals []int
 	// Unschedulable ones wait for a node, and have for so long that none is expected.
 	Unschedulable int
 	// Absent says that there is nothing that could be told of any: its generation is from
@@ -54,7 +57,18 @@ type Replicas struct {
 }
 
 // serving are the replicas that serve once everything that was told to go is gone.
-func (r Replicas) serving() int { return min(r.Routable, r.Want) }
+func (r Replicas) serving() int { return r.kept(r.Want) }
+
+// kept are the replicas that still serve once no more than so many are left. Of those with
+// ordinals the lowest are left; if some of the ready ones do not serve, which is not known,
+// these are among them.
+func (r Replicas) kept(n int) int {
+	if r.Ordinals == nil {
+		return min(r.Routable, n)
+	}
+	left, _ := slices.BinarySearch(r.Ordinals, n)
+	return min(r.Routable, max(0, left-max(0, len(r.Ordinals)-r.Routable)))
+}
 
 // Likely are the replicas that are routable, or will soon be known to be.
 func (r Replicas) Likely() int { return max(r.Routable, min(r.Ready, r.Routable+r.Settling)) }

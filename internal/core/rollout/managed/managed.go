@@ -126,6 +126,8 @@ type CellState struct {
 	Step  generation.Step
 	// Failing are replicas that do not come up, by generation and service.
 	Failing map[generation.ID]map[string]int
+	// Revisions are the numbers of those of the generations.
+	Revisions map[generation.ID]int64
 }
 
 // Active reports whether a generation is on its way in or out.
@@ -274,6 +276,7 @@ func (in Input) roll(cell world.Cell, d *Decision) CellState {
 		*at = in.Policy.At(standing)
 	}
 	in.record(cell, *w, d)
+	state.Revisions = in.numbers(cell, *w, d)
 	return state
 }
 

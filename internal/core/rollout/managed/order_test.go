@@ -3,6 +3,7 @@ package managed_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -280,6 +281,35 @@ func TestTheStatusTellsTheRevisionThatItIsAbout(t *testing.T) {
 		c.phase("Aborted", "")
 		tells(c, revision.AbortedGenerations(c.revisions)[0])
 	})
+}
+
+// TestTheStatusTellsTheRevisionOfEachGeneration: of a restart it is that of the spec.
+func TestTheStatusTellsTheRevisionOfEachGeneration(t *testing.T) {
+	tells := func(c *cluster) map[string]int64 {
+		all := map[string]int64{}
+		for _, g := range c.dgd.Status.Rollout.Generations {
+			all[g.ID] = g.Revision
+		}
+		return all
+	}
+	c := start(t, 4)
+	stable := c.dgd.Annotations[v1alpha1.AnnotationGeneration]
+	c.image(second)
+	c.phase("Shifting", "")
+	id := c.dgd.Status.Rollout.Target
+	if diff := cmp.Diff(map[string]int64{stable: 1, id: 2}, tells(c)); diff != "" {
+		t.Errorf("half way (-want +got):\n%s", diff)
+	}
+	c.until("the rollout to be completed", settled)
+	c.quiet()
+	if diff := cmp.Diff(map[string]int64{id: 2}, tells(c)); diff != "" {
+		t.Errorf("completed (-want +got):\n%s", diff)
+	}
+	c.dgd.Spec.Restart = &v1alpha1.Restart{ID: "again"}
+	c.phase("Shifting", "")
+	if diff := cmp.Diff(map[string]int64{id: 2, c.dgd.Status.Rollout.Target: 2}, tells(c)); diff != "" {
+		t.Errorf("restarted (-want +got):\n%s", diff)
+	}
 }
 
 // TestAGraphWithoutCellsKeepsItsRevisions: what they hold is not made anew.

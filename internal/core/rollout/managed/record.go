@@ -46,6 +46,28 @@ func (in Input) record(cell world.Cell, w generation.World, d *Decision) {
 	}
 }
 
+// numbers are those of the revisions of a cell's generations, of which one may be made just
+// now. A restart has that of the spec, until it was aborted.
+func (in Input) numbers(cell world.Cell, w generation.World, d *Decision) map[generation.ID]int64 {
+	all := slices.Clone(in.Revisions)
+	for _, r := range d.Record {
+		if r.New {
+			all = append(all, r.Revision)
+		}
+	}
+	numbers := map[generation.ID]int64{}
+	for _, id := range append(slices.Clone(cell.Live), cell.Spec) {
+		of := revision.OfGeneration(all, string(id))
+		if of == nil && id == cell.Spec && in.restarts(cell, w) {
+			of = revision.OfGeneration(all, string(w.Stable))
+		}
+		if of != nil {
+			numbers[id] = of.Revision
+		}
+	}
+	return numbers
+}
+
 // begins reports whether a rollout of what a cell asks for is to be recorded as a new one.
 func (in Input) begins(cell world.Cell) bool {
 	of := revision.OfGeneration(in.Revisions, string(cell.Spec))
@@ -235,11 +257,44 @@ func (d *Decision) settle(in Input) {
 				d.end(r, revision.Superseded, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))}, nil)
 			}
 		}
+		if len(surplus) == 0 { // what goes is not written again
+			d.refresh(in)
+		}
 	}
 	for _, r := range in.Revisions {
 		if !slices.Contains(surplus, r) {
 			d.Keep = append(d.Keep, r)
 		}
+	}
+}
+
+// refresh records the spec of a generation that has changed without a rollout, such as its
+// replicas: what an undo goes back to is what ran last, and no earlier spec of the same
+// workers. What was read before anything of it was carried out is not known to run.
+func (d *Decision) refresh(in Input) {
+	if len(d.Record) > 0 || in.Owner.Status.ObservedGeneration != in.Owner.Generation {
+		return
+	}
+	var last *appsv1.ControllerRevision
+	for _, id := range d.State.Live {
+		if of := revision.OfGeneration(in.Revisions, id); of != nil && (last == nil || of.Revision > last.Revision) {
+			last = of
+		}
+	}
+	if last == nil {
+		return
+	}
+	now, err := revision.Build(in.Owner, revision.Generation(last), revision.Next(in.Revisions))
+	if err != nil || now.Name == last.Name {
+		return // what came as JSON can be encoded
+	}
+	at := slices.IndexFunc(in.Revisions, func(r *appsv1.ControllerRevision) bool { return r.Name == now.Name })
+	if at >= 0 {
+		now = revision.Renewed(in.Revisions[at], now)
+	}
+	if now, err = revision.WithResult(now, revision.Completed, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))}); err == nil {
+		d.Record = append(d.Record, Recording{Revision: now, New: at < 0})
+		d.end(last, revision.Superseded, revision.RecordOf(last), nil)
 	}
 }
 

@@ -284,24 +284,35 @@ func AbortedGenerations(all []*appsv1.ControllerRevision) []string {
 	return ids
 }
 
-// Surplus are the revisions to delete, the oldest first, so that no more than limit
-// are left. Those of generations that are alive stay, and so does the stable one: it
-// is the way back.
+// Surplus are the revisions to delete, so that no more than limit are left: first those
+// whose workers have completed another spec since, then the oldest. Those of generations
+// that are alive stay, and so does the stable one: it is the way back.
 func Surplus(all []*appsv1.ControllerRevision, limit int, live []string) []*appsv1.ControllerRevision {
 	stable := Stable(all)
 	left := len(all)
-	var surplus []*appsv1.ControllerRevision
+	var past, others, surplus []*appsv1.ControllerRevision
 	for _, r := range Sorted(all) {
+		if replaced(all, r) {
+			past = append(past, r)
+		} else if r != stable && !slices.Contains(live, Generation(r)) {
+			others = append(others, r)
+		}
+	}
+	for _, r := range slices.Concat(past, others) {
 		if left <= limit {
 			break
-		}
-		if r == stable || slices.Contains(live, Generation(r)) {
-			continue
 		}
 		surplus = append(surplus, r)
 		left--
 	}
 	return surplus
+}
+
+// replaced reports whether there is a newer spec that workers of a revision completed.
+func replaced(all []*appsv1.ControllerRevision, r *appsv1.ControllerRevision) bool {
+	return slices.ContainsFunc(all, func(o *appsv1.ControllerRevision) bool {
+		return o.Revision > r.Revision && Generation(o) == Generation(r) && ResultOf(o) == Completed
+	})
 }
 
 // Restore is a graph with the spec of a revision. What is not a part of a revision

@@ -263,6 +263,31 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
+func TestSurplusOfOneGeneration(t *testing.T) {
+	all := []*appsv1.ControllerRevision{
+		numbered("a", 1, Completed), numbered("b", 2, Completed), numbered("b", 3, Completed), numbered("b", 4, Completed), numbered("b", 5, Aborted),
+	}
+	for rule, c := range map[string]struct {
+		limit int
+		live  []string
+		want  []int64
+	}{
+		"specs that the same workers had since go first": {limit: 3, want: []int64{2, 3}},
+		"though these live": {limit: 3, live: []string{"b"}, want: []int64{2, 3}},
+		"then the oldest":   {limit: 2, want: []int64{2, 3, 1}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			var got []int64
+			for _, r := range Surplus(all, c.limit, c.live) {
+				got = append(got, r.Revision)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func numbered(generation string, number int64, result Result) *appsv1.ControllerRevision {
 	r := &appsv1.ControllerRevision{Revision: number}
 	r.Name = "chat-" + generation

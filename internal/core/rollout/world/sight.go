@@ -166,13 +166,18 @@ func (c Cell) replicas(id generation.ID, service string, s Sight) generation.Rep
 	r := generation.Replicas{Want: int(m.Replicas)}
 	for _, group := range c.groups(id, service, s) {
 		r.Exist++
+		n, numbered := group.ordinal()
 		switch {
 		case group.whole(m.Stored.Nodes):
 			r.Ready++
+			if numbered {
+				r.Ordinals = append(r.Ordinals, n)
+			}
 		case slices.ContainsFunc(group, func(p corev1.Pod) bool { return unplaced(p, s.Now, s.NoSpareAfter) }):
 			r.Unschedulable++
 		}
 	}
+	slices.Sort(r.Ordinals)
 	return r
 }
 
@@ -245,6 +250,21 @@ func groups(pods []corev1.Pod, id generation.ID, service string) []group {
 		all[i] = append(all[i], p)
 	}
 	return all
+}
+
+// ordinal is that of a replica, if whoever scales it goes by that: the highest go first,
+// whether or not they are ready. Of pods by themselves those go first that are not.
+func (g group) ordinal() (int, bool) {
+	labels := g[0].Labels
+	var text string
+	switch {
+	case labels[common.LabelPodCliqueScalingGroup] != "":
+		text = labels[common.LabelPodCliqueScalingGroupReplicaIndex]
+	case labels[lwsv1.SetNameLabelKey] != "":
+		text = cmp.Or(labels[v1alpha1.LabelGroupInstance], labels[lwsv1.GroupIndexLabelKey]) // the former is a set's own, of one group
+	}
+	n, err := strconv.Atoi(text)
+	return n, err == nil
 }
 
 // whole reports whether all pods of a replica are there to stay, and ready.
