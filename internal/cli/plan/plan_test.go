@@ -130,7 +130,8 @@ func TestPlans(t *testing.T) {
 	pods := pod("decode", 0, 4, 0) + pod("decode", 1, 4, 0) + pod("decode", 2, 6, 0) + pod("decode", 3, 59, 2)
 	recreate := "      annotations: {nvidia.com/deployment-strategy: Recreate}\n      componentType: worker\n      subComponentType: prefill"
 	v1 := replace(disaggregated, "runtime:0.8.0", "runtime:1.4.1")
-	alone := v1[:strings.Index(v1, "    prefill:")] + "status: {state: successful}\n"
+	before, _, _ := strings.Cut(v1, "    prefill:")
+	alone := before + "status: {state: successful}\n"
 	restarted := replace(v1, "spec:\n", "spec:\n  restart: {id: \"7\"}\n")
 	cases := map[string]struct {
 		live, desired string

@@ -66,7 +66,8 @@ func TestASpecIsOnRecordOnceItIsCarriedOut(t *testing.T) {
 	c := start(t, 2)
 	before := len(c.revisions)
 	c.rescale(3)
-	if c.reconcile(); len(c.revisions) != before {
+	c.reconcile()
+	if len(c.revisions) != before {
 		t.Error("it is on record before anything of it was made")
 	}
 	c.scaled(3)
