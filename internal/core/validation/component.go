@@ -24,7 +24,6 @@ func componentDeployment(dcd *v1alpha1.DynamoComponentDeployment) field.ErrorLis
 	errs := objectName(dcd.Name, field.NewPath("metadata", "name"))
 	errs = append(errs, shared(&dcd.Spec.SharedSpec, dcd.Spec.BackendFramework, at)...)
 	errs = append(errs, launchable(&dcd.Spec.SharedSpec, dcd.Spec.BackendFramework, at)...)
-	errs = append(errs, componentSidecar(dcd, at)...)
 	return sorted(errs)
 }
 

@@ -23,14 +23,20 @@ func graphDeployment(dgd *v1alpha1.DynamoGraphDeployment) field.ErrorList {
 	errs := objectName(dgd.Name, field.NewPath("metadata", "name"))
 	errs = append(errs, discoveryBackend(dgd.Annotations, field.NewPath("metadata", "annotations"))...)
 	errs = append(errs, rollouts(dgd.Annotations, field.NewPath("metadata", "annotations"))...)
-	errs = append(errs, updateStrategy(dgd.Annotations, field.NewPath("metadata", "annotations"))...)
 	errs = append(errs, environment(dgd.Spec.Envs, at.Child("envs"))...)
 	errs = append(errs, services(dgd, at.Child("services"))...)
-	errs = append(errs, frontendSidecars(dgd, at.Child("services"))...)
 	errs = append(errs, claims(dgd.Spec.PVCs, at.Child("pvcs"))...)
 	errs = append(errs, restart(dgd, at.Child("restart"))...)
-	errs = append(errs, kvTransfer(dgd.Spec.Experimental, at.Child("experimental", "kvTransferPolicy"))...)
 	return sorted(errs)
+}
+
+// writtenGraph checks what nobody would write on purpose, and what a graph may run with all
+// the same. It is refused where it is written; a graph that has it goes on.
+func writtenGraph(dgd *v1alpha1.DynamoGraphDeployment) field.ErrorList {
+	at := field.NewPath("spec")
+	errs := updateStrategy(dgd.Annotations, field.NewPath("metadata", "annotations"))
+	errs = append(errs, frontendSidecars(dgd, at.Child("services"))...)
+	return append(errs, kvTransfer(dgd.Spec.Experimental, at.Child("experimental", "kvTransferPolicy"))...)
 }
 
 // maxServices bounds the objects that one graph can ask for, and what a reconcile
@@ -123,10 +129,10 @@ var accessModes = []corev1.PersistentVolumeAccessMode{
 }
 
 // updateStrategies are those that Grove knows; it refuses a set with another.
-var updateStrategies = []string{"RollingRecreate", "OnDelete"}
+var updateStrategies = []string{"Coherent", "OnDelete", "RollingRecreate"}
 
 func updateStrategy(annotations map[string]string, at *field.Path) field.ErrorList {
-	chosen := annotations[v1alpha1.AnnotationGroveUpdateStrategy]
+	chosen := strings.TrimSpace(annotations[v1alpha1.AnnotationGroveUpdateStrategy])
 	if chosen == "" || slices.Contains(updateStrategies, chosen) {
 		return nil
 	}

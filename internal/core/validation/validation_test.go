@@ -46,9 +46,6 @@ func TestGraphDeployment(t *testing.T) {
 		"an endpoint picker has a configuration":        {spec: `services: {a: {componentType: epp}}`, want: []string{"FieldValueRequired spec.services[a].eppConfig"}},
 		"there is one endpoint picker, on one node":     {spec: `services: {a: {componentType: epp, replicas: 2, multinode: {nodeCount: 2}, eppConfig: {config: {}}}, b: {componentType: epp, eppConfig: {config: {}}}}`, want: []string{"FieldValueForbidden spec.services", "FieldValueForbidden spec.services[a].multinode", "FieldValueInvalid spec.services[a].replicas"}},
 		"a discovery backend is one of two":             {spec: `services: {a: {annotations: {nvidia.com/dynamo-discovery-backend: dns}}}`, want: []string{"FieldValueNotSupported spec.services[a].annotations[nvidia.com/dynamo-discovery-backend]"}},
-		"a label of nodes is a label":                   {spec: `{services: {a: {}}, experimental: {kvTransferPolicy: {labelKey: "my rack", domain: rack}}}`, want: []string{"FieldValueInvalid spec.experimental.kvTransferPolicy.labelKey"}},
-		"a label of nodes may have a prefix":            {spec: `{services: {a: {}}, experimental: {kvTransferPolicy: {labelKey: example.com/rack, domain: rack}}}`},
-		"a topology needs no label":                     {spec: `{services: {a: {}}, experimental: {kvTransferPolicy: {clusterTopologyName: dc, domain: rack}}}`},
 		"groups of nodes are counted in hundreds":       {spec: `services: {a: {replicas: 2000000000, multinode: {nodeCount: 2000000000}}}`, want: []string{"FieldValueInvalid spec.services[a].multinode.nodeCount", "FieldValueInvalid spec.services[a].replicas"}},
 		"replicas in an environment count as well":      {spec: `{envs: [{name: DYN_DEPLOYMENT_CONFIG, value: '{"a":{"ServiceArgs":{"workers":-1}}}'}], services: {a: {}}}`, want: []string{"FieldValueInvalid spec.services[a].envs[DYN_DEPLOYMENT_CONFIG]"}},
 		"settings of a service may be null":             {spec: `{envs: [{name: DYN_DEPLOYMENT_CONFIG, value: '{"a":null}'}], services: {a: {componentType: frontend}}}`},
@@ -402,13 +399,39 @@ func TestRolloutAnnotationsCanBeRead(t *testing.T) {
 
 // TestAnnotationsOfAGraphAreChecked: what Grove would refuse later is refused, and what
 // would do nothing is told.
+// TestWhatIsRefusedWhenItIsWrittenStopsNoGraphThatHasIt: it ran with it, and an operator
+// that came later must not leave it alone for that.
+func TestWhatIsRefusedWhenItIsWrittenStopsNoGraphThatHasIt(t *testing.T) {
+	for rule, c := range map[string]struct {
+		spec, strategy string
+		want           []string
+	}{
+		"a label of nodes is a label":         {spec: `{services: {a: {}}, experimental: {kvTransferPolicy: {labelKey: "my rack", domain: rack}}}`, want: []string{"FieldValueInvalid spec.experimental.kvTransferPolicy.labelKey"}},
+		"and may have a prefix":               {spec: `{services: {a: {}}, experimental: {kvTransferPolicy: {labelKey: example.com/rack, domain: rack}}}`},
+		"a topology needs no label":           {spec: `{services: {a: {}}, experimental: {kvTransferPolicy: {clusterTopologyName: dc, domain: rack}}}`},
+		"a strategy that Grove does not know": {spec: `{services: {a: {}}}`, strategy: "Foo", want: []string{"FieldValueNotSupported metadata.annotations[nvidia.com/grove-update-strategy]"}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			dgd := decode(t, c.spec, &v1alpha1.DynamoGraphDeployment{})
+			dgd.Name, dgd.Annotations = "chat", map[string]string{v1alpha1.AnnotationGroveUpdateStrategy: c.strategy}
+			if diff := cmp.Diff(c.want, summary(Create(dgd, Scope{}).Problems)); diff != "" {
+				t.Errorf("violations (-want +got):\n%s", diff)
+			}
+			if stopped := GraphDeployment(dgd); len(stopped) > 0 {
+				t.Errorf("a graph that runs is stopped for %v", stopped)
+			}
+		})
+	}
+}
+
 func TestAnnotationsOfAGraphAreChecked(t *testing.T) {
 	for rule, c := range map[string]struct {
 		key, value     string
 		want, warnings []string
 	}{
 		"Grove replaces pods one by one":       {key: v1alpha1.AnnotationGroveUpdateStrategy, value: "RollingRecreate"},
-		"or as they are deleted":               {key: v1alpha1.AnnotationGroveUpdateStrategy, value: "OnDelete"},
+		"or as they are deleted":               {key: v1alpha1.AnnotationGroveUpdateStrategy, value: "OnDelete\n"},
+		"or all at once":                       {key: v1alpha1.AnnotationGroveUpdateStrategy, value: "Coherent"},
 		"a strategy that Grove does not know":  {key: v1alpha1.AnnotationGroveUpdateStrategy, value: "Foo", want: []string{"FieldValueNotSupported metadata.annotations[nvidia.com/grove-update-strategy]"}},
 		"containers register":                  {key: v1alpha1.AnnotationDiscoveryMode, value: v1alpha1.DiscoveryModeContainer},
 		"neither pods nor containers register": {key: v1alpha1.AnnotationDiscoveryMode, value: "foo", warnings: []string{`metadata.annotations[nvidia.com/dynamo-kube-discovery-mode]: "foo" is not known and has no effect; known are [pod container]`}},
@@ -418,7 +441,7 @@ func TestAnnotationsOfAGraphAreChecked(t *testing.T) {
 		t.Run(rule, func(t *testing.T) {
 			dgd := decode(t, `{services: {a: {}, b: {}}}`, &v1alpha1.DynamoGraphDeployment{})
 			dgd.Name, dgd.Annotations = "chat", map[string]string{c.key: c.value}
-			if diff := cmp.Diff(c.want, summary(GraphDeployment(dgd))); diff != "" {
+			if diff := cmp.Diff(c.want, summary(Create(dgd, Scope{}).Problems)); diff != "" {
 				t.Errorf("violations (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(c.warnings, GraphDeploymentWarnings(dgd, IngressRules{}, Orchestration{})); diff != "" {

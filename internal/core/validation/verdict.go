@@ -1,6 +1,8 @@
 package validation
 
 import (
+	"slices"
+
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -62,10 +64,10 @@ func judge(object graph.Object, scope Scope) Verdict {
 	switch o := object.(type) {
 	case *v1alpha1.DynamoGraphDeployment:
 		o = asRead(o)
-		return Verdict{sorted(append(graphDeployment(o), GraphIngress(o, scope.Ingress, true)...)), graphWarnings(o, scope.Ingress, scope.orchestration(o.Annotations))}
+		return Verdict{sorted(slices.Concat(graphDeployment(o), writtenGraph(o), GraphIngress(o, scope.Ingress, true))), graphWarnings(o, scope.Ingress, scope.orchestration(o.Annotations))}
 	case *v1alpha1.DynamoComponentDeployment:
 		o = componentAsRead(o)
-		return Verdict{sorted(append(componentDeployment(o), ComponentIngress(o, scope.Ingress, true)...)), componentWarnings(o, scope.Ingress)}
+		return Verdict{sorted(slices.Concat(componentDeployment(o), componentSidecar(o, field.NewPath("spec")), ComponentIngress(o, scope.Ingress, true))), componentWarnings(o, scope.Ingress)}
 	case *v1alpha1.DynamoModel:
 		return Verdict{Problems: Model(o)}
 	case *v1alpha1.DynamoGraphDeploymentRequest:

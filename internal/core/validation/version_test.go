@@ -54,7 +54,7 @@ func TestViolationsAreToldInTheVersionThatWasWritten(t *testing.T) {
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, summary(GraphDeployment(stored(t, c.spec)))); diff != "" {
+			if diff := cmp.Diff(c.want, summary(Create(stored(t, c.spec), Scope{}).Problems)); diff != "" {
 				t.Errorf("violations (-want +got):\n%s", diff)
 			}
 		})
@@ -70,7 +70,7 @@ func TestAFrontendSidecarIsAContainer(t *testing.T) {
 	}
 	alpha, _ := conversion.ComponentToAlpha(dcd)
 	want := `spec.frontendSidecar: Invalid value: "front": names no container of the pod template beside main; those are: agent, proxy`
-	if diff := cmp.Diff(want, ComponentDeployment(alpha).ToAggregate().Error()); diff != "" {
+	if diff := cmp.Diff(want, Create(alpha, Scope{}).Problems.ToAggregate().Error()); diff != "" {
 		t.Errorf("violations (-want +got):\n%s", diff)
 	}
 }
