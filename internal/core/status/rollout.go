@@ -174,9 +174,10 @@ func count(st *v1alpha1.RolloutStatus, c managed.CellState) {
 }
 
 // progressed reports whether a rollout is nearer to its end than it was: more of the
-// target serves, or less is left of the others.
+// target serves, or less is left of the others. One that comes to stand at a step does so
+// whatever it stood at before: the time of the step begins.
 func progressed(was, is *v1alpha1.RolloutStatus) bool {
-	if was.Target != is.Target || was.Phase != is.Phase {
+	if was.Target != is.Target || was.Phase != is.Phase || was.Step != is.Step || world.AtStep(is) && !world.AtStep(was) {
 		return true
 	}
 	served, left := world.Distance(was)

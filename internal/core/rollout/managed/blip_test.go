@@ -127,3 +127,46 @@ func TestATimedStepGoesOnAfterABlip(t *testing.T) {
 		})
 	}
 }
+
+// TestTheTimeOfAStepBeginsAtTheStep, whatever the rollout stood at before.
+func TestTheTimeOfAStepBeginsAtTheStep(t *testing.T) {
+	for name, test := range map[string]struct {
+		steps string
+		// before is what the rollout stands at for long, and then goes on from.
+		before func(*cluster)
+		step   string
+	}{
+		"after a pause in which it was reached": {"25% 10m", func(c *cluster) {
+			c.dgd.Annotations[v1alpha1.AnnotationRolloutPaused] = "true"
+			c.pass(3 * time.Hour)
+			delete(c.dgd.Annotations, v1alpha1.AnnotationRolloutPaused)
+		}, "1/1"},
+		"after one of the same level": {"25% hold, 26% 10m", func(c *cluster) {
+			c.phase("Held", "")
+			c.pass(3 * time.Hour)
+			c.dgd.Annotations[v1alpha1.AnnotationRolloutPromote] = c.dgd.Status.Rollout.Target + "/1"
+		}, "2/2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, 3)
+			c.quiet()
+			c.dgd.Annotations[v1alpha1.AnnotationRolloutSteps] = test.steps
+			c.image(second)
+			c.until("the rollout to begin", func(d managed.Decision) bool { return len(d.Rolling) > 0 && len(c.owned) == 4 })
+			test.before(c)
+			at := func() bool {
+				st := c.dgd.Status.Rollout
+				return st.Step == test.step && st.Phase == "Held" && st.Reason == string(policy.WaitsForTime)
+			}
+			c.until("the step", func(managed.Decision) bool { return at() })
+			begun := c.now
+			for at() && c.now.Sub(begun) < time.Hour {
+				c.reconcile()
+				c.life()
+			}
+			if held := c.now.Sub(begun); held < 9*time.Minute || held > 11*time.Minute {
+				t.Errorf("%s at the step: %+v", held, c.dgd.Status.Rollout)
+			}
+		})
+	}
+}

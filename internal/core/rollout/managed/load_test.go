@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/analysis"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
 )
@@ -79,4 +80,21 @@ func TestACandidateHasTheTimeOfItsStartupProbeToLoad(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestACandidateThatWasHeldHasTheTimeToLoadAnew: how long somebody took to promote it is no
+// part of how long its next replicas load.
+func TestACandidateThatWasHeldHasTheTimeToLoadAnew(t *testing.T) {
+	c := start(t, 2)
+	for _, s := range c.dgd.Spec.Services {
+		s.Annotations = map[string]string{v1alpha1.AnnotationMaxUnavailable: "0"} // so that the next ones have to load first
+	}
+	c.quiet()
+	c.dgd.Annotations[v1alpha1.AnnotationRolloutSteps] = "25% hold"
+	c.loading = loading{model: 15 * time.Minute, rest: time.Minute, probe: 2 * time.Hour}
+	c.image(second)
+	c.phase("Held", "")
+	c.pass(3 * time.Hour)
+	c.dgd.Annotations[v1alpha1.AnnotationRolloutPromote] = c.dgd.Status.Rollout.Target + "/all"
+	c.phase("Completed", "")
 }

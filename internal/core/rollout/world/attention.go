@@ -48,7 +48,10 @@ func (a Attention) Looked(now time.Time, st *v1alpha1.RolloutStatus, pods []core
 	if away := now.Sub(a.last); away > mostAway && !a.last.IsZero() {
 		a.Since = a.Since.Add(away - mostAway)
 	}
-	if st != nil && (rests(st.Phase) || loads(st.Target, pods, now.Sub(a.arrived))) {
+	if st != nil && rests(st.Phase) {
+		a.Since, a.arrived = now, now
+	}
+	if st != nil && loads(st.Target, pods, now.Sub(a.arrived)) {
 		a.Since = now
 	}
 	a.step, a.Reached = a.stepped(now, st)
