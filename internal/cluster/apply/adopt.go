@@ -93,7 +93,7 @@ func (a *Applier) adopt(ctx context.Context, id identity, as string) (graph.Obje
 		if err := a.client.Patch(ctx, tried, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldManager), client.DryRunAll); err != nil {
 			return nil, fmt.Errorf("rehearse to adopt the fields of manager %s: %w", predecessor, err)
 		}
-		if !slices.ContainsFunc(tried.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == as }) {
+		if !slices.ContainsFunc(tried.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return ours(e) && e.Manager == as }) {
 			return nil, fault.New(fault.Waiting, v1alpha1.ReasonConversionUnavailable,
 				"another operator wrote %s as another version, and it cannot be adopted until a converter answers", id).Again(conversionRetry)
 		}
@@ -187,7 +187,7 @@ func (p *run) undisturbed(ctx context.Context, as string, payload *unstructured.
 		}
 	}
 	switch _, err := p.rehearse(ctx, as, kept, live); {
-	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
+	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err):
 		return payload, nil //nolint:nilerr // the write that follows says what is wrong
 	case err != nil:
 		return nil, fmt.Errorf("rehearse an apply that keeps the pod templates: %w", err)

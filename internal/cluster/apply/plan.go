@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/go-logr/logr"
@@ -28,7 +29,8 @@ type Plan struct {
 	// Released are objects that the garbage collector is to leave: the finalizer, which
 	// has to be there before, decides what becomes of them.
 	Released []graph.Object
-	// OwnerPatch are single fields of the owner that change.
+	// OwnerPatch are single fields of the owner that change. With metadata they say
+	// something of the owner as it was seen, and are not written to another.
 	OwnerPatch map[string]any
 	// Children are to exist. What is in Owned and not among them is removed.
 	Children []graph.Desired
@@ -66,7 +68,7 @@ func (a *Applier) Apply(ctx context.Context, owner graph.Object, plan Plan) (Cha
 	}
 	var patchErr error
 	if len(plan.OwnerPatch) > 0 {
-		_, patchErr = p.patchOwner(ctx, plan.OwnerPatch)
+		patchErr = p.patchAsSeen(ctx, plan.OwnerPatch)
 	}
 	syncErr := p.sync(ctx, plan)
 	if OwnerDeleted(syncErr) {
@@ -80,6 +82,21 @@ func (a *Applier) Apply(ctx context.Context, owner graph.Object, plan Plan) (Cha
 		errs = append(errs, p.scale(ctx, s.Object, s.Replicas))
 	}
 	return p.changes, errors.Join(errs...)
+}
+
+// patchAsSeen changes single fields of the owner, with metadata only as it was seen.
+func (p *run) patchAsSeen(ctx context.Context, fields map[string]any) error {
+	metadata, told := fields["metadata"].(map[string]any)
+	if told {
+		fields, metadata = maps.Clone(fields), maps.Clone(metadata)
+		metadata["resourceVersion"] = p.owner.GetResourceVersion()
+		fields["metadata"] = metadata
+	}
+	_, err := p.patchOwner(ctx, fields)
+	if told && apierrors.IsConflict(err) {
+		return nil // the event of its change brings the next reconcile
+	}
+	return err
 }
 
 // ErrOwnerChanged says that an owner is not any more what was decided about, and

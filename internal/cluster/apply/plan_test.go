@@ -138,3 +138,41 @@ func (s *stage) edit(change func(*v1alpha1.DynamoComponentDeployment)) {
 		s.Fatal(err)
 	}
 }
+
+// TestWhatIsSaidOfAnOwnerIsSaidOfTheOneThatWasSeen: fields alone are written to whatever is
+// there.
+func TestWhatIsSaidOfAnOwnerIsSaidOfTheOneThatWasSeen(t *testing.T) {
+	for rule, c := range map[string]struct {
+		metadata any
+		want     string
+	}{
+		"fields":         {nil, "engine"},
+		"what they mean": {map[string]any{"annotations": map[string]any{"means": "generation 2"}}, ""},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			s := newStage(t, interceptor.Funcs{})
+			seen := &v1alpha1.DynamoComponentDeployment{}
+			if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(s.owner), seen); err != nil {
+				t.Fatal(err)
+			}
+			changed := seen.DeepCopy()
+			changed.Labels = map[string]string{"by": "a user"}
+			if err := s.client.Update(t.Context(), changed); err != nil {
+				t.Fatal(err)
+			}
+			patch := map[string]any{"spec": map[string]any{"serviceName": "engine"}}
+			if c.metadata != nil {
+				patch["metadata"] = c.metadata
+			}
+			if _, err := s.applier.Apply(t.Context(), seen, Plan{OwnerPatch: patch}); err != nil {
+				t.Error(err)
+			}
+			if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(s.owner), changed); err != nil {
+				t.Fatal(err)
+			}
+			if changed.Spec.ServiceName != c.want {
+				t.Errorf("the service is %q, want %q", changed.Spec.ServiceName, c.want)
+			}
+		})
+	}
+}
