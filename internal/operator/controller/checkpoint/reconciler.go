@@ -4,7 +4,6 @@ package checkpoint
 
 import (
 	"context"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -30,13 +29,8 @@ type Reconciler struct {
 // Reconcile reconciles one checkpoint. The original promises by a finalizer to look after
 // one that is deleted, and it would go for nobody else.
 func (r *Reconciler) Reconcile(ctx context.Context, c *v1alpha1.DynamoCheckpoint) (reconcile.Result, error) {
-	if slices.Contains(c.Finalizers, v1alpha1.Finalizer) {
-		if err := r.Applier.Release(ctx, c); err != nil {
-			return reconcile.Result{}, err
-		}
-	}
-	if c.DeletionTimestamp != nil {
-		return reconcile.Result{}, nil
+	if err := r.Applier.Release(ctx, c); err != nil || c.DeletionTimestamp != nil {
+		return reconcile.Result{}, err
 	}
 	return controller.Finish(ctx, r.Client, c, &c.Status, status.Checkpoint(c, metav1.NewTime(r.Clock.Now())), false, nil)
 }

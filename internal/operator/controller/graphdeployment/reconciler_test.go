@@ -171,8 +171,6 @@ func TestAGraphIsTakenDownWhereItRunsBeforeItIsMadeElsewhere(t *testing.T) {
 	}
 }
 
-// TestAClaimThatTwoGraphsAskForGoesWithTheLast: one that is being deleted is kept by the pods
-// that use it, and no pod that comes is placed.
 // TestAWriteThatFailsDoesNotHideThatAGraphWasCarriedOut: webhooks that are not up yet
 // refuse the first write to a graph that is taken over, and a status of ours would be
 // taken for one of a change that is still to be made.
@@ -213,6 +211,8 @@ func TestAWriteThatFailsDoesNotHideThatAGraphWasCarriedOut(t *testing.T) {
 	}
 }
 
+// TestAClaimThatTwoGraphsAskForGoesWithTheLast: one that is being deleted is kept by the pods
+// that use it, and no pod that comes is placed.
 func TestAClaimThatTwoGraphsAskForGoesWithTheLast(t *testing.T) {
 	models := []v1alpha1.PVC{{Name: "models", Create: new(true), StorageClass: "fast", Size: new(resource.MustParse("1Gi")), VolumeAccessMode: corev1.ReadWriteMany}}
 	first, second := chat(), chat()
@@ -261,8 +261,6 @@ func TestAClaimThatTwoGraphsAskForGoesWithTheLast(t *testing.T) {
 	}
 }
 
-// TestAComponentOfSomebodysThatNamesTheGraphIsNoneOfItsOwn: it is not waited for where the
-// graph runs elsewhere, and it stays.
 // TestGraphsThatFindEachOthersWorkersAreWarnedOf at either of them, once.
 func TestGraphsThatFindEachOthersWorkersAreWarnedOf(t *testing.T) {
 	serving := func(name string) *v1alpha1.DynamoGraphDeployment {
@@ -315,6 +313,8 @@ func TestGraphsThatFindEachOthersWorkersAreWarnedOf(t *testing.T) {
 	}
 }
 
+// TestAComponentOfSomebodysThatNamesTheGraphIsNoneOfItsOwn: it is not waited for where the
+// graph runs elsewhere, and it stays.
 func TestAComponentOfSomebodysThatNamesTheGraphIsNoneOfItsOwn(t *testing.T) {
 	s := newStage(t, chat(), snapshot.APIGrove)
 	own := &v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "own", OwnerReferences: []metav1.OwnerReference{{
