@@ -8,13 +8,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
@@ -203,12 +206,39 @@ func (r *rehearsal) component(ctx context.Context, stored *unstructured.Unstruct
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, dcd); err != nil {
 		return err
 	}
+	owned, err := r.workloads(dcd.Name)
+	if err != nil {
+		return err
+	}
+	p.Defaults.Running.NamespaceLabel = graph.ReadRunning(dcd, owned).NamespaceLabel
 	g, err := graph.FromComponentDeployment(dcd, p.Defaults)
 	if err != nil {
 		return err
 	}
 	wanted, err := render.Component(g, p)
 	return errors.Join(err, r.sync(ctx, dcd, wanted))
+}
+
+// workloads are those that the original made for a component.
+func (r *rehearsal) workloads(component string) ([]graph.Object, error) {
+	var all []graph.Object
+	for _, left := range r.left {
+		var into graph.Object
+		switch left.GetKind() {
+		case "Deployment":
+			into = &appsv1.Deployment{}
+		case "LeaderWorkerSet":
+			into = &lwsv1.LeaderWorkerSet{}
+		}
+		if into == nil || !slices.ContainsFunc(left.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.Name == component }) {
+			continue
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(left.Object, into); err != nil {
+			return nil, err
+		}
+		all = append(all, into)
+	}
+	return all, nil
 }
 
 // adopt notes what a workload is after it was taken over.

@@ -110,7 +110,7 @@ var release = []*reason{
 	},
 	{
 		title: "The deprecated dynamoNamespace stays without effect",
-		why:   "1.4.1 lets the field into labels and selectors on the component path, but not into the variable that the runtime reads, so they disagree. Ours ignores it everywhere, as January's did.",
+		why:   "1.4.1 lets the field into labels and selectors on the component path, but not into the variable that the runtime reads, so they disagree. Ours ignores it everywhere, as January's did; what the original made keeps its label when it is taken over.",
 		where: []where{{path: workload.ProviderComponent, leaf: exactly(`.*\[nvidia\.com/dynamo-namespace\]`), holds: differs}},
 	},
 	{

@@ -11,6 +11,7 @@ import (
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	lwsv1 "sigs.k8s.io/lws/api/leaderworkerset/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/api/v1beta1"
@@ -47,6 +48,9 @@ type Running struct {
 	Generation  string
 	Plain       bool
 	Misrecorded bool
+	// NamespaceLabel is the Dynamo namespace that the pods of a component's workload are
+	// labelled with.
+	NamespaceLabel string
 	// Unobserved says that a component was told something that nobody has acted on yet.
 	Unobserved bool
 	// Paired says that its frontends are, or were to be, of generations.
@@ -101,6 +105,7 @@ func ReadRunning(owner metav1.Object, owned []Object) Running {
 		running.Generation, running.Misrecorded, recorded = id, true, id
 	}
 	running.Unobserved = slices.ContainsFunc(owned, unobserved)
+	running.NamespaceLabel = labelOfPods(owned)
 	running.Names = generationNames(owned, recorded)
 	running.WorkerSet = workerSet(owned, recorded)
 	return running
@@ -131,6 +136,31 @@ func carriedGeneration(owner metav1.Object, owned []Object, recorded string) str
 	default:
 		return recorded
 	}
+}
+
+// labelOfPods is the Dynamo namespace that a workload labels its pods with.
+func labelOfPods(owned []Object) string {
+	for _, child := range owned {
+		switch w := child.(type) {
+		case *appsv1.Deployment:
+			return w.Spec.Template.Labels[v1alpha1.LabelDynamoNamespace]
+		case *lwsv1.LeaderWorkerSet:
+			return w.Spec.LeaderWorkerTemplate.WorkerTemplate.Labels[v1alpha1.LabelDynamoNamespace]
+		}
+	}
+	return ""
+}
+
+// namespaceLabel is a label that pods have and that we would give to none: the original
+// takes the deprecated dynamoNamespace for it. What it made keeps it for good, as Services
+// find both old pods and new ones by it.
+func (r Running) namespaceLabel(g *Graph) string {
+	for _, global := range []bool{false, true} {
+		if r.NamespaceLabel == DynamoNamespace(g.Namespace, g.Name, global) {
+			return ""
+		}
+	}
+	return r.NamespaceLabel
 }
 
 // unobserved reports whether a component was told something that whoever looks after it

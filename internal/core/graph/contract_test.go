@@ -7,6 +7,7 @@ import (
 
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -407,6 +408,34 @@ func TestWorkersKeepTheNamesThatTheyHave(t *testing.T) {
 			at := slices.IndexFunc(g.Components, func(c Component) bool { return c.Name == "w" })
 			if diff := cmp.Diff(dgd.Name+c.want, g.Components[at].ObjectName); diff != "" {
 				t.Errorf("name (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPodsKeepTheLabelThatTheOriginalGaveThem for their Dynamo namespace: another would
+// replace them, and Services find old and new ones by it.
+func TestPodsKeepTheLabelThatTheOriginalGaveThem(t *testing.T) {
+	for rule, c := range map[string]struct{ label, want string }{
+		"after a deprecated field":   {"theirs", "theirs"},
+		"nothing is made yet":        {"", "lab-chat"},
+		"ours":                       {"lab-chat", "lab-chat"},
+		"ours, before it was global": {"dynamo", "lab-chat"},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			dcd := &v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "lab", Name: "chat-w", OwnerReferences: []metav1.OwnerReference{{Kind: v1alpha1.KindDynamoGraphDeployment, Name: "chat"}},
+			}}
+			made := &appsv1.Deployment{}
+			if c.label != "" {
+				made.Spec.Template.Labels = map[string]string{v1alpha1.LabelDynamoNamespace: c.label}
+			}
+			g, err := FromComponentDeployment(dcd, Defaults{Running: ReadRunning(dcd, []Object{made})})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := g.Components[0]; got.NamespaceLabel != c.want || got.DynamoNamespace != "lab-chat" {
+				t.Errorf("label %q in namespace %q, want %q", got.NamespaceLabel, got.DynamoNamespace, c.want)
 			}
 		})
 	}

@@ -127,7 +127,10 @@ type Component struct {
 	// alone is a graph of its own name.
 	Graph           string
 	DynamoNamespace string
-	Discovery       Discovery
+	// NamespaceLabel is what pods are labelled with for it, and found by. It is another
+	// only for what the original made.
+	NamespaceLabel string
+	Discovery      Discovery
 
 	Role Role
 	// Type and SubType are what the user wrote, kept for labels and for the

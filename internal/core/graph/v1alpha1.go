@@ -183,6 +183,7 @@ func (g *Graph) only(dcd *v1alpha1.DynamoComponentDeployment, c Component, globa
 		return
 	}
 	told := &g.Components[0]
+	told.NamespaceLabel = cmp.Or(d.Running.namespaceLabel(g), told.NamespaceLabel)
 	// Under the seed's contract a generation counts if that is said too: others have
 	// labels of their own.
 	if _, said := dcd.Annotations[v1alpha1.AnnotationRuntimeContract]; said {
@@ -207,7 +208,7 @@ func (g *Graph) add(c Component, global bool) {
 	c.Graph = g.Name
 	c.Namespace = g.Namespace
 	c.DynamoNamespace = DynamoNamespace(g.Namespace, g.Name, global)
-	c.RuntimeNamespace = c.DynamoNamespace
+	c.RuntimeNamespace, c.NamespaceLabel = c.DynamoNamespace, c.DynamoNamespace
 	c.ServiceName = serviceName(c.ObjectName)
 	c.Contract = g.Contract
 	g.Components = append(g.Components, c)

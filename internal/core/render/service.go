@@ -70,7 +70,7 @@ func Selector(c graph.Component) map[string]string {
 	selector := map[string]string{
 		v1alpha1.LabelGraphName:       c.Graph,
 		v1alpha1.LabelComponent:       c.Name,
-		v1alpha1.LabelDynamoNamespace: c.DynamoNamespace,
+		v1alpha1.LabelDynamoNamespace: c.NamespaceLabel,
 	}
 	if c.Type != "" {
 		selector[v1alpha1.LabelComponentType] = c.Type

@@ -108,7 +108,7 @@ func Labels(c graph.Component) map[string]string {
 		v1alpha1.LabelSelector:        c.ObjectName,
 		v1alpha1.LabelGraphName:       c.Graph,
 		v1alpha1.LabelComponent:       c.Name,
-		v1alpha1.LabelDynamoNamespace: c.DynamoNamespace,
+		v1alpha1.LabelDynamoNamespace: c.NamespaceLabel,
 	}
 	if c.Type != "" {
 		selecting[v1alpha1.LabelComponentType] = c.Type
