@@ -100,6 +100,12 @@ type DynamoGraphDeploymentSpec struct {
 	// +optional
 	// +nullable
 	Experimental *GraphExperimental `json:"experimental,omitempty"`
+
+	// providerOverride has no effect.
+	//
+	// +optional
+	// +nullable
+	ProviderOverride *ProviderOverride `json:"providerOverride,omitempty"`
 }
 
 // BackendFramework names an inference engine.

@@ -105,6 +105,13 @@ type DynamoModelStatus struct {
 	// +required
 	TotalEndpoints int32 `json:"totalEndpoints"`
 
+	// loraFallbackCoveredEndpoints is not written: adapters are loaded into every
+	// endpoint, and none is covered by another.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	LoRAFallbackCoveredEndpoints int32 `json:"loraFallbackCoveredEndpoints,omitempty"`
+
 	// conditions of the model: EndpointsReady, ServicesFound and Valid.
 	//
 	// +optional
@@ -129,6 +136,11 @@ type ModelEndpoint struct {
 	//
 	// +required
 	Ready bool `json:"ready"`
+
+	// loraFallbackCovered is not written.
+	//
+	// +optional
+	LoRAFallbackCovered bool `json:"loraFallbackCovered,omitempty"`
 
 	// error is why the adapter could not be loaded into, or unloaded from, this
 	// pod the last time it was tried.

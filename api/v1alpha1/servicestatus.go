@@ -51,7 +51,8 @@ type ServiceReplicaStatus struct {
 	// +optional
 	RuntimeNamespace string `json:"runtimeNamespace,omitempty"`
 
-	// scheduledReplicas are those whose pods have a node.
+	// scheduledReplicas are those whose pods have a node. Only Grove reports them,
+	// and not while generations run side by side.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0

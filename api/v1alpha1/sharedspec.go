@@ -214,6 +214,12 @@ type SharedSpec struct {
 	// +nullable
 	// +kubebuilder:validation:Pattern=`^(0|[1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})$`
 	RuntimeVersionOverride string `json:"runtimeVersionOverride,omitempty"`
+
+	// providerOverride has no effect.
+	//
+	// +optional
+	// +nullable
+	ProviderOverride *ProviderOverride `json:"providerOverride,omitempty"`
 }
 
 // ComponentType is the role of a service.
@@ -458,6 +464,18 @@ type Multinode struct {
 	// +kubebuilder:default=2
 	// +kubebuilder:validation:Minimum=2
 	NodeCount int32 `json:"nodeCount"`
+
+	// leader is what the first pod of a group differs in.
+	//
+	// +optional
+	// +nullable
+	Leader *MultinodeRole `json:"leader,omitempty"`
+
+	// worker is what the other pods of a group differ in.
+	//
+	// +optional
+	// +nullable
+	Worker *MultinodeRole `json:"worker,omitempty"`
 }
 
 // ScalingAdapter hands the replicas of a service over to an adapter object.

@@ -110,6 +110,11 @@ type Component struct {
 	//
 	// +optional
 	Experimental *ComponentExperimental `json:"experimental,omitempty"`
+
+	// providerOverride has no effect.
+	//
+	// +optional
+	ProviderOverride *ProviderOverride `json:"providerOverride,omitempty"`
 }
 
 // ComponentType is the role of a component.
@@ -136,6 +141,16 @@ type Multinode struct {
 	// +kubebuilder:default=2
 	// +kubebuilder:validation:Minimum=2
 	NodeCount int32 `json:"nodeCount"`
+
+	// leader is what the first pod of a group differs in.
+	//
+	// +optional
+	Leader *MultinodeRole `json:"leader,omitempty"`
+
+	// worker is what the other pods of a group differ in.
+	//
+	// +optional
+	Worker *MultinodeRole `json:"worker,omitempty"`
 }
 
 // ModelReference names the base model that a component serves.
@@ -212,6 +227,19 @@ type ComponentExperimental struct {
 	//
 	// +optional
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
+
+	// grove is about Grove alone.
+	//
+	// +optional
+	Grove *GroveSettings `json:"grove,omitempty"`
+}
+
+// GroveSettings are about Grove alone.
+type GroveSettings struct {
+	// forceScalingGroup has no effect: components of one node are cliques.
+	//
+	// +optional
+	ForceScalingGroup bool `json:"forceScalingGroup,omitempty"`
 }
 
 // GPUMemoryService shares the weights in GPU memory among engines.

@@ -88,6 +88,11 @@ type DynamoGraphDeploymentSpec struct {
 	//
 	// +optional
 	Experimental *GraphExperimental `json:"experimental,omitempty"`
+
+	// providerOverride has no effect.
+	//
+	// +optional
+	ProviderOverride *ProviderOverride `json:"providerOverride,omitempty"`
 }
 
 // TopologyConstraint packs a graph into a domain of a cluster topology.
@@ -282,7 +287,8 @@ type ComponentReplicaStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
 
-	// scheduledReplicas are those whose pods have a node.
+	// scheduledReplicas are those whose pods have a node. Only Grove reports them,
+	// and not while generations run side by side.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0

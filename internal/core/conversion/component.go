@@ -20,12 +20,13 @@ func up(name string, s *v1alpha1.SharedSpec) v1beta1.Component {
 		Type:                   upType(s),
 		Replicas:               s.Replicas,
 		MinAvailable:           s.MinAvailable,
-		Multinode:              (*v1beta1.Multinode)(s.Multinode),
+		Multinode:              upMultinode(s.Multinode),
 		ModelRef:               (*v1beta1.ModelReference)(s.ModelRef),
 		EPPConfig:              (*v1beta1.EPPConfig)(s.EPPConfig),
 		TopologyConstraint:     (*v1beta1.ComponentTopologyConstraint)(s.TopologyConstraint),
 		GlobalDynamoNamespace:  s.GlobalDynamoNamespace,
 		RuntimeVersionOverride: s.RuntimeVersionOverride,
+		ProviderOverride:       (*v1beta1.ProviderOverride)(s.ProviderOverride),
 		SharedMemorySize:       upSharedMemory(s.SharedMemory),
 		CompilationCache:       upCache(s.VolumeMounts),
 		PodTemplate:            upTemplate(s),
@@ -54,6 +55,32 @@ func upType(s *v1alpha1.SharedSpec) v1beta1.ComponentType {
 	default:
 		return ""
 	}
+}
+
+func upMultinode(m *v1alpha1.Multinode) *v1beta1.Multinode {
+	if m == nil {
+		return nil
+	}
+	role := func(r *v1alpha1.MultinodeRole) *v1beta1.MultinodeRole {
+		if r == nil {
+			return nil
+		}
+		return &v1beta1.MultinodeRole{ProviderOverride: (*v1beta1.ProviderOverride)(r.ProviderOverride)}
+	}
+	return &v1beta1.Multinode{NodeCount: m.NodeCount, Leader: role(m.Leader), Worker: role(m.Worker)}
+}
+
+func downMultinode(m *v1beta1.Multinode) *v1alpha1.Multinode {
+	if m == nil {
+		return nil
+	}
+	role := func(r *v1beta1.MultinodeRole) *v1alpha1.MultinodeRole {
+		if r == nil {
+			return nil
+		}
+		return &v1alpha1.MultinodeRole{ProviderOverride: (*v1alpha1.ProviderOverride)(r.ProviderOverride)}
+	}
+	return &v1alpha1.Multinode{NodeCount: m.NodeCount, Leader: role(m.Leader), Worker: role(m.Worker)}
 }
 
 // upSharedMemory is nil for a size that v1alpha1 takes for unset.
@@ -230,12 +257,13 @@ func down(c *v1beta1.Component) *v1alpha1.SharedSpec {
 	s := &v1alpha1.SharedSpec{
 		Replicas:               c.Replicas,
 		MinAvailable:           c.MinAvailable,
-		Multinode:              (*v1alpha1.Multinode)(c.Multinode),
+		Multinode:              downMultinode(c.Multinode),
 		ModelRef:               (*v1alpha1.ModelReference)(c.ModelRef),
 		EPPConfig:              (*v1alpha1.EPPConfig)(c.EPPConfig),
 		TopologyConstraint:     (*v1alpha1.ServiceTopologyConstraint)(c.TopologyConstraint),
 		GlobalDynamoNamespace:  c.GlobalDynamoNamespace,
 		RuntimeVersionOverride: c.RuntimeVersionOverride,
+		ProviderOverride:       (*v1alpha1.ProviderOverride)(c.ProviderOverride),
 	}
 	switch c.Type {
 	case v1beta1.ComponentTypePrefill, v1beta1.ComponentTypeDecode:

@@ -128,6 +128,7 @@ func upGraph(in *v1alpha1.DynamoGraphDeploymentSpec) v1beta1.DynamoGraphDeployme
 		Annotations:       in.Annotations,
 		Labels:            in.Labels,
 		PriorityClassName: in.PriorityClassName,
+		ProviderOverride:  (*v1beta1.ProviderOverride)(in.ProviderOverride),
 	}
 	if r := in.Restart; r != nil {
 		out.Restart = &v1beta1.Restart{ID: r.ID}
@@ -152,6 +153,7 @@ func downGraph(in *v1beta1.DynamoGraphDeploymentSpec) v1alpha1.DynamoGraphDeploy
 		Annotations:       in.Annotations,
 		Labels:            in.Labels,
 		PriorityClassName: in.PriorityClassName,
+		ProviderOverride:  (*v1alpha1.ProviderOverride)(in.ProviderOverride),
 	}
 	if r := in.Restart; r != nil {
 		out.Restart = &v1alpha1.Restart{ID: r.ID}

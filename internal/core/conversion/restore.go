@@ -476,18 +476,27 @@ func loadReference(object, payload *v1beta1.Component, _ *v1beta1.Component) {
 	}
 }
 
+// saveExperimental keeps that there are such settings though none says anything, and
+// those about Grove.
 func saveExperimental(payload, source, home *v1beta1.Component) bool {
-	if source.Experimental == nil || home.Experimental != nil {
+	e := source.Experimental
+	if e == nil || home.Experimental != nil && e.Grove == nil {
 		return false
 	}
-	payload.Experimental = &v1beta1.ComponentExperimental{}
+	payload.Experimental = &v1beta1.ComponentExperimental{Grove: e.Grove}
 	return true
 }
 
 func loadExperimental(object, payload *v1beta1.Component, _ *v1beta1.Component) {
-	if payload.Experimental != nil && object.Experimental == nil {
-		object.Experimental = &v1beta1.ComponentExperimental{}
+	if payload.Experimental == nil {
+		return
 	}
+	e := v1beta1.ComponentExperimental{}
+	if object.Experimental != nil {
+		e = *object.Experimental
+	}
+	e.Grove = payload.Experimental.Grove
+	object.Experimental = &e
 }
 
 // remember is what a service would lose on the way to v1beta1 and back; false if

@@ -133,6 +133,21 @@ func TestGraphKeepsTheOrderOfComponents(t *testing.T) {
 	}
 }
 
+// TestGroveSettingsSurviveAnEdit: v1alpha1 has no place for them.
+func TestGroveSettingsSurviveAnEdit(t *testing.T) {
+	beta := read[v1beta1.DynamoGraphDeployment](t, `{spec: {components: [
+		{name: a, experimental: {grove: {forceScalingGroup: true}}},
+		{name: b, experimental: {failover: {mode: IntraPod}, grove: {forceScalingGroup: true}}}]}}`)
+	alpha, _ := conversion.GraphToAlpha(beta)
+	three := int32(3)
+	alpha.Spec.Services["a"].Replicas, alpha.Spec.Services["b"].Failover = &three, nil
+	got, _ := conversion.GraphToBeta(alpha)
+	want := read[v1beta1.DynamoGraphDeployment](t, `{spec: {components: [
+		{name: a, replicas: 3, experimental: {grove: {forceScalingGroup: true}}},
+		{name: b, experimental: {grove: {forceScalingGroup: true}}}]}}`)
+	compareSpec(t, "edited", want.Spec, got.Spec, nil)
+}
+
 func TestAnEditInTheOtherVersionWins(t *testing.T) {
 	alpha := read[v1alpha1.DynamoGraphDeployment](t, `{spec: {pvcs: [{name: c}], services: {
 		w: {componentType: main, replicas: 1, ingress: {enabled: true, host: h}, envs: [{name: A, value: own}], extraPodSpec: {mainContainer: {env: [{name: B, value: main}]}}}}}}`)

@@ -243,7 +243,8 @@ type traits struct {
 func graphTraits(dgd *v1alpha1.DynamoGraphDeployment) traits {
 	s := &dgd.Spec
 	t := traitsOf(dgd)
-	t.Newer = len(s.Annotations) > 0 || len(s.Labels) > 0 || s.PriorityClassName != "" || s.TopologyConstraint != nil || s.Experimental != nil
+	t.Newer = len(s.Annotations) > 0 || len(s.Labels) > 0 || s.PriorityClassName != "" || s.TopologyConstraint != nil || s.Experimental != nil ||
+		s.ProviderOverride != nil
 	for _, service := range s.SortedServices() {
 		t.add(service)
 	}
@@ -263,7 +264,7 @@ func traitsOf(object metav1.Object) traits {
 
 func (t *traits) add(s *v1alpha1.SharedSpec) {
 	t.Newer = t.Newer || s.FrontendSidecar != nil || s.GPUMemoryService != nil || s.Failover != nil || s.Checkpoint != nil ||
-		s.TopologyConstraint != nil || s.MinAvailable != nil || s.RuntimeVersionOverride != ""
+		s.TopologyConstraint != nil || s.MinAvailable != nil || s.RuntimeVersionOverride != "" || s.ProviderOverride != nil
 	if role := RoleOf(string(s.ComponentType)); role.RunsEngine() || role == RoleFrontend {
 		image := ""
 		if s.ExtraPodSpec != nil && s.ExtraPodSpec.MainContainer != nil {

@@ -126,6 +126,7 @@ func replicas(p workload.Progress, before *v1alpha1.ServiceReplicaStatus) *v1alp
 		UpdatedReplicas:   p.Updated,
 		ReadyReplicas:     p.Ready,
 		AvailableReplicas: p.Available,
+		ScheduledReplicas: p.Scheduled,
 		Startup:           startup,
 	}
 }

@@ -318,6 +318,7 @@ func overGenerations(seen v1alpha1.ServiceReplicaStatus, name string, s managed.
 			continue
 		}
 		seen.ComponentNames, seen.Replicas, seen.UpdatedReplicas = nil, 0, 0
+		seen.ScheduledReplicas = nil // counted by each workload for itself, and not by their generations
 		ready, available := int32(0), int32(0)
 		for i, g := range c.World.Generations {
 			at := slices.IndexFunc(c.World.Roles, func(r generation.Role) bool { return r.Name == name })

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/conversion"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/orchestrator"
@@ -24,6 +25,7 @@ func (w *warnings) newer(dgd *v1alpha1.DynamoGraphDeployment, by Orchestration) 
 		"priorityClassName":  s.PriorityClassName != "",
 		"topologyConstraint": s.TopologyConstraint != nil,
 	})
+	w.unread(dgd, spec)
 	annotations := field.NewPath("metadata", "annotations")
 	w.words(dgd.Annotations, annotations)
 	if dgd.Annotations[v1alpha1.AnnotationVolcanoQueue] != "" {
@@ -46,6 +48,37 @@ func (w *warnings) newer(dgd *v1alpha1.DynamoGraphDeployment, by Orchestration) 
 			"gpuMemoryService":   c.GPUMemory != nil && c.GPUMemory.Mode == graph.SharingInterPod,
 			"failover":           c.Failover != nil && c.Failover.Mode == graph.SharingInterPod,
 		})
+	}
+}
+
+// unread warns of settings that the original's next release reads, and nobody here.
+func (w *warnings) unread(dgd *v1alpha1.DynamoGraphDeployment, spec *field.Path) {
+	override := func(given *v1alpha1.ProviderOverride, at *field.Path) {
+		if given != nil {
+			w.add(at.Child("providerOverride"), "has no effect; topologyConstraint says where pods are packed, and extraPodSpec what else is in them")
+		}
+	}
+	override(dgd.Spec.ProviderOverride, spec)
+	for name, s := range dgd.Spec.SortedServices() {
+		at := spec.Child("services").Key(name)
+		override(s.ProviderOverride, at)
+		if m := s.Multinode; m != nil {
+			for role, of := range map[string]*v1alpha1.MultinodeRole{"leader": m.Leader, "worker": m.Worker} {
+				if of != nil {
+					override(of.ProviderOverride, at.Child("multinode", role))
+				}
+			}
+		}
+	}
+	if _, kept := dgd.Annotations[v1alpha1.AnnotationGraphPayload]; !kept {
+		return
+	}
+	beta, _ := conversion.GraphToBeta(dgd)
+	for _, c := range beta.Spec.Components {
+		if e := c.Experimental; e != nil && e.Grove != nil && e.Grove.ForceScalingGroup {
+			at := spec.Child("components").Key(c.Name).Child("experimental", "grove", "forceScalingGroup")
+			w.add(at, "has no effect; a component of one node is a clique of its own")
+		}
 	}
 }
 

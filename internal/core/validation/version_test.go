@@ -88,6 +88,10 @@ func TestWhatReleasesDisagreeAboutIsToldAndAdmitted(t *testing.T) {
 		"failover in another mode":            {`{components: [` + worker + `{gpuMemoryService: {}, failover: {mode: InterPod}}}]}`, "spec.components[w].experimental.failover.mode: is another"},
 		"failover that nobody can tell apart": {`{components: [` + worker + `{gpuMemoryService: {}, failover: {}}}]}`, "spec.components[w].experimental.failover: engines of one pod"},
 		"a domain without a topology":         {`{components: [{name: w, topologyConstraint: {packDomain: rack}}]}`, "spec.components[w].topologyConstraint: has no effect without a topologyConstraint of the graph"},
+		"another's words for a graph":         {`{providerOverride: {apiVersion: grove.io/v1alpha1, value: {a: 1}}, components: [{name: a}]}`, "spec.providerOverride: has no effect"},
+		"another's words for a component":     {`{components: [{name: a, providerOverride: {apiVersion: grove.io/v1alpha1, value: {}}}]}`, "spec.components[a].providerOverride: has no effect"},
+		"another's words for a leader":        {`{components: [{name: a, multinode: {nodeCount: 2, leader: {providerOverride: {apiVersion: grove.io/v1alpha1, value: {}}}}}]}`, "spec.components[a].multinode.leader.providerOverride: has no effect"},
+		"a group of one node":                 {`{components: [{name: a, experimental: {grove: {forceScalingGroup: true}}}]}`, "spec.components[a].experimental.grove.forceScalingGroup: has no effect"},
 		"a checkpoint":                        {`{components: [` + worker + `{checkpoint: {enabled: true}}}]}`, "spec.components[w].experimental.checkpoint: pods start cold"},
 		"an executor that nobody knows":       {`{components: [{name: w, type: worker, podTemplate: {metadata: {annotations: {nvidia.com/vllm-distributed-executor-backend: smoke}}, spec: {containers: [{name: main}]}}}]}`, `spec.components[w].podTemplate.metadata.annotations[nvidia.com/vllm-distributed-executor-backend]: "smoke" is not known`},
 	}

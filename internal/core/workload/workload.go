@@ -164,8 +164,8 @@ type Progress struct {
 	Name string
 	// Replicas exist, Updated of them are of the current spec.
 	Replicas, Updated int32
-	// Ready and Available are nil where the orchestrator does not count them.
-	Ready, Available *int32
+	// Ready, Available and Scheduled are nil where the orchestrator does not count them.
+	Ready, Available, Scheduled *int32
 	// Done is true when the current spec runs in full and nothing of an older
 	// one is left. Otherwise Why says what is missing.
 	Done bool

@@ -336,7 +336,7 @@ func cliqueProgress(c graph.Component, s snapshot.Snapshot) workload.Progress {
 		return p
 	}
 	st := clique.Status
-	p.Replicas, p.Updated, p.Ready = st.Replicas, st.UpdatedReplicas, new(st.ReadyReplicas)
+	p.Replicas, p.Updated, p.Ready, p.Scheduled = st.Replicas, st.UpdatedReplicas, new(st.ReadyReplicas), new(st.ScheduledReplicas)
 	p.Why = missing(count{"ready", st.ReadyReplicas}, st.UpdatedReplicas, st.Replicas, c.Replicas, clique.Generation, st.ObservedGeneration)
 	p.Done = p.Why == ""
 	return p
@@ -350,7 +350,7 @@ func groupProgress(c graph.Component, s snapshot.Snapshot) workload.Progress {
 		return p
 	}
 	st := group.Status
-	p.Replicas, p.Updated, p.Available = st.Replicas, st.UpdatedReplicas, new(st.AvailableReplicas)
+	p.Replicas, p.Updated, p.Available, p.Scheduled = st.Replicas, st.UpdatedReplicas, new(st.AvailableReplicas), new(st.ScheduledReplicas)
 	p.Why = missing(count{"available", st.AvailableReplicas}, st.UpdatedReplicas, st.Replicas, c.Replicas, group.Generation, st.ObservedGeneration)
 	p.Done = p.Why == ""
 	return p

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ai-dynamo/grove/operator/api/common"
 	grovev1alpha1 "github.com/ai-dynamo/grove/operator/api/core/v1alpha1"
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -156,6 +157,20 @@ func TestServicesAreDoneOnlyOnceGroveHasUpdatedThem(t *testing.T) {
 				t.Errorf("updating: %v", got)
 			}
 		})
+	}
+}
+
+// TestReplicasWithANodeAreTold: pods that have none are why a service is not ready.
+func TestReplicasWithANodeAreTold(t *testing.T) {
+	g, set, below := live()
+	below[0].(*grovev1alpha1.PodClique).Status.ScheduledReplicas = 1
+	below[3].(*grovev1alpha1.PodCliqueScalingGroup).Status.ScheduledReplicas = 1
+	var got []int32
+	for _, p := range (Builder{}).Progress(g, snapshot.Snapshot{Owned: []graph.Object{set}, Beneath: below}) {
+		got = append(got, *p.Scheduled)
+	}
+	if diff := cmp.Diff([]int32{1, 1}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
