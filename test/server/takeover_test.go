@@ -281,6 +281,59 @@ func TestATakeoverReplacesNoPodUntilItsGraphChanges(t *testing.T) {
 	})
 }
 
+// TestATakeoverReplacesNoPodOfAComponentWithoutAGraph: nobody tells it under which
+// contract it was made, but its pods.
+func TestATakeoverReplacesNoPodOfAComponentWithoutAGraph(t *testing.T) {
+	w := newWorld(t)
+	o := w.operate(silent)
+	alone := &v1alpha1.DynamoComponentDeployment{ObjectMeta: metav1.ObjectMeta{
+		Name: "alone", Namespace: w.namespace, Annotations: map[string]string{v1alpha1.AnnotationRuntimeContract: "1.x"},
+	}}
+	alone.Spec.ComponentType = v1alpha1.ComponentTypeWorker
+	alone.Spec.ExtraPodSpec = &v1alpha1.ExtraPodSpec{MainContainer: &corev1.Container{Image: "r/vllm:1.2.0", Command: []string{"python3", "-m", "dynamo.vllm"}}}
+	w.create(alone)
+	deployment := exists(w, &appsv1.Deployment{}, "alone")
+	w.eventually("the component to be reported on", func(ctx context.Context) error {
+		if err := cluster.Client.Get(ctx, w.key("alone"), alone); err != nil || alone.Status.ObservedGeneration == alone.Generation {
+			return err
+		}
+		return errors.New("no report")
+	})
+	w.stop(o)
+
+	// What the original leaves: no record, its own status, and another template.
+	w.merge(alone, fmt.Sprintf(`{"metadata":{"annotations":{%q:null,%q:null}}}`, v1alpha1.AnnotationRuntimeContract, v1alpha1.AnnotationRuntimeContractChoice))
+	alone = get(w, &v1alpha1.DynamoComponentDeployment{}, "alone")
+	alone.Status = v1alpha1.DynamoComponentDeploymentStatus{ObservedGeneration: alone.Generation}
+	if err := cluster.Client.Status().Update(w.ctx, alone, client.FieldOwner("manager")); err != nil {
+		t.Fatal(err)
+	}
+	delete(deployment.Annotations, v1alpha1.AnnotationRuntimeContract)
+	deployment.Spec.Template.Spec.Containers[0].StartupProbe = nil
+	w.leave(deployment, "alone", alone)
+	left := get(w, &appsv1.Deployment{}, "alone")
+
+	w.operate(silent)
+	now := &appsv1.Deployment{}
+	w.eventually("the workload to be ours", func(ctx context.Context) error {
+		if err := cluster.Client.Get(ctx, w.key("alone"), now); err != nil || now.Annotations[v1alpha1.AnnotationRuntimeContract] != "" {
+			return err
+		}
+		return fmt.Errorf("annotations %v", now.Annotations)
+	})
+	if diff := cmp.Diff(left.Spec.Template, now.Spec.Template); diff != "" {
+		t.Errorf("pods restart:\n%s", diff)
+	}
+
+	w.merge(alone, `{"spec":{"envs":[{"name":"CHANGED","value":"1"}]}}`)
+	w.eventually("the change to bring our template", func(ctx context.Context) error {
+		if err := cluster.Client.Get(ctx, w.key("alone"), now); err != nil || now.Spec.Template.Spec.Containers[0].StartupProbe != nil {
+			return err
+		}
+		return errors.New("it is theirs")
+	})
+}
+
 // leaveComponent replaces a component by what the original would have left of it.
 func (w world) leaveComponent(was, name string, dgd *v1alpha1.DynamoGraphDeployment) client.Object {
 	w.Helper()

@@ -90,7 +90,7 @@ func ReadRunning(owner metav1.Object, owned []Object) Running {
 		running.Generation = cmp.Or(running.Generation, id)
 		running.readPairing(child, id)
 		told := Contract(child.GetAnnotations()[v1alpha1.AnnotationRuntimeContract])
-		if told == ContractV1 || told != ContractSeed && (managed || earlier || id != "") {
+		if told == ContractV1 || told != ContractSeed && (managed || earlier || id != "" || discovered(child)) {
 			running.Contract = ContractV1
 		}
 		running.Contract = cmp.Or(running.Contract, ContractSeed)
@@ -109,6 +109,13 @@ func ReadRunning(owner metav1.Object, owned []Object) Running {
 	running.Names = generationNames(owned, recorded)
 	running.WorkerSet = workerSet(owned, recorded)
 	return running
+}
+
+// discovered reports whether a workload's pods are found by their labels. Before 1.0 the
+// original labelled Services alone; a component without a graph carries no other sign of
+// the release that made it.
+func discovered(child Object) bool {
+	return podLabels(child)[v1alpha1.LabelDiscoveryBackend] != ""
 }
 
 // carriedGeneration is the id that the components which the original left carry, where the
@@ -141,14 +148,23 @@ func carriedGeneration(owner metav1.Object, owned []Object, recorded string) str
 // labelOfPods is the Dynamo namespace that a workload labels its pods with.
 func labelOfPods(owned []Object) string {
 	for _, child := range owned {
-		switch w := child.(type) {
-		case *appsv1.Deployment:
-			return w.Spec.Template.Labels[v1alpha1.LabelDynamoNamespace]
-		case *lwsv1.LeaderWorkerSet:
-			return w.Spec.LeaderWorkerTemplate.WorkerTemplate.Labels[v1alpha1.LabelDynamoNamespace]
+		if labels := podLabels(child); labels != nil {
+			return labels[v1alpha1.LabelDynamoNamespace]
 		}
 	}
 	return ""
+}
+
+// podLabels are those of a workload's pods; nil for what is none.
+func podLabels(child Object) map[string]string {
+	switch w := child.(type) {
+	case *appsv1.Deployment:
+		return w.Spec.Template.Labels
+	case *lwsv1.LeaderWorkerSet:
+		return w.Spec.LeaderWorkerTemplate.WorkerTemplate.Labels
+	default:
+		return nil
+	}
 }
 
 // namespaceLabel is a label that pods have and that we would give to none: the original
@@ -374,20 +390,20 @@ func RecordGraph(dgd *v1alpha1.DynamoGraphDeployment, g *Graph, running Running)
 	return note
 }
 
-// takenOver is the generation of a graph that the original carried out and left, while
-// it is of that; empty for all others. Whether it carried it out is asked before we first
-// write to it: a change that nobody has acted on yet, or not to the end, must not be taken
-// for one that is.
-func takenOver(dgd *v1alpha1.DynamoGraphDeployment, contract Contract, running Running) string {
-	now := strconv.FormatInt(dgd.Generation, 10)
-	recorded, known := dgd.Annotations[v1alpha1.AnnotationAdoptedGeneration]
-	_, chosen := dgd.Annotations[v1alpha1.AnnotationRuntimeContractChoice]
+// takenOver is the generation of a graph, or of a component without one, that the
+// original carried out and left, while it is of that; empty for all others. Whether it
+// carried it out is asked before we first write to it: a change that nobody has acted on
+// yet, or not to the end, must not be taken for one that is.
+func takenOver(object metav1.Object, carriedOut bool, contract Contract, running Running) string {
+	now := strconv.FormatInt(object.GetGeneration(), 10)
+	recorded, known := object.GetAnnotations()[v1alpha1.AnnotationAdoptedGeneration]
+	_, chosen := object.GetAnnotations()[v1alpha1.AnnotationRuntimeContractChoice]
 	switch {
 	case contract != ContractV1 || known && recorded != now:
 		return ""
 	case known:
 		return now
-	case chosen || running.Contract == "" || running.Unobserved || dgd.Generation == 0 || !carriedOut(dgd):
+	case chosen || running.Contract == "" || running.Unobserved || object.GetGeneration() == 0 || !carriedOut:
 		return ""
 	}
 	return now
@@ -398,7 +414,7 @@ func takenOver(dgd *v1alpha1.DynamoGraphDeployment, contract Contract, running R
 // status hides it.
 func RecordTakeover(dgd *v1alpha1.DynamoGraphDeployment, running Running) map[string]string {
 	_, known := dgd.Annotations[v1alpha1.AnnotationAdoptedGeneration]
-	generation := takenOver(dgd, running.Contract, running)
+	generation := takenOver(dgd, carriedOut(dgd), running.Contract, running)
 	if known || generation == "" {
 		return nil
 	}
@@ -413,8 +429,17 @@ func carriedOut(dgd *v1alpha1.DynamoGraphDeployment) bool {
 	rolling := st.RollingUpdate != nil && st.RollingUpdate.Phase != "" && st.RollingUpdate.Phase != "Completed"
 	restarting := st.Restart != nil && (st.Restart.Phase == v1alpha1.RestartPhasePending || st.Restart.Phase == v1alpha1.RestartPhaseRestarting)
 	return st.ObservedGeneration == dgd.Generation && (st.State == v1alpha1.GraphStateSuccessful || st.State == v1alpha1.GraphStatePending) &&
-		!rolling && !restarting &&
-		!slices.ContainsFunc(st.Conditions, func(c metav1.Condition) bool { return c.ObservedGeneration != 0 })
+		!rolling && !restarting && !ours(st.Conditions)
+}
+
+// componentCarriedOut says the same of a component that stands alone: whoever observed it
+// has told its workload.
+func componentCarriedOut(dcd *v1alpha1.DynamoComponentDeployment) bool {
+	return dcd.Status.ObservedGeneration == dcd.Generation && !ours(dcd.Status.Conditions)
+}
+
+func ours(conditions []metav1.Condition) bool {
+	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return c.ObservedGeneration != 0 })
 }
 
 // RecordComponent does the same for a component that stands alone; those of a
@@ -423,7 +448,11 @@ func RecordComponent(dcd *v1alpha1.DynamoComponentDeployment, g *Graph, running 
 	if !g.Standalone {
 		return nil
 	}
-	return record(dcd, componentTraits(dcd), g.Contract, g.Generation, stamp(dcd, g.Contract, running))
+	note := record(dcd, componentTraits(dcd), g.Contract, g.Generation, stamp(dcd, g.Contract, running))
+	if g.TakenOver != "" {
+		note[v1alpha1.AnnotationAdoptedGeneration] = g.TakenOver
+	}
+	return note
 }
 
 // stamp is the origin of an object that is made new under 1.x.

@@ -381,6 +381,51 @@ func TestWhatTheOriginalCarriedOutIsTakenOver(t *testing.T) {
 	}
 }
 
+// TestAComponentWithoutAGraphIsTakenOver as the release made it whose labels its pods have.
+func TestAComponentWithoutAGraphIsTakenOver(t *testing.T) {
+	type dcd = v1alpha1.DynamoComponentDeployment
+	later := map[string]string{v1alpha1.LabelDiscoveryBackend: "kubernetes"}
+	for rule, c := range map[string]struct {
+		pods     map[string]string
+		change   func(*dcd)
+		contract Contract
+		want     string
+	}{
+		"as 1.x made it":                    {pods: later, contract: ContractV1, want: "3"},
+		"not what earlier releases made":    {contract: ContractSeed},
+		"not a change that nobody has seen": {pods: later, change: func(d *dcd) { d.Generation = 4 }, contract: ContractV1},
+		"not what we have reported on": {pods: later, change: func(d *dcd) {
+			d.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAvailable, ObservedGeneration: 3}}
+		}, contract: ContractV1},
+		"what is on record": {pods: later, change: func(d *dcd) {
+			d.Annotations = map[string]string{v1alpha1.AnnotationAdoptedGeneration: "3"}
+			d.Status.ObservedGeneration = 0
+		}, contract: ContractV1, want: "3"},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			alone := &dcd{ObjectMeta: metav1.ObjectMeta{Name: "alone", Namespace: "ns", Generation: 3}}
+			alone.Spec.ComponentType = v1alpha1.ComponentTypeWorker
+			alone.Status.ObservedGeneration = 3
+			if c.change != nil {
+				c.change(alone)
+			}
+			runs := &appsv1.Deployment{}
+			runs.Spec.Template.Labels = c.pods
+			running := ReadRunning(alone, []Object{runs})
+			g, err := FromComponentDeployment(alone, Defaults{Running: running})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g.Contract != c.contract || g.TakenOver != c.want {
+				t.Errorf("contract %s, taken over at %q; want %s, %q", g.Contract, g.TakenOver, c.contract, c.want)
+			}
+			if got := RecordComponent(alone, g, running)[v1alpha1.AnnotationAdoptedGeneration]; got != c.want {
+				t.Errorf("recorded %q", got)
+			}
+		})
+	}
+}
+
 // TestWorkersKeepTheNamesThatTheyHave where the record of their generation says another:
 // by other names they would all be made anew, and those that serve deleted.
 func TestWorkersKeepTheNamesThatTheyHave(t *testing.T) {

@@ -62,7 +62,7 @@ func newGraph(dgd *v1alpha1.DynamoGraphDeployment, d Defaults) *Graph {
 		PriorityClass:  s.PriorityClassName,
 		UpdateStrategy: dgd.Annotations[v1alpha1.AnnotationGroveUpdateStrategy],
 	}
-	g.TakenOver = takenOver(dgd, g.Contract, d.Running)
+	g.TakenOver = takenOver(dgd, carriedOut(dgd), g.Contract, d.Running)
 	if t := s.TopologyConstraint; t != nil {
 		g.Topology = &Topology{Name: t.TopologyProfile, Domain: t.PackDomain}
 	}
@@ -160,13 +160,13 @@ func newComponentGraph(dcd *v1alpha1.DynamoComponentDeployment, discovery Discov
 		Standalone: parent == "",
 		Contract:   ContractSeed,
 	}
-	if parent != "" {
-		g.TakenOver = dcd.Annotations[v1alpha1.AnnotationAdoptedGeneration]
-	}
-	switch {
-	case g.Standalone:
+	if g.Standalone {
 		g.Contract = contractOf(dcd, componentTraits(dcd), d.Contract, d.Running)
-	case Contract(dcd.Annotations[v1alpha1.AnnotationRuntimeContract]) == ContractV1:
+		g.TakenOver = takenOver(dcd, componentCarriedOut(dcd), g.Contract, d.Running)
+		return g
+	}
+	g.TakenOver = dcd.Annotations[v1alpha1.AnnotationAdoptedGeneration]
+	if Contract(dcd.Annotations[v1alpha1.AnnotationRuntimeContract]) == ContractV1 {
 		g.Contract = ContractV1
 	}
 	return g
