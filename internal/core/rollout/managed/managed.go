@@ -414,6 +414,9 @@ func (in Input) judge(state CellState, j *analysis.Judgement, d *Decision) {
 		d.State.Failure = Failure{analysis.AbortRegression, fmt.Sprintf("generation %s: %s", w.Spec, j.Message)}
 	case last.Phase != string(generation.PhaseHeld) && in.overdue(last):
 		d.State.Failure = Failure{analysis.AbortDeadline, fmt.Sprintf("generation %s made no progress for %s", w.Spec, in.Settings.ProgressDeadline)}
+		if last.Reason == string(generation.ReasonNotAdmitted) {
+			d.State.Failure.Message += ": " + last.Message
+		}
 	}
 }
 

@@ -62,6 +62,8 @@ type cluster struct {
 	dies string
 	// attention is since when the rollout is looked at.
 	attention world.Attention
+	// refused is a generation that frontends send no requests; none if it is empty.
+	refused string
 	// loading is how pods of later images start, and lingers how long any take to end.
 	loading loading
 	lingers time.Duration
@@ -133,7 +135,7 @@ func (c *cluster) reconcile() managed.Decision {
 	c.attention = c.attention.Looked(c.now, c.dgd.Status.Rollout, c.pods)
 	decided := managed.Next(managed.Input{
 		Owner: c.dgd, Graph: g, Policy: p, Revisions: c.revisions, Requests: c.requests, Cells: cells,
-		Sight:    world.Sight{Pods: c.sighted(), Crashes: c.crashes, Now: c.now, Since: c.attention.Since, Reached: c.attention.Reached, NoSpareAfter: 30 * time.Second},
+		Sight:    world.Sight{Pods: c.sighted(), Crashes: c.crashes, Now: c.now, Since: c.attention.Since, Reached: c.attention.Reached, NoSpareAfter: 30 * time.Second, Admission: c.admission(g), AdmissionDeadline: 2 * time.Minute},
 		Ready:    func(*graph.Graph) bool { return !c.slow && c.serving() > 0 },
 		Settings: managed.Settings{ProgressDeadline: 10 * time.Minute, HistoryLimit: c.limit},
 	})
