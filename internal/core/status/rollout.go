@@ -45,14 +45,18 @@ func rolloutStatus(last *v1alpha1.RolloutStatus, s managed.State, now metav1.Tim
 	return st
 }
 
-// leading is the cell by which a rollout of several is told: one that is under way.
+// leading is the cell by which a rollout of several is told: one that is under way and,
+// if there is any such, not through but for what leaves.
 func leading(rolling []managed.CellState) managed.CellState {
-	for _, c := range rolling {
-		if !ended(string(c.Step.Phase)) {
-			return c
+	lead := rolling[0]
+	for _, c := range slices.Backward(rolling) {
+		switch phase := c.Step.Phase; {
+		case ended(string(phase)):
+		case phase != generation.PhaseDraining, ended(string(lead.Step.Phase)), lead.Step.Phase == generation.PhaseDraining:
+			lead = c
 		}
 	}
-	return rolling[0]
+	return lead
 }
 
 func ended(phase string) bool { return generation.Phase(phase).Ended() }
