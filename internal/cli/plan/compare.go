@@ -31,6 +31,8 @@ type comparison struct {
 	words map[string]string
 	// records are the operator's on the graph that runs, in the version of the manifest.
 	records map[string]string
+	// standing is nil unless something else runs than the graph asks for.
+	standing *standing
 }
 
 // words are annotations in which conversions note what a version has no fields for,
@@ -117,23 +119,31 @@ func (c *comparison) plan() (Plan, error) {
 	if err := c.settled(); err != nil {
 		return p, err
 	}
-	before, running, err := services(c.renderer, c.seen.graph, nil, "")
+	note, err := c.stand()
+	if err != nil {
+		return p, err
+	}
+	before, running, err := c.rendered(c.seen.graph, nil, "")
 	if err != nil {
 		return p, fmt.Errorf("the graph that runs: %w", err)
 	}
 	scale := adapted(running)
-	after, g, err := services(c.renderer, c.desired, scale, c.restart(c.desired))
+	after, g, err := c.rendered(c.desired, scale, c.restart(c.desired))
 	if err != nil {
 		return p, err
 	}
 	if p.Fields, err = c.fields(before, scale); err != nil {
 		return p, err
 	}
+	c.back(&p, g, after)
 	p.moved(c.renderer.Provider(c.seen.graph), c.renderer.Provider(c.desired))
 	restart := c.restart(c.desired)
 	p.inTurn = restart != "" && !parallel(c.desired)
 	p.forecast(before, after, c.seen, generation.Cells(g), c.exchanged(before, after, running, g, restart))
 	p.explain(before, after)
+	if note != "" {
+		p.Notes = append(p.Notes, note)
+	}
 	return p, nil
 }
 
@@ -184,7 +194,7 @@ func (c *comparison) fields(before map[string]service, scale map[string]int32) (
 	if err != nil {
 		return nil, fmt.Errorf("the graph that runs, as %s: %w", c.version, err)
 	}
-	base, g, err := services(c.renderer, unchanged, scale, "")
+	base, g, err := c.rendered(unchanged, scale, "")
 	if err != nil {
 		return nil, fmt.Errorf("the graph that runs, as %s: %w", c.version, err)
 	}
@@ -202,7 +212,7 @@ func (c *comparison) fields(before map[string]service, scale map[string]int32) (
 		if err == nil {
 			var after map[string]service
 			var changed *graph.Graph
-			if after, changed, err = services(c.renderer, dgd, scale, c.restart(dgd)); err == nil {
+			if after, changed, err = c.rendered(dgd, scale, c.restart(dgd)); err == nil {
 				f.Replaces, f.Scales = differing(base, after), scaled(base, after)
 				for _, cell := range c.exchanged(base, after, g, changed, c.restart(dgd)) {
 					f.Replaces = append(f.Replaces, cell.Services...)

@@ -32,6 +32,8 @@ type Plan struct {
 	elsewhere bool
 	// inTurn says that services are replaced one after the other, for a restart.
 	inTurn bool
+	// back are services that return to the generation that was there before.
+	back []string
 }
 
 // Field is one that differs.
@@ -59,6 +61,8 @@ const (
 	InPlace Action = "InPlace"
 	// ByGeneration puts workers of a generation of their own in place of those that run.
 	ByGeneration Action = "ByGeneration"
+	// GoesBack leaves a candidate for the generation that was there before.
+	GoesBack Action = "GoesBack"
 	// Recreated stops every pod before the first new one starts.
 	Recreated Action = "Recreated"
 	// OnDelete replaces a pod when somebody deletes it.
@@ -177,7 +181,11 @@ func (p *Plan) forecast(before, after map[string]service, seen sight, cells []ge
 		r, rolls := by[name]
 		if rolls {
 			surge, unavailable := world.Tolerance(is.component)
-			s = Service{Name: name, Action: ByGeneration, Workload: is.kind, Replicas: s.Replicas, Surge: surge, Unavailable: unavailable, Lowest: r.Lowest[name], Starts: r.starts(name)}
+			action := ByGeneration
+			if r.Back {
+				action = GoesBack
+			}
+			s = Service{Name: name, Action: action, Workload: is.kind, Replicas: s.Replicas, Surge: surge, Unavailable: unavailable, Lowest: r.Lowest[name], Starts: r.starts(name)}
 			least = int(world.MinReady(is.component).Seconds())
 		}
 		if median, pods := seen.starts(name); pods > 0 {
@@ -319,7 +327,7 @@ func (p *Plan) time(oneByOne bool) {
 	total, unknown := 0, []string{}
 	for _, s := range p.Services {
 		switch {
-		case s.Starts == 0 || s.Action == ByGeneration:
+		case s.Starts == 0 || s.Action == ByGeneration || s.Action == GoesBack:
 		case s.StartSeconds == nil:
 			unknown = append(unknown, s.Name)
 		case oneByOne || p.inTurn:
@@ -352,7 +360,7 @@ func (p *Plan) explain(before, after map[string]service) {
 		}
 	}
 	for _, name := range differing(before, after) {
-		if !told[name] {
+		if !told[name] && !slices.Contains(p.back, name) {
 			p.Notes = append(p.Notes, fmt.Sprintf("pods of %s are replaced for several of these fields together", name))
 		}
 	}

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +17,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/input"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/validate"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
@@ -24,6 +27,8 @@ type sight struct {
 	// graph is nil if there is none.
 	graph *v1alpha1.DynamoGraphDeployment
 	pods  []corev1.Pod
+	// revisions tell what generations were told that the graph does not ask for.
+	revisions []*appsv1.ControllerRevision
 }
 
 // source is where what runs is read.
@@ -44,10 +49,21 @@ func (c cluster) live(ctx context.Context, namespace, name string, _ validation.
 	}
 	var pods corev1.PodList
 	err := c.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelGraphName: name})
-	if apierrors.IsForbidden(err) {
-		err = nil // without them the time is unknown, and nothing else
+	if err != nil && !apierrors.IsForbidden(err) { // without them the time is unknown, and nothing else
+		return sight{}, err
 	}
-	return sight{&dgd, pods.Items}, err
+	var revisions appsv1.ControllerRevisionList
+	err = c.List(ctx, &revisions, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelGraphName: graph.LabelValue(name)})
+	if apierrors.IsForbidden(err) {
+		err = nil // a note says what is not known without them
+	}
+	s := sight{graph: &dgd, pods: pods.Items}
+	for i := range revisions.Items {
+		if metav1.IsControlledBy(&revisions.Items[i], &dgd) {
+			s.revisions = append(s.revisions, &revisions.Items[i])
+		}
+	}
+	return s, err
 }
 
 // files reads what was printed before.
@@ -83,6 +99,12 @@ func (f files) live(_ context.Context, namespace, name string, rules validation.
 				return s, fmt.Errorf("%s: %w", d, err)
 			}
 			s.pods = append(s.pods, pod)
+		case d.GetKind() == "ControllerRevision" && d.GetLabels()[v1alpha1.LabelGraphName] == graph.LabelValue(name):
+			var of appsv1.ControllerRevision
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.Object, &of); err != nil {
+				return s, fmt.Errorf("%s: %w", d, err)
+			}
+			s.revisions = append(s.revisions, &of)
 		}
 	}
 	return s, nil

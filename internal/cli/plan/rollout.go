@@ -22,8 +22,10 @@ type Rollout struct {
 	Cell string `json:"cell"`
 	// Generation is the id of the new one; the one that runs has none in a manifest that
 	// was never applied.
-	Generation string        `json:"generation"`
-	Steps      []RolloutStep `json:"steps"`
+	Generation string `json:"generation"`
+	// Back says that it is the stable one, to which a rollout returns.
+	Back  bool          `json:"back,omitempty"`
+	Steps []RolloutStep `json:"steps"`
 	// Writes are one a step, and one for each object that is deleted; Written are the
 	// kinds that they are of.
 	Writes  int      `json:"writes"`
@@ -44,8 +46,10 @@ type Rollout struct {
 
 // RolloutStep is one write.
 type RolloutStep struct {
-	// New says that it is of the new generation.
-	New bool `json:"new"`
+	// New says that it is of the generation to arrive at, Generation which of the others it
+	// is of where there are several.
+	New        bool   `json:"new"`
+	Generation string `json:"generation,omitempty"`
 	// Make says that the generation is made, with a replica of every service.
 	Make    bool   `json:"make,omitempty"`
 	Service string `json:"service,omitempty"`
@@ -65,6 +69,11 @@ type turnover struct {
 	id string
 	// whole says that a generation is made in one piece.
 	whole bool
+	// live are the generations that there are, if there are several, and stable the one
+	// that was completed last; back says that it is arrived at.
+	live   []generation.Generation
+	stable generation.ID
+	back   bool
 }
 
 // exchanged are the cells of a graph that a change replaces by a generation. A restart
@@ -84,16 +93,28 @@ func (c *comparison) exchanged(before, after map[string]service, running, g *gra
 	for _, cell := range generation.Cells(g) {
 		// What comes with a change says nothing about those that run.
 		ran := slices.DeleteFunc(slices.Clone(cell.Services), func(name string) bool {
-			return !slices.ContainsFunc(was, func(o generation.Cell) bool { return slices.Contains(o.Services, name) })
+			_, there := before[name]
+			return !there || !slices.ContainsFunc(was, func(o generation.Cell) bool { return slices.Contains(o.Services, name) })
 		})
 		changed := slices.ContainsFunc(ran, func(name string) bool {
 			return len(breaking.Breaking(before[name].component, after[name].component)) > 0
 		})
+		t := turnover{Cell: cell, id: g.WorkersDigest(), whole: by.Whole(), live: c.standing.generations(cell)}
+		if len(t.live) > 0 {
+			t.stable = generation.ID(c.standing.rollout.Stable)
+		}
 		switch {
+		case c.standing.asks(g): // what is under way goes on
+		case c.standing.returns(cell, after):
+			t.id, t.back = c.standing.rollout.Stable, true
+			if len(t.live) > 0 {
+				all = append(all, t)
+			}
 		case changed: // it is started once, for a restart too
-			all = append(all, turnover{cell, g.WorkersDigest(), by.Whole()})
+			all = append(all, t)
 		case len(ran) > 0 && restart != "":
-			all = append(all, turnover{cell, string(world.RestartID(g, restart)), by.Whole()})
+			t.id = string(world.RestartID(g, restart))
+			all = append(all, t)
 		}
 	}
 	return all
@@ -109,7 +130,7 @@ func apart(was, is *graph.Graph) bool {
 // and with those of pods that shut down.
 func (p *Plan) exchange(cell turnover, before, after map[string]service) (r Rollout, peak [2]int) {
 	const old = "the one that runs" // no id has a space
-	r = Rollout{Cell: cell.String(), Generation: cell.id, Floor: map[string]int{}, Lowest: map[string]int{}}
+	r = Rollout{Cell: cell.String(), Generation: cell.id, Back: cell.back, Floor: map[string]int{}, Lowest: map[string]int{}}
 	r.Written = cell.written(after)
 	w := generation.World{Spec: generation.ID(cell.id), Stable: old, Whole: cell.whole, Paired: cell.Paired}
 	running := generation.Generation{ID: old}
@@ -125,6 +146,9 @@ func (p *Plan) exchange(cell turnover, before, after map[string]service) (r Roll
 		r.idle = r.idle || ran && was.replicas() == 0 && is.replicas() > 0
 	}
 	w.Generations = []generation.Generation{running}
+	if len(cell.live) > 0 {
+		w.Generations, w.Stable = cell.live, cell.stable
+	}
 	for i, floor := range generation.Floor(w.Roles) {
 		if running.Roles[i].Want > 0 || w.Roles[i].Desired > 0 { // nothing of others is exchanged
 			r.Floor[w.Roles[i].Name] = floor
@@ -164,6 +188,9 @@ func (p *Plan) exchange(cell turnover, before, after map[string]service) (r Roll
 		}
 		s := RolloutStep{New: step.Generation == w.Spec, Service: step.Role, Replicas: step.Replicas, Make: step.Action == generation.Make, Delete: step.Action == generation.Delete, Told: told}
 		r.Writes++
+		if !s.New && len(cell.live) > 1 && !cell.back {
+			s.Generation = string(step.Generation)
+		}
 		switch {
 		case s.Delete && !cell.whole:
 			r.Writes += len(now.Roles) - len(r.added) - 1
@@ -182,11 +209,11 @@ func (p *Plan) exchange(cell turnover, before, after map[string]service) (r Roll
 			if s.New {
 				at = 1
 			}
-			n := told[step.Role]
-			if step.Replicas > n[at] && !slices.Contains(starting, step.Role) {
+			n, had := told[step.Role], now.Wanted(step.Generation, step.Role)
+			if step.Replicas > had && !slices.Contains(starting, step.Role) {
 				starting = append(starting, step.Role)
 			}
-			n[at] = step.Replicas
+			n[at] += step.Replicas - had
 			told[step.Role] = n
 		}
 		next := now.After(step)
@@ -272,11 +299,15 @@ func (r Rollout) table(out io.Writer) error {
 	for _, kind := range r.Written {
 		written = append(written, kind+"s")
 	}
-	fmt.Fprintf(out, "\n%s: generation %s, %s of %s\n", r.Cell, r.Generation, count(r.Writes, "write"), strings.Join(written, ", "))
+	to, columns := "generation", "OLD/NEW"
+	if r.Back {
+		to, columns = "back to generation", "CANDIDATE/STABLE"
+	}
+	fmt.Fprintf(out, "\n%s: %s %s, %s of %s\n", r.Cell, to, r.Generation, count(r.Writes, "write"), strings.Join(written, ", "))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprint(w, "STEP")
 	for _, name := range services {
-		fmt.Fprintf(w, "\t%s OLD/NEW", strings.ToUpper(name))
+		fmt.Fprintf(w, "\t%s %s", strings.ToUpper(name), columns)
 	}
 	var floors []string
 	for _, name := range services {
@@ -284,7 +315,7 @@ func (r Rollout) table(out io.Writer) error {
 	}
 	fmt.Fprintf(w, "\tEFFECTIVE (FLOOR %s)\n", strings.Join(floors, "/"))
 	for i, s := range r.Steps {
-		fmt.Fprintf(w, "%d %s", i+1, s.does())
+		fmt.Fprintf(w, "%d %s", i+1, s.does(r.Back))
 		var effective []string
 		for _, name := range services {
 			fmt.Fprintf(w, "\t%d/%d", s.Told[name][0], s.Told[name][1])
@@ -306,10 +337,19 @@ func (r Rollout) table(out io.Writer) error {
 	return err
 }
 
-func (s RolloutStep) does() string {
+func (s RolloutStep) does(back bool) string {
 	which := "old"
-	if s.New {
+	switch {
+	case s.Generation != "" && s.Delete:
+		return "delete " + s.Generation
+	case s.Generation != "":
+		which = s.Generation
+	case s.New && back:
+		which = "stable"
+	case s.New:
 		which = "new"
+	case back:
+		which = "candidate"
 	}
 	switch {
 	case s.Make:

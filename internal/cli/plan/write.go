@@ -122,6 +122,8 @@ func (p Plan) headline() string {
 	switch replaced := by[InPlace] + by[Recreated] + by[ByGeneration]; {
 	case !p.Changes():
 		return "nothing changes"
+	case replaced == 0 && by[GoesBack] > 0:
+		return fmt.Sprintf("%s, no pod is replaced: %s go back to the stable generation", differ(len(p.Fields)), count(by[GoesBack], "service"))
 	case len(p.Fields) == 0:
 		return fmt.Sprintf("is not there yet and would be created with %s", count(len(p.Services), "service"))
 	case replaced == 0:
@@ -166,6 +168,8 @@ func (s Service) summary() string {
 		return fmt.Sprintf("rolling update by its %s (surge %d, unavailable %d), %s%s", s.Workload, s.Surge, s.Unavailable, inTurn, starts)
 	case ByGeneration:
 		return fmt.Sprintf("a generation of its own (surge %d, unavailable %d)%s", s.Surge, s.Unavailable, starts)
+	case GoesBack:
+		return fmt.Sprintf("back to the stable generation (surge %d, unavailable %d)%s", s.Surge, s.Unavailable, starts)
 	case Recreated:
 		return fmt.Sprintf("every pod stops before the first new one starts%s", starts)
 	case OnDelete:

@@ -45,14 +45,18 @@ func rolloutStatus(last *v1alpha1.RolloutStatus, s managed.State, now metav1.Tim
 	return st
 }
 
-// leading is the cell by which a rollout of several is told: one that is under way.
+// leading is the cell by which a rollout of several is told: one that is under way and,
+// if there is any such, not through but for what leaves.
 func leading(rolling []managed.CellState) managed.CellState {
-	for _, c := range rolling {
-		if !ended(string(c.Step.Phase)) {
-			return c
+	lead := rolling[0]
+	for _, c := range slices.Backward(rolling) {
+		switch phase := c.Step.Phase; {
+		case ended(string(phase)):
+		case phase != generation.PhaseDraining, ended(string(lead.Step.Phase)), lead.Step.Phase == generation.PhaseDraining:
+			lead = c
 		}
 	}
-	return rolling[0]
+	return lead
 }
 
 func ended(phase string) bool { return generation.Phase(phase).Ended() }
@@ -202,6 +206,8 @@ func why(c managed.CellState, s managed.State) (reason, message string) {
 		return string(s.Position.Waits), message
 	case c.Step.Reason == generation.ReasonNoSpareGPU:
 		return reason, fmt.Sprintf("no node has room for another replica of generation %s, and none may be taken away first: free some, or let one be missing (%s)", target, v1alpha1.AnnotationMaxUnavailable)
+	case c.Step.Reason == generation.ReasonNotAdmitted:
+		return reason, fmt.Sprintf("frontends send no requests to replicas of generation %s that have long been ready (%s): they may refuse its model card", target, strings.Join(refused(c.World), ", "))
 	case c.Step.Reason == generation.ReasonNoPath:
 		return reason, fmt.Sprintf("no step towards generation %s keeps what has to serve", target)
 	case c.Step.Reason == generation.ReasonNothingDesired:
@@ -215,6 +221,19 @@ func why(c managed.CellState, s managed.State) (reason, message string) {
 	default:
 		return reason, fmt.Sprintf("generation %s takes over", target)
 	}
+}
+
+// refused are the services of the target of which frontends refuse some.
+func refused(w generation.World) []string {
+	var names []string
+	for _, g := range w.Generations {
+		for i, r := range g.Roles {
+			if g.ID == w.Target() && r.Refused > 0 {
+				names = append(names, w.Roles[i].Name)
+			}
+		}
+	}
+	return names
 }
 
 // rollingUpdate is the same in the words of the original.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -136,7 +137,7 @@ func beyond(r *v1alpha1.DynamoGraphDeploymentRequest) v1beta1.DynamoGraphDeploym
 	}
 }
 
-// changeWarnings tell what of a change has no effect.
+// changeWarnings tell what of a change has no effect, and what it costs.
 func changeWarnings(old, object graph.Object) []string {
 	is, ok := object.(*v1alpha1.DynamoGraphDeployment)
 	if !ok {
@@ -153,5 +154,45 @@ func changeWarnings(old, object graph.Object) []string {
 			"%d has no effect while scalingAdapter is enabled; scale DynamoGraphDeploymentScalingAdapter %s, and leave the field out of manifests",
 			*s.Replicas, graph.ComponentName(is.Name, name)))
 	}
+	w.renamed(was, is)
 	return w.sorted()
+}
+
+// renamed warns of workers that all have other names after a change: nothing tells that
+// the new ones are the old, so these go at once, and nothing serves until those do.
+func (w *warnings) renamed(was, is *v1alpha1.DynamoGraphDeployment) {
+	before, err := graph.FromGraphDeployment(was, graph.Defaults{})
+	if err != nil {
+		return // other rules say why
+	}
+	after, err := graph.FromGraphDeployment(is, graph.Defaults{})
+	if err != nil {
+		return
+	}
+	for _, part := range []graph.Role{graph.RoleDecode, graph.RoleWorker} {
+		gone, comes := doing(before, part), doing(after, part)
+		ran := slices.ContainsFunc(gone, func(c graph.Component) bool { return c.Replicas > 0 })
+		stays := slices.ContainsFunc(gone, func(c graph.Component) bool { _, there := is.Spec.Services[c.Name]; return there })
+		if !ran || stays || len(comes) == 0 {
+			continue
+		}
+		var names []string
+		for _, c := range gone {
+			names = append(names, c.Name)
+		}
+		slices.Sort(names)
+		w.add(field.NewPath("spec", "services"), fmt.Sprintf(
+			"%s are deleted before workers of another name serve; add those first, and remove these once they do", strings.Join(names, ", ")))
+	}
+}
+
+// doing are the workers of a graph that do one part of the work, or all of it.
+func doing(g *graph.Graph, part graph.Role) []graph.Component {
+	var all []graph.Component
+	for _, c := range g.Components {
+		if c.Role == part && (part != graph.RoleWorker || c.SubType == "") || c.Role == graph.RoleWorker && c.SubType == string(part) {
+			all = append(all, c)
+		}
+	}
+	return all
 }

@@ -18,7 +18,7 @@ func Default() Config {
 		API:       API{V1beta1: Version{Enabled: true}},
 		Discovery: Discovery{Backend: graph.DiscoveryKubernetes, CleanupDeadline: period(time.Minute)},
 		Grove:     Grove{TerminationDelay: period(15 * time.Minute)},
-		Rollout:   Rollout{ProgressDeadline: period(10 * time.Minute), HistoryLimit: 10, NoSpareAfter: period(30 * time.Second)},
+		Rollout:   Rollout{ProgressDeadline: period(10 * time.Minute), HistoryLimit: 10, NoSpareAfter: period(30 * time.Second), AdmissionDeadline: period(2 * time.Minute)},
 		Runtime:   Runtime{Contract: contractAuto, UnknownTags: graph.ContractSeed},
 		MPI:       MPI{SSHSecret: "mpi-run-ssh-secret"},
 		Profiler:  Profiler{Image: version.Image(version.Profiler), Deadline: period(4 * time.Hour)},

@@ -164,11 +164,15 @@ type Rollout struct {
 	// NoSpareAfter is how long a pod may wait for a node before a rollout counts on
 	// none.
 	NoSpareAfter metav1.Duration `json:"noSpareAfter,omitzero"`
+	// AdmissionDeadline is how long a worker may be ready before a rollout is said to be
+	// blocked because frontends send it no requests.
+	AdmissionDeadline metav1.Duration `json:"admissionDeadline,omitzero"`
 }
 
 func (r Rollout) validate(at *field.Path) field.ErrorList {
 	errs := atLeast(at.Child("progressDeadline"), r.ProgressDeadline, time.Second)
 	errs = append(errs, atLeast(at.Child("noSpareAfter"), r.NoSpareAfter, time.Second)...)
+	errs = append(errs, atLeast(at.Child("admissionDeadline"), r.AdmissionDeadline, time.Second)...)
 	if r.HistoryLimit < 1 {
 		errs = append(errs, field.Invalid(at.Child("historyLimit"), r.HistoryLimit, "must be at least 1"))
 	}

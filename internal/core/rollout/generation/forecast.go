@@ -81,5 +81,15 @@ func (w World) underWay() bool {
 	})
 }
 
+// Wanted is what a role of a generation was told; nothing if that is not there.
+func (w World) Wanted(id ID, role string) int {
+	g := w.index(id)
+	r := slices.IndexFunc(w.Roles, func(r Role) bool { return r.Name == role })
+	if g < 0 || r < 0 {
+		return 0
+	}
+	return w.Generations[g].Roles[r].Want
+}
+
 // Held are the replicas of a role in a generation that hold GPUs, those that leave too.
 func (r Replicas) Held() int { return r.held() }

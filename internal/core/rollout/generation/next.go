@@ -45,6 +45,9 @@ func next(w World, r rules) Step {
 	p.begun = w.index(w.Target()) >= 0
 	step := p.step()
 	step.Phase = p.phase(step)
+	if step.Action == Wait && (step.Phase == PhaseStarting || step.Phase == PhaseShifting) && p.refused() {
+		step.Phase, step.Reason = PhaseBlocked, ReasonNotAdmitted
+	}
 	return step
 }
 
@@ -83,6 +86,18 @@ func newPlanner(w World, r rules) *planner {
 		}
 	}
 	return p
+}
+
+// refused reports whether all that the target waits for is refused by frontends.
+func (p *planner) refused() bool {
+	some := false
+	for _, r := range p.Generations[p.target].Roles {
+		if r.Want > r.Routable+r.Unschedulable+r.Refused {
+			return false
+		}
+		some = some || r.Refused > 0
+	}
+	return some
 }
 
 // starved reports whether a replica waits for a node: then there is no room for a

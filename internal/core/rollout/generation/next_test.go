@@ -202,6 +202,12 @@ func TestPhases(t *testing.T) {
 		"without a node, and nothing to take, it is blocked": {with(shape{[]int{1}, []int{1}, []int{0}}.begin(), func(w *World) {
 			w.Generations[1].Roles[0] = Replicas{Want: 1, Exist: 1, Unschedulable: 1}
 		}), Step{Action: Wait, Phase: PhaseBlocked, Reason: ReasonNoSpareGPU}},
+		"that frontends refuse what is ready blocks it": {with(shape{[]int{1}, []int{1}, []int{0}}.begin(), func(w *World) {
+			w.Generations[1].Roles[0] = Replicas{Want: 1, Exist: 1, Ready: 1, Refused: 1}
+		}), Step{Action: Wait, Phase: PhaseBlocked, Reason: ReasonNotAdmitted}},
+		"but not while another may still come up": {with(shape{[]int{2}, []int{2}, []int{0}}.begin(), func(w *World) {
+			w.Generations[1].Roles[0] = Replicas{Want: 2, Exist: 2, Ready: 1, Refused: 1}
+		}), Step{Action: Wait, Phase: PhaseStarting}},
 		"without a node, what may be missing makes room": {with(shape{[]int{2}, []int{1}, []int{1}}.begin(), func(w *World) {
 			w.Generations[1].Roles[0] = Replicas{Want: 1, Exist: 1, Unschedulable: 1}
 		}), Step{Action: Scale, Generation: "a", Role: "decode", Replicas: 1, Phase: PhaseStarting}},

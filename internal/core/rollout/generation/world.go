@@ -51,6 +51,8 @@ type Replicas struct {
 	Ordinals []int
 	// Unschedulable ones wait for a node, and have for so long that none is expected.
 	Unschedulable int
+	// Refused ones have been ready for so long that frontends would have sent them requests.
+	Refused int
 	// Absent says that there is nothing that could be told of any: its generation is from
 	// before there was such a role, or was left before it had one.
 	Absent bool
@@ -227,7 +229,7 @@ const (
 	PhaseShifting Phase = "Shifting"
 	// PhaseHeld has reached its level, or is paused.
 	PhaseHeld Phase = "Held"
-	// PhaseBlocked has no safe step, and nothing is under way.
+	// PhaseBlocked has no safe step, and nothing is under way that is known to end.
 	PhaseBlocked Phase = "Blocked"
 	// PhaseDraining has all of the target; the others are leaving.
 	PhaseDraining  Phase = "Draining"
@@ -253,6 +255,9 @@ const (
 	ReasonNothingDesired Reason = "NothingDesired"
 	// ReasonNoSpareGPU waits for a node, and may take nothing away to make room.
 	ReasonNoSpareGPU Reason = "NoSpareGPU"
+	// ReasonNotAdmitted waits for frontends to send requests to replicas that have long been
+	// ready, as when they refuse their model card.
+	ReasonNotAdmitted Reason = "NotAdmitted"
 	// ReasonNoPath has no way to the target that keeps the floor.
 	ReasonNoPath Reason = "NoPath"
 )

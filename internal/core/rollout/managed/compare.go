@@ -21,7 +21,8 @@ import (
 )
 
 // Comparisons are the candidates whose requests are to be compared with those of the
-// stable generation, and the pods that count them. One that users let pass every step
+// stable generation, and the pods that count them: workers and, where generations have
+// frontends of their own, those by themselves. One that users let pass every step
 // has their word, and is not judged any more.
 func Comparisons(in Input) []analysis.Comparison {
 	var all []analysis.Comparison
@@ -39,24 +40,55 @@ func Comparisons(in Input) []analysis.Comparison {
 		if stable == cell.Spec || of == nil || revision.ResultOf(of) != revision.Undecided {
 			continue // no rollout of it is recorded yet, nor a retry
 		}
-		all = append(all, analysis.Comparison{
-			Cell: cell.String(), Candidate: string(cell.Spec), Stable: string(stable), Revision: of.Revision, Pods: in.counting(cell, stable),
-		})
+		c := analysis.Comparison{Cell: cell.String(), Candidate: string(cell.Spec), Stable: string(stable), Revision: of.Revision, Pods: in.counting(cell, stable)}
+		all = append(all, c)
+		if cell.Paired {
+			c.Cell, c.Pods = ofFrontends(cell), in.frontends(cell, stable)
+			all = append(all, c)
+		}
 	}
 	return all
 }
+
+// ofFrontends names the comparison of a cell's frontends: no service has such a name.
+func ofFrontends(cell world.Cell) string { return cell.String() + "/frontends" }
 
 func (in Input) judged(cell world.Cell) bool {
 	return in.Policy.Analysis != policy.AnalysisOff && !in.Policy.Unjudged(string(cell.Spec))
 }
 
 // compare is what the requests of a cell's candidate come to; nil if they are not
-// compared.
+// compared. Frontends of its own see every request, and all of it: they have the word,
+// but that a worker fails is seen there alone if another makes it good.
 func (in Input) compare(cell world.Cell) *analysis.Judgement {
 	if !in.judged(cell) {
 		return nil
 	}
-	return new(in.Requests[cell.String()].Judge(in.Policy.SLO))
+	workers := in.Requests[cell.String()].Judge(in.Policy.SLO)
+	if !cell.Paired || workers.Verdict == policy.VerdictFail {
+		return &workers
+	}
+	if frontends := in.Requests[ofFrontends(cell)].Judge(in.Policy.SLO); frontends.Samples > 0 {
+		return &frontends
+	}
+	return &workers
+}
+
+// frontends are those of a candidate and of the stable generation that can be asked.
+func (in Input) frontends(cell world.Cell, stable generation.ID) []analysis.Pod {
+	var all []analysis.Pod
+	for _, id := range []generation.ID{cell.Spec, stable} {
+		for _, p := range cell.Frontends(id, in.Sight) {
+			if address, err := netip.ParseAddr(p.Status.PodIP); err == nil {
+				all = append(all, analysis.Pod{
+					UID: string(p.UID), Address: address, Port: port(p, pod.PortNameHTTP, pod.PortHTTP), Candidate: id == cell.Spec,
+					Duty: analysis.Duty{Entry: true, FirstToken: true},
+				})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b analysis.Pod) int { return cmp.Compare(a.UID, b.UID) })
+	return all
 }
 
 // counting are the ready pods of a candidate and of the stable generation. Of a group of
@@ -81,7 +113,7 @@ func (in Input) counting(cell world.Cell, stable generation.ID) []analysis.Pod {
 		}
 		duty := analysis.Duty{Entry: slices.Contains(entries, parts[at].Name)}
 		duty.FirstToken = prefills(parts[at]) || duty.Entry && !split
-		all = append(all, analysis.Pod{UID: string(p.UID), Address: address, Port: systemPort(p), Candidate: id == cell.Spec, Duty: duty})
+		all = append(all, analysis.Pod{UID: string(p.UID), Address: address, Port: port(p, pod.PortNameSystem, pod.PortSystem), Candidate: id == cell.Spec, Duty: duty})
 	}
 	slices.SortFunc(all, func(a, b analysis.Pod) int { return cmp.Compare(a.UID, b.UID) })
 	return all
@@ -107,14 +139,14 @@ func follows(labels map[string]string) bool {
 	return cmp.Or(labels[lwsv1.WorkerIndexLabelKey], "0") != "0" || strings.HasSuffix(labels[common.LabelPodClique], graph.Component{}.WorkerClique())
 }
 
-// systemPort is where a worker tells what it has counted.
-func systemPort(p corev1.Pod) uint16 {
+// port is where a pod tells what it has counted: the one of that name, or the usual one.
+func port(p corev1.Pod, name string, usual uint16) uint16 {
 	for _, c := range p.Spec.Containers {
 		for _, port := range c.Ports {
-			if port.Name == pod.PortNameSystem {
+			if port.Name == name {
 				return uint16(port.ContainerPort)
 			}
 		}
 	}
-	return pod.PortSystem
+	return usual
 }

@@ -18,9 +18,11 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/analysis"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/pairing"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/world"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/workload/component"
 )
 
@@ -123,12 +125,13 @@ func TestWhatAComparisonCountsFor(t *testing.T) {
 // input is what is known of the generations of the graph.
 func (c *cluster) input() managed.Input {
 	c.Helper()
-	d := defaults
+	d := c.defaults
 	d.Running = graph.ReadRunning(c.dgd, c.owned)
 	g, err := graph.FromGraphDeployment(c.dgd, d)
 	if err != nil {
 		c.Fatal(err)
 	}
+	g = pairing.Of(c.dgd, g, workload.ProviderComponent, d.Running, true)
 	b := component.Builder{Graph: c.dgd, Defaults: d}
 	return managed.Input{
 		Owner: c.dgd, Graph: g, Policy: policy.Policy{Analysis: policy.AnalysisGuard, Retry: c.dgd.Annotations[v1alpha1.AnnotationRolloutRetry]}, Revisions: c.revisions,
@@ -167,5 +170,69 @@ func TestWhichPodsAreCompared(t *testing.T) {
 	in.Policy.Analysis = policy.AnalysisOff
 	if off := managed.Comparisons(in); len(off) != 0 {
 		t.Errorf("though it is off: %+v", off)
+	}
+}
+
+// pairsAtStep has a candidate with frontends of its own held at the first step.
+func pairsAtStep(t *testing.T) *cluster {
+	t.Helper()
+	c := begin(t, 4, under(graph.ContractV1), pairs(), "frontend", "prefill", "decode")
+	c.quiet()
+	c.dgd.Annotations[v1alpha1.AnnotationRolloutSteps] = "25% 10m"
+	c.image("example.com/engine:1.1.0")
+	c.until("the step", func(managed.Decision) bool {
+		return c.dgd.Status.Rollout != nil && c.dgd.Status.Rollout.Phase == "Held"
+	})
+	return c
+}
+
+// TestACandidateWhoseFrontendsAloneServeWorseIsAborted: its workers know nothing of
+// requests that fail before they come to them.
+func TestACandidateWhoseFrontendsAloneServeWorseIsAborted(t *testing.T) {
+	const cell = "decode+frontend+prefill"
+	good, bad := seen(0)["decode+prefill"], seen(.05)["decode+prefill"]
+	for rule, x := range map[string]struct {
+		requests map[string]analysis.Series
+		phase    string
+	}{
+		"frontends that fail":                       {map[string]analysis.Series{cell: good, cell + "/frontends": bad}, "Aborted"},
+		"workers that fail, though it is made good": {map[string]analysis.Series{cell: bad, cell + "/frontends": good}, "Aborted"},
+		"workers that fail, by themselves":          {map[string]analysis.Series{cell: bad}, "Aborted"},
+		"neither":                                   {map[string]analysis.Series{cell: good, cell + "/frontends": good}, "Completed"},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			c := pairsAtStep(t)
+			c.requests = x.requests
+			c.until(x.phase, func(managed.Decision) bool {
+				phase := c.dgd.Status.Rollout.Phase
+				return phase == "Aborted" || phase == "Completed"
+			})
+			if st := c.dgd.Status.Rollout; st.Phase != x.phase || x.phase == "Aborted" && st.Reason != string(analysis.AbortRegression) {
+				t.Errorf("%s (%s): %s", st.Phase, st.Reason, st.Message)
+			}
+		})
+	}
+}
+
+func TestFrontendsOfPairsAreCompared(t *testing.T) {
+	c := pairsAtStep(t)
+	for i := range c.pods {
+		c.pods[i].Status.PodIP = fmt.Sprint("10.0.0.", i+1)
+	}
+	got := managed.Comparisons(c.input())
+	if len(got) != 2 || got[1].Cell != got[0].Cell+"/frontends" || got[1].Candidate != got[0].Candidate || got[1].Stable != got[0].Stable || got[1].Revision != got[0].Revision {
+		t.Fatalf("compared %+v", got)
+	}
+	var want []analysis.Pod
+	for _, p := range c.pods {
+		if p.Labels[v1alpha1.LabelComponent] == "frontend" && p.DeletionTimestamp == nil && len(p.Status.Conditions) > 0 {
+			want = append(want, analysis.Pod{
+				UID: string(p.UID), Address: netip.MustParseAddr(p.Status.PodIP), Port: 8000,
+				Candidate: p.Labels[v1alpha1.LabelGeneration] == got[0].Candidate, Duty: analysis.Duty{Entry: true, FirstToken: true},
+			})
+		}
+	}
+	if diff := cmp.Diff(want, got[1].Pods, cmpopts.EquateComparable(netip.Addr{}), cmpopts.SortSlices(func(a, b analysis.Pod) bool { return a.UID < b.UID })); diff != "" || len(want) < 4 {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

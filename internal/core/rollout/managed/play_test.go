@@ -62,6 +62,8 @@ type cluster struct {
 	dies string
 	// attention is since when the rollout is looked at.
 	attention world.Attention
+	// refused is a generation that frontends send no requests; none if it is empty.
+	refused string
 	// loading is how pods of later images start, and lingers how long any take to end.
 	loading loading
 	lingers time.Duration
@@ -131,9 +133,13 @@ func (c *cluster) reconcile() managed.Decision {
 	}
 	restart, cells := status.NextRestart(c.dgd, g, b, s, workers)
 	c.attention = c.attention.Looked(c.now, c.dgd.Status.Rollout, c.pods)
+	pods := c.sighted()
+	if !slices.ContainsFunc(cells, world.Cell.Rolling) {
+		pods = nil // nobody looks
+	}
 	decided := managed.Next(managed.Input{
 		Owner: c.dgd, Graph: g, Policy: p, Revisions: c.revisions, Requests: c.requests, Cells: cells,
-		Sight:    world.Sight{Pods: c.sighted(), Crashes: c.crashes, Now: c.now, Since: c.attention.Since, Reached: c.attention.Reached, NoSpareAfter: 30 * time.Second},
+		Sight:    world.Sight{Pods: pods, Crashes: c.crashes, Now: c.now, Since: c.attention.Since, Reached: c.attention.Reached, NoSpareAfter: 30 * time.Second, Admission: c.admission(g), AdmissionDeadline: 2 * time.Minute},
 		Ready:    func(*graph.Graph) bool { return !c.slow && c.serving() > 0 },
 		Settings: managed.Settings{ProgressDeadline: 10 * time.Minute, HistoryLimit: c.limit},
 	})
@@ -174,10 +180,15 @@ func (c *cluster) report() {
 	for _, o := range c.owned {
 		dcd := o.(*v1alpha1.DynamoComponentDeployment)
 		ready := 0
+		var pods []corev1.Pod
 		for _, p := range c.pods {
 			if p.Labels["dcd"] == dcd.Name && p.DeletionTimestamp == nil && len(p.Status.Conditions) > 0 {
 				ready++
+				pods = append(pods, p)
 			}
+		}
+		dcd.Status.Service = &v1alpha1.ServiceReplicaStatus{
+			ComponentKind: "Deployment", ComponentName: dcd.Name, Replicas: int32(ready), UpdatedReplicas: int32(ready), ReadyReplicas: new(int32(ready)), Startup: workload.Startup(pods),
 		}
 		available := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse}
 		if ready >= int(*dcd.Spec.Replicas) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -14,6 +15,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/revision"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/world"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/workload"
 )
 
 // record puts on revisions what must outlive the graph's status: what is rolled out
@@ -105,7 +107,7 @@ func (in Input) recordRestart(cell world.Cell, w generation.World, d *Decision) 
 	d.retried(in, of)
 	switch aborted := of != nil && revision.ResultOf(of) == revision.Aborted; {
 	case aborted && in.Policy.Retry == spec:
-		d.end(of, revision.Superseded, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))}, nil)
+		d.end(of, revision.Superseded, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))})
 		d.forget(in, spec)
 	case aborted:
 		d.State.Failure, d.State.Revision = failureOf(of), of.Revision
@@ -130,9 +132,9 @@ func (in Input) aborts(f Failure) bool {
 
 // abort records why a revision was given up.
 func (d *Decision) abort(in Input, of *appsv1.ControllerRevision) {
-	d.end(of, revision.Aborted, revision.Record{
+	d.end(of, revision.Aborted, in.certified(of, revision.Record{
 		Reason: string(d.State.Failure.Reason), Message: d.State.Failure.Message, EndedAt: new(metav1.NewTime(in.Sight.Now)),
-	}, in.Owner.Status.Rollout)
+	}))
 }
 
 // failureOf is why an aborted revision was given up.
@@ -185,7 +187,7 @@ func (in Input) completeStable(w generation.World, d *Decision) {
 		return
 	}
 	if of := revision.OfGeneration(in.Revisions, string(w.Stable)); of != nil && revision.ResultOf(of) == revision.Undecided {
-		d.end(of, revision.Completed, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))}, in.Owner.Status.Rollout)
+		d.end(of, revision.Completed, in.certified(of, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))}))
 	}
 }
 
@@ -216,19 +218,45 @@ func (d *Decision) renew(in Input, spec string, of *appsv1.ControllerRevision) {
 }
 
 // end records what became of a revision.
-func (d *Decision) end(of *appsv1.ControllerRevision, result revision.Result, record revision.Record, last *v1alpha1.RolloutStatus) {
-	if last != nil && last.Target == revision.Generation(of) {
-		record.StartedAt, record.Lowest = last.StartedAt, map[string]int32{}
-		for name, role := range last.Roles {
-			record.Lowest[name] = role.Lowest
-		}
-		if last.GPUs != nil {
-			record.PeakGPUs = last.GPUs.Peak
-		}
-	}
+func (d *Decision) end(of *appsv1.ControllerRevision, result revision.Result, record revision.Record) {
 	if ended, err := revision.WithResult(of, result, record); err == nil {
 		d.Record = append(d.Record, Recording{Revision: ended})
 	}
+}
+
+// certified is a record with what the rollout was like, if that is the last that was told of.
+func (in Input) certified(of *appsv1.ControllerRevision, record revision.Record) revision.Record {
+	last := in.Owner.Status.Rollout
+	if last == nil || last.Target != revision.Generation(of) {
+		return record
+	}
+	record.StartedAt, record.Lowest, record.StartSeconds = last.StartedAt, map[string]int32{}, map[string]int32{}
+	for name, role := range last.Roles {
+		record.Lowest[name] = role.Lowest
+		if took := in.started(last.Target, name); took != nil {
+			record.StartSeconds[name] = took.P50Seconds
+		}
+	}
+	if last.GPUs != nil {
+		record.PeakGPUs = last.GPUs.Peak
+	}
+	return record
+}
+
+// started is how long pods of a service in the generation that was rolled out took to
+// start: those that are seen or, once nobody looks any more, those that the graph's status
+// tells of; nil if that is not known.
+func (in Input) started(id, service string) *v1alpha1.StartupTimes {
+	if len(in.Sight.Pods) == 0 {
+		return in.Owner.Status.Services[service].Startup
+	}
+	var pods []corev1.Pod
+	for _, p := range in.Sight.Pods {
+		if p.Labels[v1alpha1.LabelGeneration] == id && p.Labels[v1alpha1.LabelComponent] == service {
+			pods = append(pods, p)
+		}
+	}
+	return workload.Startup(pods)
 }
 
 // settle looks after the revisions of a graph that rolls nothing: what runs in full is
@@ -249,12 +277,12 @@ func (d *Decision) settle(in Input) {
 				d.adopt(in, id)
 			case of != nil && revision.ResultOf(of) != revision.Completed:
 				d.forget(in, id)
-				d.end(of, revision.Completed, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))}, in.Owner.Status.Rollout)
+				d.end(of, revision.Completed, in.certified(of, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))}))
 			}
 		}
 		for _, r := range in.Revisions {
 			if revision.ResultOf(r) == revision.Undecided && !slices.Contains(d.State.Live, revision.Generation(r)) && !slices.Contains(surplus, r) {
-				d.end(r, revision.Superseded, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))}, nil)
+				d.end(r, revision.Superseded, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))})
 			}
 		}
 		if len(surplus) == 0 { // what goes is not written again
@@ -294,7 +322,7 @@ func (d *Decision) refresh(in Input) {
 	}
 	if now, err = revision.WithResult(now, revision.Completed, revision.Record{EndedAt: new(metav1.NewTime(in.Sight.Now))}); err == nil {
 		d.Record = append(d.Record, Recording{Revision: now, New: at < 0})
-		d.end(last, revision.Superseded, revision.RecordOf(last), nil)
+		d.end(last, revision.Superseded, revision.RecordOf(last))
 	}
 }
 

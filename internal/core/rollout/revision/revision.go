@@ -40,13 +40,12 @@ type Record struct {
 	// Reason and Message are why it was aborted.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// StartSeconds is how long a replica took to serve, the median, by role.
+	// StartSeconds is how long pods took to be ready, the median, by role; none of those that
+	// were not seen to.
 	StartSeconds map[string]int32 `json:"startSeconds,omitempty"`
 	// Lowest is the lowest number of effective replicas, by role.
 	Lowest   map[string]int32 `json:"lowest,omitempty"`
 	PeakGPUs int32            `json:"peakGPUs,omitempty"`
-	// RequestsCut were under way in pods that were killed at the end of their grace.
-	RequestsCut int64 `json:"requestsCut,omitempty"`
 }
 
 // stored is what a revision holds: a graph as far as it is its author's word, in the

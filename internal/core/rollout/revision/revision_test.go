@@ -179,7 +179,7 @@ spec:
 func TestResult(t *testing.T) {
 	r := numbered("a", 1, "")
 	at := metav1.NewTime(time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC))
-	record := Record{StartedAt: &at, Lowest: map[string]int32{"decode": 3}, PeakGPUs: 5, Reason: "Crashed", RequestsCut: 2}
+	record := Record{StartedAt: &at, Lowest: map[string]int32{"decode": 3}, PeakGPUs: 5, Reason: "Crashed", StartSeconds: map[string]int32{"decode": 240}}
 	got, err := WithResult(r, Aborted, record)
 	if err != nil {
 		t.Fatal(err)

@@ -58,9 +58,13 @@ func TestWorkersServeOnceFrontendsKnowThem(t *testing.T) {
 					c.sight.Pods = append(c.sight.Pods, p)
 				}
 			}
+			c.sight.AdmissionDeadline = 30 * time.Second
 			got := map[generation.ID]int{}
 			for _, seen := range Cells(g, members, Rules{Isolated: true})[0].World(g, c.sight).Generations {
 				got[seen.ID] = seen.Roles[0].Routable
+				if refused := seen.Roles[0].Refused; refused != 2-got[seen.ID] {
+					t.Errorf("of 2 that are ready %d are routable and %d refused", got[seen.ID], refused)
+				}
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("routable (-want +got):\n%s", diff)

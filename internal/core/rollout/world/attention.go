@@ -94,7 +94,7 @@ func rests(phase string) bool {
 // further by that.
 type distance struct {
 	target string
-	// blocked says that it has no step to take, and desired are the replicas to arrive at:
+	// blocked says that it has no step to take for what is missing around it, and desired are the replicas to arrive at:
 	// with either it begins again.
 	blocked       bool
 	desired       map[string]int32
@@ -106,7 +106,7 @@ func (d distance) with(st *v1alpha1.RolloutStatus) (distance, bool) {
 	if st == nil {
 		return distance{}, false
 	}
-	is := distance{target: st.Target, blocked: st.Phase == string(generation.PhaseBlocked), desired: map[string]int32{}}
+	is := distance{target: st.Target, blocked: st.Phase == string(generation.PhaseBlocked) && st.Reason != string(generation.ReasonNotAdmitted), desired: map[string]int32{}}
 	for name, role := range st.Roles {
 		is.desired[name] = role.Desired
 	}

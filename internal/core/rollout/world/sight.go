@@ -35,6 +35,9 @@ type Sight struct {
 	Now       time.Time
 	// NoSpareAfter is how long a pod may wait for a node before there is none for it.
 	NoSpareAfter time.Duration
+	// AdmissionDeadline is how long a worker may be ready before frontends that do not send
+	// it requests refuse it; zero if they never do.
+	AdmissionDeadline time.Duration
 }
 
 // Settled is how long a worker has to be ready to count where no frontend can be asked
@@ -88,6 +91,9 @@ func (c Cell) World(g *graph.Graph, s Sight) generation.World {
 			seen.Roles[i].Settling = seen.Roles[i].Ready - relied
 			if admitted, known := c.admission(id, s).admitted(parts, ready, i, of.NamespaceOf(string(id)), c.Paired); known {
 				seen.Roles[i].Routable = min(c.readyFor(id, of.Name, s, least), admitted)
+				if s.AdmissionDeadline > 0 {
+					seen.Roles[i].Refused = max(0, c.readyFor(id, of.Name, s, max(least, s.AdmissionDeadline))-admitted)
+				}
 				continue
 			}
 			seen.Roles[i].Routable = relied

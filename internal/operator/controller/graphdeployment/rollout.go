@@ -32,8 +32,8 @@ import (
 // Rollouts are the operator's settings for rollouts of workers.
 type Rollouts struct {
 	// Generations keeps old and new workers apart.
-	Generations  bool
-	NoSpareAfter time.Duration
+	Generations                     bool
+	NoSpareAfter, AdmissionDeadline time.Duration
 	managed.Settings
 }
 
@@ -69,7 +69,7 @@ type generations struct {
 // replaces another.
 func (w Observer) generations(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, seen *observation, now time.Time) (err error) {
 	by, able := seen.builder.(workload.Generational)
-	seen.sight = world.Sight{Now: now, NoSpareAfter: w.Rollouts.NoSpareAfter}
+	seen.sight = world.Sight{Now: now, NoSpareAfter: w.Rollouts.NoSpareAfter, AdmissionDeadline: w.Rollouts.AdmissionDeadline}
 	for _, o := range seen.Owned {
 		if r, ok := o.(*appsv1.ControllerRevision); ok && r.DeletionTimestamp == nil {
 			seen.revisions = append(seen.revisions, r)

@@ -53,7 +53,7 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 			Facts:    d.Facts,
 			Pods:     pods,
 			Rollouts: Rollouts{
-				Generations: d.Config.Rollout.Generations, NoSpareAfter: d.Config.Rollout.NoSpareAfter.Duration,
+				Generations: d.Config.Rollout.Generations, NoSpareAfter: d.Config.Rollout.NoSpareAfter.Duration, AdmissionDeadline: d.Config.Rollout.AdmissionDeadline.Duration,
 				Settings: managed.Settings{ProgressDeadline: d.Config.Rollout.ProgressDeadline.Duration, HistoryLimit: d.Config.Rollout.HistoryLimit},
 			},
 			NodeLabels: d.Config.Rules().NodeLabels,
