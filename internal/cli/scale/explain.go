@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -30,23 +31,30 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/dormancy"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/price"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
 )
 
 const explainHelp = `Tells of each service of a graph how many replicas were asked for, by whom and when, how many the
-operator grants, how many are ready and how long starts take; whether the graph sleeps; what limits
-them; and the last decision of the graph's planner with its reasons.
+operator grants, how many are ready and how long starts take; what its GPUs cost by the hour, if the
+planner or you say what one does; whether the graph sleeps; what limits them; and the last decision of
+the graph's planner with its reasons.
 
 It reads with your rights: the graph, its components, adapters and pods, HorizontalPodAutoscalers, and
 through pods/proxy what the planner tells. What you may not read is left out, and said.`
 
 func explainCommand() *cobra.Command {
-	return ask("explain GRAPH", "Say who asked for replicas of a graph, what was granted and why", explainHelp,
+	dollars := 0.0
+	command := ask("explain GRAPH", "Say who asked for replicas of a graph, what was granted and why", explainHelp,
 		func(ctx context.Context, s source, name string, asJSON bool, out io.Writer) error {
+			if !(dollars >= 0) || math.IsInf(dollars, 0) {
+				return fmt.Errorf("--price %v: want 0 or more", dollars)
+			}
 			f, err := s.facts(ctx, name)
 			if err != nil {
 				return err
 			}
+			f.price = dollars
 			e := explain(f)
 			if asJSON {
 				return encode(out, e)
@@ -54,6 +62,8 @@ func explainCommand() *cobra.Command {
 			e.write(out, time.Now())
 			return nil
 		})
+	command.Flags().Float64Var(&dollars, "price", 0, "dollars for a GPU and hour; as the graph's planner says if not given")
+	return command
 }
 
 const historyHelp = `Lists the last 200 decisions of a graph's planner that differ from the one before, the oldest
@@ -127,6 +137,8 @@ type facts struct {
 	decisions []journal.Record
 	from      string
 	unasked   error
+	// price of a GPU and hour as given; 0 is what the planner says.
+	price float64
 	// unread is what could not be.
 	unread []string
 }
@@ -207,6 +219,10 @@ type Explanation struct {
 	// GPUs are those that the graph's pods hold, those that end included.
 	GPUs   int    `json:"gpus"`
 	Budget string `json:"budget,omitempty"`
+	// DollarsPerHour is what those cost; nil where the price of a GPU is not known, and
+	// Unpriced says why.
+	DollarsPerHour *float64 `json:"dollarsPerHour,omitempty"`
+	Unpriced       string   `json:"unpriced,omitempty"`
 	// Asleep says since when the graph has no workers, why and what wakes it; empty of one
 	// that is awake.
 	Asleep string `json:"asleep,omitempty"`
@@ -274,6 +290,11 @@ func explain(f facts) Explanation {
 	if n := len(f.decisions); n > 0 {
 		e.Planner = &f.decisions[n-1]
 	}
+	if tag := f.tag(e.Planner); tag.Known() {
+		e.DollarsPerHour = new(float64(e.GPUs) * tag.Hour)
+	} else {
+		e.Unpriced = tag.Why()
+	}
 	if f.unasked != nil {
 		e.NoPlanner = f.unasked.Error()
 		if !slices.ContainsFunc(conversion.Order(g), func(name string) bool {
@@ -284,6 +305,19 @@ func explain(f facts) Explanation {
 		}
 	}
 	return e
+}
+
+// tag is the price of a GPU: as given, or as the last decision says.
+func (f facts) tag(last *journal.Record) price.Tag {
+	switch {
+	case f.price > 0:
+		return price.Find(f.price, "")
+	case last != nil && last.Cost != nil:
+		return price.Tag{Hour: last.Cost.GPU, By: last.Cost.By}
+	case last != nil && last.Unpriced != "":
+		return price.Tag{Unknown: last.Unpriced}
+	}
+	return price.Tag{Unknown: "no planner tells what a GPU costs, and no --price is given"}
 }
 
 // asleep is since when a graph sleeps, why and what wakes it; empty if it does not.
@@ -382,7 +416,11 @@ func (e Explanation) write(out io.Writer, now time.Time) {
 	if e.Budget != "" {
 		budget = "budget " + e.Budget
 	}
-	fmt.Fprintf(out, "%s/%s  %d GPUs, %s\n\n", e.Namespace, e.Graph, e.GPUs, budget)
+	cost := "cost unknown: " + sanitise.Line(e.Unpriced)
+	if e.DollarsPerHour != nil {
+		cost = price.Rate(*e.DollarsPerHour)
+	}
+	fmt.Fprintf(out, "%s/%s  %d GPUs (%s), %s\n\n", e.Namespace, e.Graph, e.GPUs, cost, budget)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SERVICE\tWANTED\tGRANTED\tREADY\tGPUS\tSTART\tASKED FOR BY")
 	for _, s := range e.Services {
