@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -36,7 +37,8 @@ import (
 )
 
 const explainHelp = `Tells of each service of a graph how many replicas were asked for, by whom and when, how many the
-operator grants, how many are ready and how long starts take; what its GPUs cost by the hour, if the
+operator grants, how many are ready, how many end still if its scaling adapter tells, and how long
+starts take; what its GPUs cost by the hour, if the
 planner or you say what one does; whether the graph sleeps; what limits them; and the last decision of
 the graph's planner with its reasons.
 
@@ -241,7 +243,10 @@ type ServiceExplanation struct {
 	Wanted  int    `json:"wanted"`
 	Granted int    `json:"granted"`
 	Ready   int    `json:"ready"`
-	GPUs    int    `json:"gpus"`
+	// Draining are those that end, and hold their GPUs until they are gone; nil where no
+	// scaling adapter tells.
+	Draining *int `json:"draining,omitempty"`
+	GPUs     int  `json:"gpus"`
 	// By is who asked, At when.
 	By      string                 `json:"by"`
 	At      *metav1.Time           `json:"at,omitempty"`
@@ -333,7 +338,7 @@ func (f facts) service(name string) ServiceExplanation {
 	g := f.graph
 	status := g.Status.Services[name]
 	s := ServiceExplanation{
-		Name: name, Wanted: 1, Granted: int(status.Replicas), Startup: status.Startup,
+		Name: name, Wanted: 1, Granted: int(ptr.Deref(status.GrantedReplicas, status.Replicas)), Startup: status.Startup,
 		Ready: int(ptr.Deref(status.ReadyReplicas, ptr.Deref(status.AvailableReplicas, 0))),
 		By:    "nobody, so it is 1",
 	}
@@ -347,6 +352,9 @@ func (f facts) service(name string) ServiceExplanation {
 			continue
 		}
 		s.Wanted = int(a.Spec.Replicas)
+		if a.Status.GrantedReplicas != nil && a.Status.DrainingReplicas != nil {
+			s.Granted, s.Draining = int(*a.Status.GrantedReplicas), new(int(*a.Status.DrainingReplicas))
+		}
 		if s.By, s.At = writer(a, []string{"f:spec", "f:replicas"}, "scaling adapter "+a.Name); s.At == nil {
 			s.At = a.Status.LastScaleTime
 		}
@@ -422,14 +430,18 @@ func (e Explanation) write(out io.Writer, now time.Time) {
 	}
 	fmt.Fprintf(out, "%s/%s  %d GPUs (%s), %s\n\n", e.Namespace, e.Graph, e.GPUs, cost, budget)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SERVICE\tWANTED\tGRANTED\tREADY\tGPUS\tSTART\tASKED FOR BY")
+	fmt.Fprintln(w, "SERVICE\tWANTED\tGRANTED\tREADY\tDRAINING\tGPUS\tSTART\tASKED FOR BY")
 	for _, s := range e.Services {
 		start := cmp.Or(s.Starts(), "-")
 		by := s.By
 		if s.At != nil {
 			by += ", " + now.Sub(s.At.Time).Round(time.Second).String() + " ago"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", sanitise.Line(s.Name), s.Wanted, s.Granted, s.Ready, s.GPUs, start, sanitise.Line(by))
+		draining := "-"
+		if s.Draining != nil {
+			draining = strconv.Itoa(*s.Draining)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%d\t%s\t%s\n", sanitise.Line(s.Name), s.Wanted, s.Granted, s.Ready, draining, s.GPUs, start, sanitise.Line(by))
 	}
 	_ = w.Flush() // to the same writer, whose errors nobody is left to be told
 	if e.Asleep != "" {

@@ -71,7 +71,7 @@ metadata:
   managedFields:
   - {manager: kubectl, operation: Update, subresource: scale, time: "2026-11-17T08:05:00Z", fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:replicas": {}}}}
 spec: {replicas: 5, dgdRef: {name: chat, serviceName: decode}}
-status: {conditions: [{type: Active, status: "True", reason: ScalingActive, message: "", lastTransitionTime: "2026-11-17T08:00:00Z"}]}
+status: {wantedReplicas: 5, grantedReplicas: 3, drainingReplicas: 1, conditions: [{type: Active, status: "True", reason: ScalingActive, message: "", lastTransitionTime: "2026-11-17T08:00:00Z"}]}
 `
 
 const decodeHPA = `
@@ -164,7 +164,7 @@ func TestAnExplanationSaysWhoAskedWhatWasGrantedAndWhy(t *testing.T) {
 	want := Explanation{
 		Namespace: "lab", Graph: "chat", GPUs: 2, Budget: "8", DollarsPerHour: new(10.0), Teller: "chat-planner-1", Planner: &last,
 		Services: []ServiceExplanation{
-			{Name: "decode", Wanted: 5, Granted: 3, Ready: 3, GPUs: 2, By: "HorizontalPodAutoscaler busy (1 to 5) through scaling adapter chat-decode", At: when(8),
+			{Name: "decode", Wanted: 5, Granted: 3, Ready: 3, Draining: new(1), GPUs: 2, By: "HorizontalPodAutoscaler busy (1 to 5) through scaling adapter chat-decode", At: when(8),
 				Startup: &v1alpha1.StartupTimes{P50Seconds: 80, P95Seconds: 95, Samples: 3}},
 			{Name: "frontend", Wanted: 1, Granted: 1, Ready: 1, By: "nobody, so it is 1"},
 			{Name: "planner", Wanted: 1, By: "nobody, so it is 1"},
@@ -181,7 +181,7 @@ func TestAnExplanationSaysWhoAskedWhatWasGrantedAndWhy(t *testing.T) {
 	var out bytes.Buffer
 	e.write(&out, at)
 	for _, part := range []string{
-		"lab/chat  2 GPUs ($10.00/h), budget 8\n", "decode    5       3        3      2     1m20s, p95 1m35s  HorizontalPodAutoscaler busy", "2m0s ago",
+		"lab/chat  2 GPUs ($10.00/h), budget 8\n", "decode    5       3        3      1         2     1m20s, p95 1m35s  HorizontalPodAutoscaler busy", "frontend  1       1        1      -         0 ", "2m0s ago",
 		"limited  prefill: Insufficient", "2026-11-17T08:10:00Z  prefill 2 → 3, decode 3 → 5", "(chat-planner-1)", "\n  arrivals 31.2/s\n",
 	} {
 		if !strings.Contains(out.String(), part) {
@@ -259,6 +259,25 @@ func TestWhatAGraphCostsIsSaidOrThatNobodyKnows(t *testing.T) {
 				t.Errorf("%q is not in\n%s", x.want, out.String())
 			}
 		})
+	}
+}
+
+func TestWhatIsGrantedIsToldWhereNoComponentTellsIt(t *testing.T) {
+	g := decode[v1alpha1.DynamoGraphDeployment](t, chat)
+	for _, x := range []struct {
+		rule    string
+		granted *int32
+		want    int
+	}{
+		{"by the graph, of a service with a budget", new(int32(2)), 2},
+		{"else what there is", nil, 3},
+	} {
+		s := g.Status.Services["prefill"]
+		s.GrantedReplicas = x.granted
+		g.Status.Services["prefill"] = s
+		if got := (facts{graph: g}).service("prefill").Granted; got != x.want {
+			t.Errorf("%s: %d, want %d", x.rule, got, x.want)
+		}
 	}
 }
 
