@@ -204,9 +204,10 @@ scaling: ## Policies of scaling on sine, step and a published trace (TRACES=fold
 	go run ./hack/scaling -traces $(TRACES)
 
 .PHONY: scaling-e2e
-scaling-e2e: build addons ## What counts seconds, on a machine that does nothing else: upstream's scenario on its published planners, replicas without a node, and wakes
+scaling-e2e: build addons ## What counts seconds, on a machine that does nothing else: upstream's scenario on its published planners, replicas without a node, wakes, and a cluster beside its simulation
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 40m ./test/e2e -run 'TestPublishedPlannersFollow|TestReplicasThatNoNodeHasRoomFor' -scaling
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 20m -parallel 1 ./test/e2e -run 'TestOnABareCluster//(a_graph_sleeps|a_wake_adds)' -scaling
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 60m ./test/e2e -run 'TestAClusterIsLikeItsSimulation' -scaling -traces $(abspath $(TRACES))
 
 .PHONY: idle-planner
 idle-planner: build addons ## Count the writes of an idle planner in 10 minutes, and what memory it holds

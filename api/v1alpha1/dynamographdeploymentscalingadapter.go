@@ -16,6 +16,9 @@ import (
 // +kubebuilder:printcolumn:name="DGD",type="string",JSONPath=".spec.dgdRef.name"
 // +kubebuilder:printcolumn:name="SERVICE",type="string",JSONPath=".spec.dgdRef.serviceName"
 // +kubebuilder:printcolumn:name="REPLICAS",type="integer",JSONPath=".status.replicas"
+// +kubebuilder:printcolumn:name="WANTED",type="integer",JSONPath=".status.wantedReplicas",priority=1
+// +kubebuilder:printcolumn:name="GRANTED",type="integer",JSONPath=".status.grantedReplicas",priority=1
+// +kubebuilder:printcolumn:name="DRAINING",type="integer",JSONPath=".status.drainingReplicas",priority=1
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
 type DynamoGraphDeploymentScalingAdapter struct {
@@ -69,6 +72,26 @@ type DynamoGraphDeploymentScalingAdapterStatus struct {
 	//
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
+
+	// wantedReplicas are those that were asked for. There are none of these three
+	// while the adapter decides nothing.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	WantedReplicas *int32 `json:"wantedReplicas,omitempty"`
+
+	// grantedReplicas are those that budgets of GPUs leave of them; 0 while the
+	// graph sleeps.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	GrantedReplicas *int32 `json:"grantedReplicas,omitempty"`
+
+	// drainingReplicas are those that end, and hold their GPUs until they are gone.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	DrainingReplicas *int32 `json:"drainingReplicas,omitempty"`
 
 	// selector of the service's pods in string form, for autoscalers.
 	//

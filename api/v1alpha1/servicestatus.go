@@ -58,6 +58,13 @@ type ServiceReplicaStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	ScheduledReplicas *int32 `json:"scheduledReplicas,omitempty"`
 
+	// grantedReplicas are those that budgets of GPUs leave of what was asked for.
+	// Of a service that counts against none it is not told.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	GrantedReplicas *int32 `json:"grantedReplicas,omitempty"`
+
 	// message is the first cause a person can act on while the service is not
 	// ready.
 	//

@@ -16,6 +16,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/simulation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/trace"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/price"
 )
 
 // goal is what native is to reach at a start-up time: a share of requests, at a
@@ -118,7 +119,7 @@ func tune(s subject) float64 {
 
 func compare(s subject, startup, quantile float64) (missed []string, err error) {
 	setup := s.setup(startup)
-	section := scale.Section{Startup: time.Duration(startup) * time.Second}
+	section := scale.Section{Startup: time.Duration(startup) * time.Second, Price: price.Find(0, "h200_sxm")}
 	results := map[simulation.Name]simulation.Played{}
 	for _, name := range simulation.Names() {
 		p, err := simulation.Play(setup, name, func(c *decision.Config) { c.Quantile = quantile })

@@ -24,6 +24,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/observation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/original"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/price"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/kube"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/role"
@@ -48,6 +49,7 @@ type Planner struct {
 
 	begin   time.Time
 	metrics *metrics
+	price   price.Tag
 	timing  *role.Timing
 	traffic observation.Traffic
 	starts  [decision.Roles]observation.Starts
@@ -67,7 +69,7 @@ type Planner struct {
 
 // New makes a planner.
 func New(c config.Config, cluster Cluster, scraper *scrape.Scraper, log *slog.Logger) *Planner {
-	return &Planner{Config: c, Cluster: cluster, Scraper: scraper, Log: log, Now: time.Now, metrics: newMetrics()}
+	return &Planner{Config: c, Cluster: cluster, Scraper: scraper, Log: log, Now: time.Now, metrics: newMetrics(), price: price.Find(c.Price, c.GPU)}
 }
 
 // tickTimeout bounds one tick's reads and writes together.
@@ -151,7 +153,10 @@ func (p *Planner) Tick(ctx context.Context) error {
 // act writes what was decided and keeps why.
 func (p *Planner) act(ctx context.Context, g *kube.Graph, parts role.Components, rules decision.Config, s decision.Snapshot, d decision.Decision) error {
 	told := journal.Context{
-		At: p.Now(), Graph: g.Namespace + "/" + g.Name, Policy: string(p.Config.Policy), Config: rules, Seen: s, Startup: s.Startup, Advisory: p.Config.Advisory,
+		At: p.Now(), Graph: g.Namespace + "/" + g.Name, Policy: string(p.Config.Policy), Config: rules, Seen: s, Startup: s.Startup, Advisory: p.Config.Advisory, Price: p.price,
+	}
+	if p.Config.Policy == config.Native && d.Reason != decision.Blind {
+		told.Needed = new(rules.Needed(d.Forecast.Level, p.memory))
 	}
 	if p.timing != nil {
 		told.Timing = p.timing.By

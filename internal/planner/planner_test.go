@@ -203,6 +203,40 @@ func words(all []journal.Record) [][]string {
 	return out
 }
 
+func TestADecisionSaysWhatItCostsOrThatNobodyKnows(t *testing.T) {
+	for _, x := range []struct {
+		rule  string
+		words []string
+		hour  float64
+	}{
+		{"by the GPU that is named", []string{"--gpu=h100_sxm"}, 4},
+		{"by the price that is given", []string{"--gpu=h100_sxm", "--price-per-gpu-hour=3.2"}, 3.2},
+		{"not by the GPU that replicas are timed by where none is named", nil, 0},
+		{"nor by one that has no price", []string{"--gpu=abacus"}, 0},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			w := newWorld(t, x.words...)
+			w.minutes(5, 40)
+			all := w.decisions()
+			grown := slices.IndexFunc(all, func(r journal.Record) bool { return r.Reason == decision.Grow })
+			if grown < 0 {
+				t.Fatalf("%+v", all)
+			}
+			r := all[grown]
+			if x.hour == 0 {
+				if r.Cost != nil || r.Unpriced == "" || !strings.Contains(strings.Join(r.Words, "\n"), "what it costs is not known") {
+					t.Errorf("%+v", r)
+				}
+				return
+			}
+			before, after := float64(r.From.Prefill+r.From.Decode)*x.hour, float64(r.To.Prefill+r.To.Decode)*x.hour
+			if r.Cost == nil || r.Cost.From != before || r.Cost.To != after || r.Cost.Headroom == nil || *r.Cost.Headroom < 0 || *r.Cost.Headroom >= after {
+				t.Errorf("%+v of %+v", r.Cost, r)
+			}
+		})
+	}
+}
+
 func TestAnIdlePlannerWritesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.minutes(30, 0)

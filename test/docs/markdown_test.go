@@ -223,7 +223,7 @@ func TestWhatCountsSecondsIsRun(t *testing.T) {
 		}
 	}
 	for _, test := range []string{
-		"TestPublishedPlannersFollowUpstreamsScenario", "TestReplicasThatNoNodeHasRoomForAreGivenUp",
+		"TestPublishedPlannersFollowUpstreamsScenario", "TestReplicasThatNoNodeHasRoomForAreGivenUp", "TestAClusterIsLikeItsSimulation",
 		"TestOnABareCluster/#00/a_graph_sleeps_when_nobody_asks,_and_wakes_without_losing_a_request", "TestOnABareCluster/#00/a_wake_adds_little_to_a_start",
 	} {
 		if !slices.ContainsFunc(patterns, func(pattern string) bool { return runs(t, pattern, test) }) {

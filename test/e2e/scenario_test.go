@@ -29,7 +29,7 @@ import (
 )
 
 // scaling takes what make scaling-e2e has a machine for, and make test has not.
-var scaling = flag.Bool("scaling", false, "hold seconds against their limits, and play upstream's scenario on every planner that is published; needs a machine that does nothing else")
+var scaling = flag.Bool("scaling", false, "hold seconds against their limits, play upstream's scenario on every planner that is published, and a cluster beside its simulation; needs a machine that does nothing else")
 
 // slowed is a model whose replicas take so many times as long.
 type slowed struct {
@@ -96,6 +96,14 @@ type answered struct {
 	openloop.Outcome
 
 	answer load.Answer
+}
+
+// first is when the first token came, for who came when it was planned.
+func (a answered) first() time.Duration { return a.Sent - a.Planned + a.answer.First }
+
+// token is the mean time between tokens.
+func (a answered) token() time.Duration {
+	return (a.answer.Last - a.answer.First) / time.Duration(max(1, a.answer.Tokens-1))
 }
 
 // played sends the requests of a trace at their times until it is stopped, or in the end.

@@ -22,6 +22,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/simulation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/price"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/role"
@@ -32,7 +33,8 @@ which to take: a fixed size, the planner with floors and pauses, or a Horizontal
 It takes what keeps the targets for --share of the requests with the fewest GPU-hours.
 
 Of the graph it takes GPUs of replicas, the planner's targets, floors and budget, the model that
-workers serve, and how long starts took; a flag counts more. Traces are as those of simulate. Routing is ideal
+workers serve, its GPUs and their price as the planner is told, and how long starts took; a flag
+counts more. Traces are as those of simulate. Routing is ideal
 and times are those of the model, so figures compare policies and promise nothing about a cluster.
 A fixed size is chosen knowing the trace: tomorrow's may be higher.`
 
@@ -124,6 +126,7 @@ type consultation struct {
 	model    capacity.Model
 	by, from string
 	planner  string
+	price    price.Tag
 	notes    []string // of the planner's arguments
 }
 
@@ -138,6 +141,13 @@ func (c *consultation) read(dgd *v1alpha1.DynamoGraphDeployment, given *pflag.Fl
 	if err != nil {
 		return err
 	}
+	if c.gpu != "" {
+		told.GPU = c.gpu
+	}
+	if c.options.price > 0 {
+		told.Price = c.options.price
+	}
+	c.price = price.Find(told.Price, told.GPU)
 	parts, missing := role.Find(g.Components, told.Mode)
 	if missing == "" && (parts.Scaled[decision.Prefill] == nil || parts.Scaled[decision.Decode] == nil) {
 		missing = "its planner scales one role alone"
@@ -251,12 +261,12 @@ func (c *consultation) run(out io.Writer) error {
 	}
 	prompt, answer := t.Means()
 	fmt.Fprintf(out, "%s: %d requests in %s, %.1f/s, %.0f and %.0f tokens\n", c.trace, len(t), round(t.Length()), t.Rate(), prompt, answer)
-	fmt.Fprintf(out, "%s: TTFT %.0f ms, ITL %.0f ms for %.0f %% of requests, %d GPUs (%d and %d a replica), starts of %s (%s), timed by %s\n\n",
-		c.name, c.ttft, c.itl, 100*c.share, c.gpus, c.each[decision.Prefill], c.each[decision.Decode], c.startup, c.from, c.by)
+	fmt.Fprintf(out, "%s: TTFT %.0f ms, ITL %.0f ms for %.0f %% of requests, %d GPUs (%d and %d a replica), starts of %s (%s), timed by %s\n%s\n\n",
+		c.name, c.ttft, c.itl, 100*c.share, c.gpus, c.each[decision.Prefill], c.each[decision.Decode], c.startup, c.from, c.by, c.price)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "POLICY\tSLO %\tP95 TTFT\tP95 ITL\tGPU-HOURS\tPEAK\tCHANGES")
+	fmt.Fprintln(w, "POLICY\tSLO %\tP95 TTFT\tP95 ITL\tGPU-HOURS\tCOST\tPEAK\tCHANGES")
 	row := func(called string, p simulation.Played) {
-		fmt.Fprintf(w, "%s\t%.1f\t%.0f ms\t%.1f ms\t%.2f\t%d\t%d\n", called, 100*p.Met, 1e3*p.First95, 1e3*p.Token95, p.GPUHours, p.Peak, p.Changes)
+		fmt.Fprintf(w, "%s\t%.1f\t%.0f ms\t%.1f ms\t%.2f\t%s\t%d\t%d\n", called, 100*p.Met, 1e3*p.First95, 1e3*p.Token95, p.GPUHours, c.price.Hours(p.GPUHours), p.Peak, p.Changes)
 	}
 	row(a.Take.Called(), a.Take.Played)
 	for _, x := range a.Others {
@@ -275,9 +285,18 @@ func round(seconds float64) time.Duration {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Second)
 }
 
+// hours are those of GPUs, with what they cost.
+func (c *consultation) hours(n float64) string {
+	cost := c.price.Hours(n)
+	if !c.price.Known() {
+		cost = "cost " + cost
+	}
+	return fmt.Sprintf("%.2f GPU-hours (%s)", n, cost)
+}
+
 // words are the advice.
 func (c *consultation) words(a simulation.Advice) []string {
-	said := []string{fmt.Sprintf("Take %s: %.1f %% of requests keep the targets, with %.2f GPU-hours.", a.Take.Called(), 100*a.Take.Met, a.Take.GPUHours)}
+	said := []string{fmt.Sprintf("Take %s: %.1f %% of requests keep the targets, with %s.", a.Take.Called(), 100*a.Take.Met, c.hours(a.Take.GPUHours))}
 	if !a.Reached {
 		said = append(said, fmt.Sprintf("Nothing reaches %.0f %% here, and who knows the future %.1f %%: more GPUs, or other targets, are needed.", 100*c.share, 100*a.Bound.Met))
 	}
@@ -289,7 +308,7 @@ func (c *consultation) words(a simulation.Advice) []string {
 				break
 			}
 		}
-		said = append(said, fmt.Sprintf("Next is %s: %.1f %%, with %.2f GPU-hours.", next.Called(), 100*next.Met, next.GPUHours))
+		said = append(said, fmt.Sprintf("Next is %s: %.1f %%, with %s.", next.Called(), 100*next.Met, c.hours(next.GPUHours)))
 	}
 	switch b := a.Bursts; {
 	case b.Count == 0:

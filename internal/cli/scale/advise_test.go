@@ -41,6 +41,7 @@ func consult(t *testing.T, manifest string, arguments ...string) (string, error)
 
 func TestAdviceIsInWordsThatCanBeWritten(t *testing.T) {
 	planner := `Planner: {componentType: planner, extraPodSpec: {mainContainer: {image: x, command: [python3, -m, planner_sla], args: [--ttft=300, --itl=12, --max-gpu-budget=10, --prefill-min-endpoint=2]}}}`
+	named := strings.Replace(planner, "--ttft=300", "--ttft=300, --gpu=l40s", 1)
 	for _, x := range []struct {
 		rule, manifest string
 		arguments      []string
@@ -49,7 +50,14 @@ func TestAdviceIsInWordsThatCanBeWritten(t *testing.T) {
 		{"a rate that stays", strings.Replace(disaggregated, "PLANNER", planner, 1), []string{"--trace", "poisson", "--high", "10", "--length", "5m"}, []string{
 			"chat: TTFT 300 ms, ITL 12 ms for 97 % of requests, 10 GPUs (1 and 2 a replica), starts of 40s (as seen in 19 of 20 cases), timed by the published profile",
 			"Take fixed ", "The rate is never half as much again", "Write: replicas ", " of Prefill and ", " of Decode.", "Take Planner away", "who knows the future",
+			"what it costs is not known: it is not said which GPUs replicas have", "GPU-hours (cost unknown).",
 		}},
+		{"what it costs, by the GPU that the planner is told", strings.Replace(disaggregated, "PLANNER", named, 1), []string{"--trace", "poisson", "--high", "5", "--length", "2m"},
+			[]string{"a GPU costs $1.90/h (by the built-in table, for l40s)", "GPU-hours ($", "COST"}},
+		{"or at a given price", strings.Replace(disaggregated, "PLANNER", named, 1), []string{"--trace", "poisson", "--high", "5", "--length", "2m", "--price", "7"},
+			[]string{"a GPU costs $7.00/h (by what was given)"}},
+		{"or by a flag", strings.Replace(disaggregated, "PLANNER", named, 1), []string{"--trace", "poisson", "--high", "5", "--length", "2m", "--gpu", "h100_sxm"},
+			[]string{"a GPU costs $4.00/h (by the built-in table, for h100_sxm)"}},
 		{"a slow wave, without a planner", strings.Replace(disaggregated, "PLANNER", "", 1),
 			[]string{"--trace", "sine", "--low", "2", "--high", "20", "--period", "24m", "--length", "24m", "--startup", "20s", "--gpus", "24"}, []string{
 				"TTFT 200 ms, ITL 10 ms", "24 GPUs", "starts of 20s (as given)", "Take native, floors ", "there is time to follow them", "Write: a service of componentType planner", "--max-gpu-budget=24",

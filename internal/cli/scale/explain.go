@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -30,23 +32,31 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/dormancy"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/price"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
 )
 
 const explainHelp = `Tells of each service of a graph how many replicas were asked for, by whom and when, how many the
-operator grants, how many are ready and how long starts take; whether the graph sleeps; what limits
-them; and the last decision of the graph's planner with its reasons.
+operator grants, how many are ready, how many end still if its scaling adapter tells, and how long
+starts take; what its GPUs cost by the hour, if the
+planner or you say what one does; whether the graph sleeps; what limits them; and the last decision of
+the graph's planner with its reasons.
 
 It reads with your rights: the graph, its components, adapters and pods, HorizontalPodAutoscalers, and
 through pods/proxy what the planner tells. What you may not read is left out, and said.`
 
 func explainCommand() *cobra.Command {
-	return ask("explain GRAPH", "Say who asked for replicas of a graph, what was granted and why", explainHelp,
+	dollars := 0.0
+	command := ask("explain GRAPH", "Say who asked for replicas of a graph, what was granted and why", explainHelp,
 		func(ctx context.Context, s source, name string, asJSON bool, out io.Writer) error {
+			if !(dollars >= 0) || math.IsInf(dollars, 0) {
+				return fmt.Errorf("--price %v: want 0 or more", dollars)
+			}
 			f, err := s.facts(ctx, name)
 			if err != nil {
 				return err
 			}
+			f.price = dollars
 			e := explain(f)
 			if asJSON {
 				return encode(out, e)
@@ -54,6 +64,8 @@ func explainCommand() *cobra.Command {
 			e.write(out, time.Now())
 			return nil
 		})
+	command.Flags().Float64Var(&dollars, "price", 0, "dollars for a GPU and hour; as the graph's planner says if not given")
+	return command
 }
 
 const historyHelp = `Lists the last 200 decisions of a graph's planner that differ from the one before, the oldest
@@ -127,6 +139,8 @@ type facts struct {
 	decisions []journal.Record
 	from      string
 	unasked   error
+	// price of a GPU and hour as given; 0 is what the planner says.
+	price float64
 	// unread is what could not be.
 	unread []string
 }
@@ -207,6 +221,10 @@ type Explanation struct {
 	// GPUs are those that the graph's pods hold, those that end included.
 	GPUs   int    `json:"gpus"`
 	Budget string `json:"budget,omitempty"`
+	// DollarsPerHour is what those cost; nil where the price of a GPU is not known, and
+	// Unpriced says why.
+	DollarsPerHour *float64 `json:"dollarsPerHour,omitempty"`
+	Unpriced       string   `json:"unpriced,omitempty"`
 	// Asleep says since when the graph has no workers, why and what wakes it; empty of one
 	// that is awake.
 	Asleep string `json:"asleep,omitempty"`
@@ -225,7 +243,10 @@ type ServiceExplanation struct {
 	Wanted  int    `json:"wanted"`
 	Granted int    `json:"granted"`
 	Ready   int    `json:"ready"`
-	GPUs    int    `json:"gpus"`
+	// Draining are those that end, and hold their GPUs until they are gone; nil where no
+	// scaling adapter tells.
+	Draining *int `json:"draining,omitempty"`
+	GPUs     int  `json:"gpus"`
 	// By is who asked, At when.
 	By      string                 `json:"by"`
 	At      *metav1.Time           `json:"at,omitempty"`
@@ -274,6 +295,11 @@ func explain(f facts) Explanation {
 	if n := len(f.decisions); n > 0 {
 		e.Planner = &f.decisions[n-1]
 	}
+	if tag := f.tag(e.Planner); tag.Known() {
+		e.DollarsPerHour = new(float64(e.GPUs) * tag.Hour)
+	} else {
+		e.Unpriced = tag.Why()
+	}
 	if f.unasked != nil {
 		e.NoPlanner = f.unasked.Error()
 		if !slices.ContainsFunc(conversion.Order(g), func(name string) bool {
@@ -284,6 +310,19 @@ func explain(f facts) Explanation {
 		}
 	}
 	return e
+}
+
+// tag is the price of a GPU: as given, or as the last decision says.
+func (f facts) tag(last *journal.Record) price.Tag {
+	switch {
+	case f.price > 0:
+		return price.Find(f.price, "")
+	case last != nil && last.Cost != nil:
+		return price.Tag{Hour: last.Cost.GPU, By: last.Cost.By}
+	case last != nil && last.Unpriced != "":
+		return price.Tag{Unknown: last.Unpriced}
+	}
+	return price.Tag{Unknown: "no planner tells what a GPU costs, and no --price is given"}
 }
 
 // asleep is since when a graph sleeps, why and what wakes it; empty if it does not.
@@ -299,7 +338,7 @@ func (f facts) service(name string) ServiceExplanation {
 	g := f.graph
 	status := g.Status.Services[name]
 	s := ServiceExplanation{
-		Name: name, Wanted: 1, Granted: int(status.Replicas), Startup: status.Startup,
+		Name: name, Wanted: 1, Granted: int(ptr.Deref(status.GrantedReplicas, status.Replicas)), Startup: status.Startup,
 		Ready: int(ptr.Deref(status.ReadyReplicas, ptr.Deref(status.AvailableReplicas, 0))),
 		By:    "nobody, so it is 1",
 	}
@@ -313,6 +352,9 @@ func (f facts) service(name string) ServiceExplanation {
 			continue
 		}
 		s.Wanted = int(a.Spec.Replicas)
+		if a.Status.GrantedReplicas != nil && a.Status.DrainingReplicas != nil {
+			s.Granted, s.Draining = int(*a.Status.GrantedReplicas), new(int(*a.Status.DrainingReplicas))
+		}
 		if s.By, s.At = writer(a, []string{"f:spec", "f:replicas"}, "scaling adapter "+a.Name); s.At == nil {
 			s.At = a.Status.LastScaleTime
 		}
@@ -382,16 +424,24 @@ func (e Explanation) write(out io.Writer, now time.Time) {
 	if e.Budget != "" {
 		budget = "budget " + e.Budget
 	}
-	fmt.Fprintf(out, "%s/%s  %d GPUs, %s\n\n", e.Namespace, e.Graph, e.GPUs, budget)
+	cost := "cost unknown: " + sanitise.Line(e.Unpriced)
+	if e.DollarsPerHour != nil {
+		cost = price.Rate(*e.DollarsPerHour)
+	}
+	fmt.Fprintf(out, "%s/%s  %d GPUs (%s), %s\n\n", e.Namespace, e.Graph, e.GPUs, cost, budget)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SERVICE\tWANTED\tGRANTED\tREADY\tGPUS\tSTART\tASKED FOR BY")
+	fmt.Fprintln(w, "SERVICE\tWANTED\tGRANTED\tREADY\tDRAINING\tGPUS\tSTART\tASKED FOR BY")
 	for _, s := range e.Services {
 		start := cmp.Or(s.Starts(), "-")
 		by := s.By
 		if s.At != nil {
 			by += ", " + now.Sub(s.At.Time).Round(time.Second).String() + " ago"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", sanitise.Line(s.Name), s.Wanted, s.Granted, s.Ready, s.GPUs, start, sanitise.Line(by))
+		draining := "-"
+		if s.Draining != nil {
+			draining = strconv.Itoa(*s.Draining)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%d\t%s\t%s\n", sanitise.Line(s.Name), s.Wanted, s.Granted, s.Ready, draining, s.GPUs, start, sanitise.Line(by))
 	}
 	_ = w.Flush() // to the same writer, whose errors nobody is left to be told
 	if e.Asleep != "" {

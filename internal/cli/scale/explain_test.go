@@ -71,7 +71,7 @@ metadata:
   managedFields:
   - {manager: kubectl, operation: Update, subresource: scale, time: "2026-11-17T08:05:00Z", fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:replicas": {}}}}
 spec: {replicas: 5, dgdRef: {name: chat, serviceName: decode}}
-status: {conditions: [{type: Active, status: "True", reason: ScalingActive, message: "", lastTransitionTime: "2026-11-17T08:00:00Z"}]}
+status: {wantedReplicas: 5, grantedReplicas: 3, drainingReplicas: 1, conditions: [{type: Active, status: "True", reason: ScalingActive, message: "", lastTransitionTime: "2026-11-17T08:00:00Z"}]}
 `
 
 const decodeHPA = `
@@ -113,6 +113,7 @@ var at = time.Date(2026, 11, 17, 8, 10, 0, 0, time.UTC)
 // last is a decision of somebody who would like to command a terminal.
 var last = journal.Record{
 	At: at, Reason: "NeedGrew", From: journal.Replicas{Prefill: 2, Decode: 3}, To: journal.Replicas{Prefill: 3, Decode: 5}, GPUs: 8, Policy: "native",
+	Cost:    &journal.Cost{From: 25, To: 40, GPU: 5, By: "what was given"},
 	Limited: "cut by the budget", Words: []string{"prefill 2 → 3, decode 3 → 5 (5 → 8 GPUs, budget 8): NeedGrew", "arrivals 31.2/s\x1b]52;c;aGk=\x07"},
 }
 
@@ -161,9 +162,9 @@ func TestAnExplanationSaysWhoAskedWhatWasGrantedAndWhy(t *testing.T) {
 		return &metav1.Time{Time: time.Date(2026, 11, 17, 8, minute, 0, 0, time.UTC)}
 	}
 	want := Explanation{
-		Namespace: "lab", Graph: "chat", GPUs: 2, Budget: "8", Teller: "chat-planner-1", Planner: &last,
+		Namespace: "lab", Graph: "chat", GPUs: 2, Budget: "8", DollarsPerHour: new(10.0), Teller: "chat-planner-1", Planner: &last,
 		Services: []ServiceExplanation{
-			{Name: "decode", Wanted: 5, Granted: 3, Ready: 3, GPUs: 2, By: "HorizontalPodAutoscaler busy (1 to 5) through scaling adapter chat-decode", At: when(8),
+			{Name: "decode", Wanted: 5, Granted: 3, Ready: 3, Draining: new(1), GPUs: 2, By: "HorizontalPodAutoscaler busy (1 to 5) through scaling adapter chat-decode", At: when(8),
 				Startup: &v1alpha1.StartupTimes{P50Seconds: 80, P95Seconds: 95, Samples: 3}},
 			{Name: "frontend", Wanted: 1, Granted: 1, Ready: 1, By: "nobody, so it is 1"},
 			{Name: "planner", Wanted: 1, By: "nobody, so it is 1"},
@@ -180,7 +181,7 @@ func TestAnExplanationSaysWhoAskedWhatWasGrantedAndWhy(t *testing.T) {
 	var out bytes.Buffer
 	e.write(&out, at)
 	for _, part := range []string{
-		"lab/chat  2 GPUs, budget 8\n", "decode    5       3        3      2     1m20s, p95 1m35s  HorizontalPodAutoscaler busy", "2m0s ago",
+		"lab/chat  2 GPUs ($10.00/h), budget 8\n", "decode    5       3        3      1         2     1m20s, p95 1m35s  HorizontalPodAutoscaler busy", "frontend  1       1        1      -         0 ", "2m0s ago",
 		"limited  prefill: Insufficient", "2026-11-17T08:10:00Z  prefill 2 → 3, decode 3 → 5", "(chat-planner-1)", "\n  arrivals 31.2/s\n",
 	} {
 		if !strings.Contains(out.String(), part) {
@@ -233,6 +234,53 @@ func TestWithoutAPlannerTheRestIsTold(t *testing.T) {
 	}
 }
 
+func TestWhatAGraphCostsIsSaidOrThatNobodyKnows(t *testing.T) {
+	priced, unpriced, older := last, last, last
+	unpriced.Cost, unpriced.Unpriced = nil, "it is not said which GPUs replicas have\x1b[2J"
+	older.Cost = nil
+	for _, x := range []struct {
+		rule      string
+		decisions []journal.Record
+		given     float64
+		want      string
+	}{
+		{"as its planner says", []journal.Record{priced}, 0, "2 GPUs ($10.00/h), budget 8"},
+		{"as given, whatever its planner says", []journal.Record{priced}, 2.5, "2 GPUs ($5.00/h), budget 8"},
+		{"a planner that does not know", []journal.Record{unpriced}, 0, "2 GPUs (cost unknown: it is not said which GPUs replicas have), budget 8"},
+		{"a planner that tells no price", []journal.Record{older}, 0, "2 GPUs (cost unknown: no planner tells what a GPU costs, and no --price is given), budget 8"},
+		{"no planner", nil, 0, "2 GPUs (cost unknown: no planner tells what a GPU costs, and no --price is given), budget 8"},
+		{"no planner, and given", nil, 3, "2 GPUs ($6.00/h), budget 8"},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			e := explain(facts{graph: decode[v1alpha1.DynamoGraphDeployment](t, chat), pods: []corev1.Pod{*decode[corev1.Pod](t, decodePod)}, decisions: x.decisions, price: x.given})
+			var out bytes.Buffer
+			e.write(&out, at)
+			if !strings.Contains(out.String(), "lab/chat  "+x.want+"\n") || (e.DollarsPerHour == nil) != (e.Unpriced != "") {
+				t.Errorf("%q is not in\n%s", x.want, out.String())
+			}
+		})
+	}
+}
+
+func TestWhatIsGrantedIsToldWhereNoComponentTellsIt(t *testing.T) {
+	g := decode[v1alpha1.DynamoGraphDeployment](t, chat)
+	for _, x := range []struct {
+		rule    string
+		granted *int32
+		want    int
+	}{
+		{"by the graph, of a service with a budget", new(int32(2)), 2},
+		{"else what there is", nil, 3},
+	} {
+		s := g.Status.Services["prefill"]
+		s.GrantedReplicas = x.granted
+		g.Status.Services["prefill"] = s
+		if got := (facts{graph: g}).service("prefill").Granted; got != x.want {
+			t.Errorf("%s: %d, want %d", x.rule, got, x.want)
+		}
+	}
+}
+
 func TestAGraphThatSleepsIsSaidTo(t *testing.T) {
 	for _, x := range []struct {
 		rule   string
@@ -261,7 +309,7 @@ func TestAGraphThatSleepsIsSaidTo(t *testing.T) {
 
 func TestHistory(t *testing.T) {
 	failed := journal.Record{At: at, Reason: "NeedFell", From: journal.Replicas{Prefill: 3, Decode: 5}, To: journal.Replicas{Prefill: 2, Decode: 5}, GPUs: 7, Failed: "forbidden\x1b[2J"}
-	advised := journal.Record{At: at, Reason: "NeedGrew", From: journal.Replicas{Prefill: 1, Decode: 1}, To: journal.Replicas{Prefill: 2, Decode: 1}, GPUs: 3, Advisory: true}
+	advised := journal.Record{At: at, Reason: "NeedGrew", From: journal.Replicas{Prefill: 1, Decode: 1}, To: journal.Replicas{Prefill: 2, Decode: 1}, GPUs: 3, Advisory: true, Unpriced: "nobody said"}
 	f, err := lab(t, tells(last, failed, advised), objects(t)...).facts(t.Context(), "chat")
 	if err != nil {
 		t.Fatal(err)
@@ -270,10 +318,10 @@ func TestHistory(t *testing.T) {
 	if err := writeHistory(&out, f); err != nil {
 		t.Fatal(err)
 	}
-	want := `AT                    REASON    PREFILL  DECODE  GPUS  POLICY  NOTE
-2026-11-17T08:10:00Z  NeedGrew  2 → 3    3 → 5   8     native  cut by the budget
-2026-11-17T08:10:00Z  NeedFell  3 → 2    5       7     -       not written: forbidden
-2026-11-17T08:10:00Z  NeedGrew  1 → 2    1       3     -       not written: it only advises
+	want := `AT                    REASON    PREFILL  DECODE  GPUS  COST                 POLICY  NOTE
+2026-11-17T08:10:00Z  NeedGrew  2 → 3    3 → 5   8     $25.00/h → $40.00/h  native  cut by the budget
+2026-11-17T08:10:00Z  NeedFell  3 → 2    5       7     -                    -       not written: forbidden
+2026-11-17T08:10:00Z  NeedGrew  1 → 2    1       3     unknown              -       not written: it only advises
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)

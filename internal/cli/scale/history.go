@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/price"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
 )
 
@@ -45,10 +46,10 @@ func writeHistory(out io.Writer, f facts) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "AT\tREASON\tPREFILL\tDECODE\tGPUS\tPOLICY\tNOTE")
+	fmt.Fprintln(w, "AT\tREASON\tPREFILL\tDECODE\tGPUS\tCOST\tPOLICY\tNOTE")
 	for _, r := range f.decisions {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", r.At.UTC().Format(time.RFC3339), sanitise.Line(string(r.Reason)),
-			change(r.From.Prefill, r.To.Prefill), change(r.From.Decode, r.To.Decode), r.GPUs, cmp.Or(sanitise.Line(r.Policy), "-"), cmp.Or(Unwritten(r), sanitise.Line(r.Limited), "-"))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", r.At.UTC().Format(time.RFC3339), sanitise.Line(string(r.Reason)),
+			change(r.From.Prefill, r.To.Prefill), change(r.From.Decode, r.To.Decode), r.GPUs, cost(r), cmp.Or(sanitise.Line(r.Policy), "-"), cmp.Or(Unwritten(r), sanitise.Line(r.Limited), "-"))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -59,9 +60,20 @@ func writeHistory(out io.Writer, f facts) error {
 	return nil
 }
 
-func change(from, to int) string {
+// cost is what replicas cost before and after; planners of older releases do not tell.
+func cost(r journal.Record) string {
+	switch {
+	case r.Cost != nil:
+		return change(price.Rate(r.Cost.From), price.Rate(r.Cost.To))
+	case r.Unpriced != "":
+		return "unknown"
+	}
+	return "-"
+}
+
+func change[T comparable](from, to T) string {
 	if from == to {
 		return fmt.Sprint(to)
 	}
-	return fmt.Sprintf("%d → %d", from, to)
+	return fmt.Sprintf("%v → %v", from, to)
 }

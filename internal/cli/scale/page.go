@@ -32,34 +32,35 @@ svg { display: block; border: 1px solid #e6e6e6; max-width: 100%; height: auto; 
 <body>
 <h1>Policies of scaling: {{.Title}}</h1>
 {{range .Sections}}<h2>Starts of {{.Startup}}</h2>
-<table><thead><tr><th>policy</th><th>SLO %</th><th>TTFT %</th><th>ITL %</th><th>GPU-hours</th><th>peak</th><th>changes</th><th></th></tr></thead><tbody>
-{{range .Rows}}<tr><td class="key"><span style="background:{{.Colour}}"></span>{{.Policy}}</td><td>{{.SLO}}</td><td>{{.First}}</td><td>{{.Token}}</td><td>{{.Hours}}</td><td>{{.Peak}}</td><td>{{.Changes}}</td><td>{{.Note}}</td></tr>
+<table><thead><tr><th>policy</th><th>SLO %</th><th>TTFT %</th><th>ITL %</th><th>GPU-hours</th><th>cost</th><th>peak</th><th>changes</th><th></th></tr></thead><tbody>
+{{range .Rows}}<tr><td class="key"><span style="background:{{.Colour}}"></span>{{.Policy}}</td><td>{{.SLO}}</td><td>{{.First}}</td><td>{{.Token}}</td><td>{{.Hours}}</td><td>{{.Cost}}</td><td>{{.Peak}}</td><td>{{.Changes}}</td><td>{{.Note}}</td></tr>
 {{end}}</tbody></table>
+<p>{{.Price}}.</p>
 {{range .Charts}}{{.}}{{end}}
 {{end}}</body>
 </html>
 `))
 
 type row struct {
-	Policy, SLO, First, Token, Hours, Note string
-	Colour                                 template.CSS
-	Peak, Changes                          int
+	Policy, SLO, First, Token, Hours, Cost, Note string
+	Colour                                       template.CSS
+	Peak, Changes                                int
 }
 
 // page is all curves in one file, without a script and without a request to anybody.
 func page(title string, sections []Section) (string, error) {
 	type part struct {
-		Startup string
-		Rows    []row
-		Charts  []template.HTML
+		Startup, Price string
+		Rows           []row
+		Charts         []template.HTML
 	}
 	var parts []part
 	for _, s := range sections {
-		p := part{Startup: s.Startup.String()}
+		p := part{Startup: s.Startup.String(), Price: s.Price.String()}
 		for _, x := range s.Played {
 			p.Rows = append(p.Rows, row{
 				Policy: string(x.Policy), SLO: fmt.Sprintf("%.1f", 100*x.Met), First: fmt.Sprintf("%.1f", 100*x.MetFirst), Token: fmt.Sprintf("%.1f", 100*x.MetToken),
-				Hours: fmt.Sprintf("%.2f", x.GPUHours), Note: x.Note, Colour: template.CSS(colours[x.Policy]), Peak: x.Peak, Changes: x.Changes, //nolint:gosec // a constant
+				Hours: fmt.Sprintf("%.2f", x.GPUHours), Cost: s.Price.Hours(x.GPUHours), Note: x.Note, Colour: template.CSS(colours[x.Policy]), Peak: x.Peak, Changes: x.Changes, //nolint:gosec // a constant
 			})
 		}
 		for _, c := range charts(s) {

@@ -4,6 +4,7 @@
 package scale
 
 import (
+	"cmp"
 	"compress/gzip"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/simulation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/trace"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/price"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/sanitise"
 )
 
@@ -45,12 +47,14 @@ type options struct {
 	profile, model, gpu     string
 	backend, page           string
 	prefillGPUs, decodeGPUs int
+	price                   float64
 	quantile                float64
 	seed                    uint64
 }
 
 const help = `Plays a trace of requests against replicas that start, serve and end, under several policies, and
-prints for each how many requests kept the targets and what GPU-hours that took. The policies:
+prints for each how many requests kept the targets, and what GPU-hours and dollars that took. The
+policies:
 
   native       decisions as dynamo-operator makes them: forecast, need, one budget for both roles
   original     the planner of January 2026, every 60 s, that remembers the last value
@@ -61,8 +65,9 @@ prints for each how many requests kept the targets and what GPU-hours that took.
 --trace is a file in the form of Azure's or BurstGPT's CSV or Mooncake's JSON lines, gzip or not,
 or one of sine, step and poisson, which are made. Replicas are timed by --profile, a folder that
 the profiler wrote, by --model and --gpu through the performance model, or else as a model of 8
-billion parameters on one H200. Routing is ideal and the timing exact: what differs between
-two lines is the policy.`
+billion parameters on one H200. GPU-hours are priced by --price, or by a table of round figures for
+--gpu; what GPU a profile is of nobody knows. Routing is ideal and the timing exact: what differs
+between two lines is the policy.`
 
 func simulate() *cobra.Command {
 	o := &options{}
@@ -114,7 +119,8 @@ func (o *options) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.decodeGPUs, "decode-gpus", 1, "GPUs of a decode replica")
 	f.StringVar(&o.profile, "profile", "", "`folder` with the profile of an engine, as the planner mounts it")
 	f.StringVar(&o.model, "model", "", "model, timed by the performance model")
-	f.StringVar(&o.gpu, "gpu", "h200_sxm", "GPU of --model")
+	f.StringVar(&o.gpu, "gpu", "", "GPU that replicas have, by which --model is timed and GPU-hours are priced; "+assumedGPU+" for --model if not given")
+	f.Float64Var(&o.price, "price", 0, "dollars for a GPU and hour; those of the built-in table for --gpu if not given")
 	f.StringVar(&o.backend, "backend", "vllm", "engine of --model: vllm, sglang or trtllm")
 	f.Uint64Var(&o.seed, "seed", 7, "what chance begins with: the same gives the same")
 }
@@ -122,7 +128,9 @@ func (o *options) flags(f *pflag.FlagSet) {
 // Section is one start-up time with what each policy made of it.
 type Section struct {
 	Startup time.Duration
-	Played  []simulation.Played
+	// Price is that of a GPU.
+	Price  price.Tag
+	Played []simulation.Played
 }
 
 func (o *options) run(out, notes io.Writer) error {
@@ -146,6 +154,8 @@ func (o *options) run(out, notes io.Writer) error {
 	input, output := t.Means()
 	fmt.Fprintf(out, "%s: %d requests in %s, %.1f/s, %.0f and %.0f tokens; TTFT %.0f ms, ITL %.0f ms, %d GPUs\n",
 		o.trace, len(t), time.Duration(t.Length()*float64(time.Second)).Round(time.Second), t.Rate(), input, output, o.ttft, o.itl, o.gpus)
+	tag := o.tag()
+	fmt.Fprintln(out, tag)
 	var sections []Section
 	for _, startup := range o.startups {
 		s := simulation.Setup{
@@ -153,7 +163,7 @@ func (o *options) run(out, notes io.Writer) error {
 			Budget: o.gpus, GPUs: each,
 		}
 		s.Begin = simulation.Beginning(s)
-		section := Section{Startup: startup}
+		section := Section{Startup: startup, Price: tag}
 		for _, name := range o.policies {
 			p, err := simulation.Play(s, simulation.Name(name), func(c *decision.Config) {
 				if o.quantile > 0 {
@@ -186,12 +196,24 @@ func (o *options) run(out, notes io.Writer) error {
 func Print(out io.Writer, s Section) {
 	fmt.Fprintf(out, "\nstarts of %s\n", s.Startup)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "POLICY\tSLO %\tTTFT %\tITL %\tP95 TTFT\tP95 ITL\tGPU-HOURS\tPEAK\tCHANGES\tOVER BUDGET\t")
+	fmt.Fprintln(w, "POLICY\tSLO %\tTTFT %\tITL %\tP95 TTFT\tP95 ITL\tGPU-HOURS\tCOST\tPEAK\tCHANGES\tOVER BUDGET\t")
 	for _, p := range s.Played {
-		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t%.0f ms\t%.1f ms\t%.2f\t%d\t%d\t%d\t%s\n", p.Policy, 100*p.Met, 100*p.MetFirst, 100*p.MetToken,
-			1e3*p.First95, 1e3*p.Token95, p.GPUHours, p.Peak, p.Changes, p.Violations, p.Note)
+		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t%.0f ms\t%.1f ms\t%.2f\t%s\t%d\t%d\t%d\t%s\n", p.Policy, 100*p.Met, 100*p.MetFirst, 100*p.MetToken,
+			1e3*p.First95, 1e3*p.Token95, p.GPUHours, s.Price.Hours(p.GPUHours), p.Peak, p.Changes, p.Violations, p.Note)
 	}
 	_ = w.Flush() // to the same writer, whose errors nobody is left to be told
+}
+
+// assumedGPU is what replicas have where nothing says otherwise.
+const assumedGPU = "h200_sxm"
+
+// tag is the price of a GPU. Of which one a profile is nobody knows.
+func (o *options) tag() price.Tag {
+	gpu := o.gpu
+	if gpu == "" && o.profile == "" {
+		gpu = assumedGPU
+	}
+	return price.Find(o.price, gpu)
 }
 
 // requests is the trace.
@@ -259,7 +281,7 @@ func (o *options) timing() (capacity.Model, error) {
 		if err != nil {
 			return nil, err
 		}
-		gpu, err := catalog.GPU(o.gpu)
+		gpu, err := catalog.GPU(cmp.Or(o.gpu, assumedGPU))
 		if err != nil {
 			return nil, err
 		}

@@ -30,15 +30,26 @@ func IndexAdapters(ctx context.Context, indexer client.FieldIndexer) error {
 // for any of its services, whoever made it.
 func AdaptersOf(cached client.Reader) func(context.Context, client.Object) []reconcile.Request {
 	return func(ctx context.Context, graph client.Object) []reconcile.Request {
-		var list v1alpha1.DynamoGraphDeploymentScalingAdapterList
-		err := cached.List(ctx, &list, client.InNamespace(graph.GetNamespace()), client.MatchingFields{scales: graph.GetName()})
-		if err != nil {
-			return nil // the informer is not synced yet; its first list wakes every adapter
-		}
-		var requests []reconcile.Request
-		for i := range list.Items {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-		return requests
+		return adaptersOf(ctx, cached, graph.GetNamespace(), graph.GetName())
 	}
+}
+
+// AdaptersOfPod leads from a pod to the adapters of its graph.
+func AdaptersOfPod(cached client.Reader) func(context.Context, client.Object) []reconcile.Request {
+	return func(ctx context.Context, pod client.Object) []reconcile.Request {
+		return adaptersOf(ctx, cached, pod.GetNamespace(), pod.GetLabels()[v1alpha1.LabelGraphName])
+	}
+}
+
+func adaptersOf(ctx context.Context, cached client.Reader, namespace, graph string) []reconcile.Request {
+	var list v1alpha1.DynamoGraphDeploymentScalingAdapterList
+	err := cached.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{scales: graph})
+	if err != nil {
+		return nil // the informer is not synced yet; its first list wakes every adapter
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
 }

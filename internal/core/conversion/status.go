@@ -74,6 +74,7 @@ func upReplicas(in v1alpha1.ServiceReplicaStatus) v1beta1.ComponentReplicaStatus
 		ReadyReplicas:     in.ReadyReplicas,
 		AvailableReplicas: in.AvailableReplicas,
 		ScheduledReplicas: in.ScheduledReplicas,
+		GrantedReplicas:   in.GrantedReplicas,
 		Message:           in.Message,
 		Startup:           (*v1beta1.StartupTimes)(in.Startup),
 	}
@@ -93,6 +94,7 @@ func downReplicas(in v1beta1.ComponentReplicaStatus) v1alpha1.ServiceReplicaStat
 		ReadyReplicas:     in.ReadyReplicas,
 		AvailableReplicas: in.AvailableReplicas,
 		ScheduledReplicas: in.ScheduledReplicas,
+		GrantedReplicas:   in.GrantedReplicas,
 		Message:           in.Message,
 		Startup:           (*v1alpha1.StartupTimes)(in.Startup),
 	}

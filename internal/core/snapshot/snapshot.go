@@ -26,6 +26,9 @@ type Snapshot struct {
 	// Limited says which services may not have the replicas that were asked for, and who
 	// holds the GPUs; empty if none is limited.
 	Limited string
+	// Granted are the replicas that budgets leave of what was asked for, by service; those
+	// that count against none are not in it.
+	Granted map[string]int
 	// Dormancy is there while the graph scales to zero.
 	Dormancy *Dormancy
 	// Evidence is what was seen of the pods beneath those children, by those who

@@ -4,13 +4,16 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/dormancy"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 )
 
 // Adapter computes the status of a scaling adapter from its graph, which is nil
-// when there is none.
-func Adapter(a *v1alpha1.DynamoGraphDeploymentScalingAdapter, dgd *v1alpha1.DynamoGraphDeployment, now metav1.Time) v1alpha1.DynamoGraphDeploymentScalingAdapterStatus {
+// when there is none, and from how many pods of its service end.
+func Adapter(a *v1alpha1.DynamoGraphDeploymentScalingAdapter, dgd *v1alpha1.DynamoGraphDeployment, ending int, now metav1.Time) v1alpha1.DynamoGraphDeploymentScalingAdapterStatus {
 	s := *a.Status.DeepCopy()
 	s.ObservedGeneration = a.Generation
 	ref := a.Spec.DGDRef
@@ -22,8 +25,24 @@ func Adapter(a *v1alpha1.DynamoGraphDeploymentScalingAdapter, dgd *v1alpha1.Dyna
 	if replicas != s.Replicas {
 		s.Replicas, s.LastScaleTime = replicas, &now
 	}
-	setCondition(&s.Conditions, v1alpha1.ConditionActive, active(a, dgd), a.Generation, now)
+	is := active(a, dgd)
+	s.WantedReplicas, s.GrantedReplicas, s.DrainingReplicas = nil, nil, nil
+	if is.ok {
+		nodes := int(dgd.Spec.Services[ref.ServiceName].GetNumberOfNodes())
+		s.WantedReplicas, s.GrantedReplicas, s.DrainingReplicas = new(a.Spec.Replicas), new(granted(a, dgd)), new(int32((ending+nodes-1)/nodes))
+	}
+	setCondition(&s.Conditions, v1alpha1.ConditionActive, is, a.Generation, now)
 	return s
+}
+
+// granted are the replicas that are left of those that an adapter asks for: by budgets, as
+// the graph tells, and by sleep, which is no number of anybody's.
+func granted(a *v1alpha1.DynamoGraphDeploymentScalingAdapter, dgd *v1alpha1.DynamoGraphDeployment) int32 {
+	service := a.Spec.DGDRef.ServiceName
+	if dormancy.Told(dgd.Status.Conditions) == dormancy.Dormant && graph.RoleOf(string(dgd.Spec.Services[service].ComponentType)).RunsEngine() {
+		return 0
+	}
+	return min(a.Spec.Replicas, ptr.Deref(dgd.Status.Services[service].GrantedReplicas, a.Spec.Replicas))
 }
 
 // active tells whether the adapter decides about its service, and if not, why.

@@ -2,7 +2,9 @@ package status
 
 import (
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -38,7 +40,7 @@ func TestAdapter(t *testing.T) {
 			if c.owned {
 				a.OwnerReferences = []metav1.OwnerReference{{UID: "u", Controller: new(true)}}
 			}
-			s := Adapter(a, c.graph, now)
+			s := Adapter(a, c.graph, 0, now)
 			if got := s.Conditions[0].Reason; got != c.reason {
 				t.Errorf("reason %s, want %s", got, c.reason)
 			}
@@ -47,6 +49,63 @@ func TestAdapter(t *testing.T) {
 			}
 			if want := "nvidia.com/dynamo-graph-deployment-name=chat,nvidia.com/dynamo-component=" + c.service; s.Selector != want {
 				t.Errorf("selector %s, want %s", s.Selector, want)
+			}
+		})
+	}
+}
+
+func TestAnAdapterTellsWantedGrantedAndDrainingReplicas(t *testing.T) {
+	for _, x := range []struct {
+		rule   string
+		change func(a *v1alpha1.DynamoGraphDeploymentScalingAdapter, dgd *v1alpha1.DynamoGraphDeployment)
+		ending int
+		want   []int32 // nothing is told of an adapter that decides nothing
+	}{
+		{"without a budget what was asked for is granted", nil, 0, []int32{5, 5, 0}},
+		{"a budget leaves less", func(_ *v1alpha1.DynamoGraphDeploymentScalingAdapter, dgd *v1alpha1.DynamoGraphDeployment) {
+			dgd.Status.Services["decode"] = v1alpha1.ServiceReplicaStatus{Replicas: 3, GrantedReplicas: new(int32(2))}
+		}, 1, []int32{5, 2, 1}},
+		{"what was granted is never more than is asked for now", func(a *v1alpha1.DynamoGraphDeploymentScalingAdapter, dgd *v1alpha1.DynamoGraphDeployment) {
+			a.Spec.Replicas = 1
+			dgd.Status.Services["decode"] = v1alpha1.ServiceReplicaStatus{Replicas: 3, GrantedReplicas: new(int32(3))}
+		}, 2, []int32{1, 1, 2}},
+		{"pods of several nodes are one replica", func(_ *v1alpha1.DynamoGraphDeploymentScalingAdapter, dgd *v1alpha1.DynamoGraphDeployment) {
+			dgd.Spec.Services["decode"].Multinode = &v1alpha1.Multinode{NodeCount: 2}
+		}, 3, []int32{5, 5, 2}},
+		{"a graph that sleeps is granted none", func(_ *v1alpha1.DynamoGraphDeploymentScalingAdapter, dgd *v1alpha1.DynamoGraphDeployment) {
+			dgd.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDormant, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonIdle}}
+		}, 0, []int32{5, 0, 0}},
+		{"but its frontend is awake", func(_ *v1alpha1.DynamoGraphDeploymentScalingAdapter, dgd *v1alpha1.DynamoGraphDeployment) {
+			dgd.Spec.Services["decode"].ComponentType = "frontend"
+			dgd.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDormant, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonIdle}}
+		}, 0, []int32{5, 5, 0}},
+		{"one that decides nothing tells nothing", func(_ *v1alpha1.DynamoGraphDeploymentScalingAdapter, dgd *v1alpha1.DynamoGraphDeployment) {
+			dgd.Spec.Services["decode"].ScalingAdapter.Enabled = false
+		}, 1, nil},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			a := &v1alpha1.DynamoGraphDeploymentScalingAdapter{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: "u", Controller: new(true)}}}}
+			a.Spec.Replicas, a.Spec.DGDRef = 5, v1alpha1.GraphServiceRef{Name: "chat", ServiceName: "decode"}
+			a.Status.WantedReplicas = new(int32(7)) // as it was last
+			dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Name: "chat", UID: "u"}}
+			dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{"decode": {ComponentType: "worker", ScalingAdapter: &v1alpha1.ScalingAdapter{Enabled: true}}}
+			dgd.Status.Services = map[string]v1alpha1.ServiceReplicaStatus{"decode": {Replicas: 3}}
+			if x.change != nil {
+				x.change(a, dgd)
+			}
+			s := Adapter(a, dgd, x.ending, now)
+			var got []int32
+			for _, n := range []*int32{s.WantedReplicas, s.GrantedReplicas, s.DrainingReplicas} {
+				if n != nil {
+					got = append(got, *n)
+				}
+			}
+			if diff := cmp.Diff(x.want, got); diff != "" {
+				t.Error(diff)
+			}
+			a.Status = s
+			if diff := cmp.Diff(s, Adapter(a, dgd, x.ending, metav1.NewTime(now.Add(time.Hour)))); diff != "" {
+				t.Errorf("nothing changed, and it is written again: %s", diff)
 			}
 		})
 	}

@@ -54,3 +54,14 @@ func TestAGraphSaysWhatLimitsItsScaling(t *testing.T) {
 		})
 	}
 }
+
+func TestAGraphTellsWhatBudgetsGrant(t *testing.T) {
+	g := &graph.Graph{Components: []graph.Component{{Name: "decode", Role: graph.RoleDecode}, {Name: "frontend", Role: graph.RoleFrontend}}}
+	now := Graph(&v1alpha1.DynamoGraphDeployment{}, g, component.Builder{}, snapshot.Snapshot{Granted: map[string]int{"decode": 0}}, rollout.Step{}, managed.State{}, nil, noon)
+	if n := now.Services["decode"].GrantedReplicas; n == nil || *n != 0 {
+		t.Errorf("decode is granted %v", n)
+	}
+	if n := now.Services["frontend"].GrantedReplicas; n != nil {
+		t.Errorf("the frontend counts against no budget, and is granted %d", *n)
+	}
+}

@@ -40,6 +40,9 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.Buil
 			if c := g.Components[i]; c.Contract == graph.ContractV1 || c.Generation != "" {
 				seen.RuntimeNamespace = runtimeNamespace(c, generations)
 			}
+			if n, counts := s.Granted[name]; counts {
+				seen.GrantedReplicas = new(int32(n))
+			}
 			st.Services[name] = overGenerations(seen, name, generations)
 			stuck = stuck || p.Stuck
 		}

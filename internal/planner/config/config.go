@@ -4,7 +4,6 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -65,8 +64,11 @@ type Config struct {
 	// GPUs of one replica where they are given; else the graph says.
 	GPUs    decision.Vector
 	Profile string
-	// GPU is what times replicas without a profile.
-	GPU          string
+	// GPU is what replicas have, by which they are priced, and timed without a profile;
+	// empty if nobody says so.
+	GPU string
+	// Price of a GPU and hour in dollars; 0 is that of the table.
+	Price        float64
 	TTFT, ITL    time.Duration
 	Predictor    original.Predictor
 	Log1p        bool
@@ -139,6 +141,7 @@ var flags = []flag{
 	{names: []string{"decode-engine-num-gpu"}, set: integer(func(c *Config) *int { return &c.GPUs[decision.Decode] })},
 	{names: []string{"profile-results-dir"}, set: text(func(c *Config) *string { return &c.Profile })},
 	{names: []string{"gpu"}, set: text(func(c *Config) *string { return &c.GPU })},
+	{names: []string{"price-per-gpu-hour"}, set: number(func(c *Config) *float64 { return &c.Price })},
 	{names: []string{"ttft", "ttft-ms"}, set: milliseconds(func(c *Config) *time.Duration { return &c.TTFT })},
 	{names: []string{"itl", "itl-ms"}, set: milliseconds(func(c *Config) *time.Duration { return &c.ITL })},
 	{names: []string{"load-predictor"}, set: predictor},
@@ -302,7 +305,7 @@ type Machine struct {
 func New(words []string, m Machine) (Config, error) {
 	c := Config{
 		Graph: m.Env["DYN_PARENT_DGD_K8S_NAME"], Namespace: m.Env["POD_NAMESPACE"], Mode: Disaggregated, Policy: Native,
-		Interval: 180 * time.Second, Tick: 5 * time.Second, Budget: 8, Floors: decision.Vector{1, 1}, Profile: "profiling_results", GPU: cmp.Or(m.Env["MOCKER_GPU"], "h200_sxm"),
+		Interval: 180 * time.Second, Tick: 5 * time.Second, Budget: 8, Floors: decision.Vector{1, 1}, Profile: "profiling_results", GPU: m.Env["MOCKER_GPU"],
 		TTFT: 500 * time.Millisecond, ITL: 50 * time.Millisecond, Predictor: original.Constant, QLevel: 1, QTrend: 0.1, RNoise: 10,
 		Listen: m.Env["DYNAMO_LISTEN_HOST"], Proxy: m.Env["DYNAMO_FORWARD_PROXY"],
 	}

@@ -24,7 +24,7 @@ func machine() Machine {
 func told(change func(*Config)) Config {
 	c := Config{
 		Graph: "chat", Namespace: "lab", Mode: Disaggregated, Policy: Native, Interval: 3 * time.Minute, Tick: 5 * time.Second,
-		Budget: 8, Floors: decision.Vector{1, 1}, Profile: "profiling_results", GPU: "h200_sxm", TTFT: 500 * time.Millisecond, ITL: 50 * time.Millisecond,
+		Budget: 8, Floors: decision.Vector{1, 1}, Profile: "profiling_results", TTFT: 500 * time.Millisecond, ITL: 50 * time.Millisecond,
 		Predictor: original.Constant, QLevel: 1, QTrend: 0.1, RNoise: 10, Port: 9085, SystemPort: 9090,
 	}
 	if change != nil {
@@ -69,6 +69,8 @@ func TestEveryFormOfStartingAPlannerIsRead(t *testing.T) {
 		{"a file that is not there is no reason to act on the defaults", []string{"--config", "/nowhere.yaml"}, func(c *Config) { c.Advisory = true }},
 		{"whatever flags say", []string{"--config", "/nowhere.yaml", "--advisory=false", "--ttft=200"}, func(c *Config) { c.TTFT, c.Advisory = 200*time.Millisecond, true }},
 		{"who arbitrates among graphs stays up", []string{"python3", "-m", "dynamo.global_planner", "--no-operation", "--max-total-gpus=8"}, func(c *Config) { c.Idle, c.Advisory = true, true }},
+		{"what GPUs are, and cost", []string{"--gpu=h100_sxm", "--price-per-gpu-hour=3.2"}, func(c *Config) { c.GPU, c.Price = "h100_sxm", 3.2 }},
+		{"what they cost, in a document", []string{"--config", `{"price_per_gpu_hour":2.5}`}, func(c *Config) { c.Price = 2.5 }},
 		{"the policy of the original", []string{"--policy=original", "--load-predictor=kalman", "--kalman-r=5"}, func(c *Config) {
 			c.Policy, c.Predictor, c.RNoise = Original, original.Kalman, 5
 		}},

@@ -3,6 +3,7 @@
 package role
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -145,10 +146,13 @@ func Estimate(c config.Config, parts Components) (model capacity.Model, by strin
 	return model, by
 }
 
+// assumed is the GPU that replicas are timed by where nobody says which they have.
+const assumed = "h200_sxm"
+
 // estimated is the performance model of the engines.
 func estimated(c config.Config, parts Components, gpus decision.Vector) (capacity.Model, string, error) {
 	catalog := perfmodel.Default()
-	gpu, err := catalog.GPU(c.GPU)
+	gpu, err := catalog.GPU(cmp.Or(c.GPU, assumed))
 	if err != nil {
 		return nil, "", err
 	}
@@ -181,7 +185,7 @@ func estimated(c config.Config, parts Components, gpus decision.Vector) (capacit
 		return nil, "", errors.New("no service is scaled")
 	}
 	model, err := capacity.FromEstimators(engines[decision.Prefill], engines[decision.Decode])
-	return model, fmt.Sprintf("the performance model of %s on %s", name, c.GPU), err
+	return model, fmt.Sprintf("the performance model of %s on %s", name, cmp.Or(c.GPU, assumed)), err
 }
 
 // served is the model that a worker is started with.

@@ -18,11 +18,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/price"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/profileoutput"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/blueprint"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/interpolation"
-	"github.com/dynamo-operator/dynamo-operator/internal/profiler/price"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/report"
 	"github.com/dynamo-operator/dynamo-operator/internal/profiler/search"
 )

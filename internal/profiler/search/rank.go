@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/dynamo-operator/dynamo-operator/internal/profiler/price"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/price"
 )
 
 // judge fills in what follows from a candidate's times, rate and replicas.

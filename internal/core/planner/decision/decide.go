@@ -153,13 +153,9 @@ func (c Config) calibrate(s Snapshot, rate float64, m Memory) capacity.Calibrati
 
 // needs are what the forecast and those who wait need.
 func (c Config) needs(d *Decision, s Snapshot, m Memory, startup time.Duration) Vector {
-	prefill, decode := m.Calibration.Scales()
-	load := capacity.Load{Rate: d.Forecast.Rate, Lengths: m.Lengths}
 	var need Vector // where nothing comes the floors speak
 	d.Roles[Prefill].Binding, d.Roles[Decode].Binding = ByFloor, ByFloor
-	if load.Rate > 0 && load.Input > 0 {
-		p := capacity.Prefill(c.Model, load, c.Target, prefill, c.Margins)
-		e := capacity.Decode(c.Model, load, c.Target, decode, c.Margins)
+	if p, e, comes := c.load(d.Forecast.Rate, m); comes {
 		need = Vector{p.Replicas, e.Replicas}
 		d.Roles[Prefill] = Term{Binding: ByWait, Wait: seconds(p.Wait), Shorter: seconds(p.Shorter)}
 		d.Roles[Decode] = Term{Binding: ByToken, Batch: e.Batch}
@@ -178,6 +174,30 @@ func (c Config) needs(d *Decision, s Snapshot, m Memory, startup time.Duration) 
 		need[r] = max(need[r], more[r])
 		if floor := max(0, c.Floors[r]); need[r] < floor {
 			need[r], t.Binding = floor, ByFloor
+		}
+	}
+	return need
+}
+
+// load is what requests that come at a rate need; not comes says that there are none, or
+// none whose lengths are known.
+func (c Config) load(rate float64, m Memory) (p capacity.PrefillNeed, d capacity.DecodeNeed, comes bool) {
+	load := capacity.Load{Rate: rate, Lengths: m.Lengths}
+	if !(load.Rate > 0 && load.Input > 0) {
+		return p, d, false
+	}
+	prefill, decode := m.Calibration.Scales()
+	return capacity.Prefill(c.Model, load, c.Target, prefill, c.Margins), capacity.Decode(c.Model, load, c.Target, decode, c.Margins), true
+}
+
+// Needed is what requests that come at a rate need, without a forecast, those who wait, or
+// floors. A role that is not scaled needs none.
+func (c Config) Needed(rate float64, m Memory) Vector {
+	p, d, _ := c.load(rate, m)
+	need := Vector{p.Replicas, d.Replicas}
+	for r := range Roles {
+		if c.GPUs[r] <= 0 {
+			need[r] = 0
 		}
 	}
 	return need

@@ -542,3 +542,26 @@ func TestTheHorizonDoesNotDependOnHowEvenLooksAre(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatComesNowNeedsNoForecastAndNoFloor(t *testing.T) {
+	c := config()
+	c.Floors = Vector{3, 3}
+	w := newWorld(c, 30*time.Second, Vector{3, 3})
+	var d Decision
+	for range 24 {
+		d, w.memory = Decide(c, w.snapshot(200), w.memory) // 40 a second
+		w.now += c.Tick
+	}
+	for rate, want := range map[float64]Vector{0: {}, d.Forecast.Rate: {d.Roles[Prefill].Need, d.Roles[Decode].Need}, 0.1: {1, 1}, math.NaN(): {}} {
+		if got := c.Needed(rate, w.memory); got != want {
+			t.Errorf("%v a second need %v, want %v", rate, got, want)
+		}
+	}
+	if got := c.Needed(40, Memory{}); got != (Vector{}) {
+		t.Errorf("requests of lengths that nobody has seen need %v", got)
+	}
+	c.GPUs[Prefill] = 0
+	if got := c.Needed(40, w.memory); got[Prefill] != 0 || got[Decode] == 0 {
+		t.Errorf("of a role that is not scaled %v", got)
+	}
+}

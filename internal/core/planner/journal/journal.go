@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/price"
 )
 
 // Kept is how many decisions are.
@@ -31,6 +32,9 @@ type Record struct {
 	From     Replicas        `json:"from"`
 	To       Replicas        `json:"to"`
 	GPUs     int             `json:"gpus"`
+	// Cost is there where the price of a GPU is known; Unpriced says why it is not.
+	Cost     *Cost  `json:"cost,omitempty"`
+	Unpriced string `json:"unpriced,omitempty"`
 	// Limited is what stands between the need and the replicas.
 	Limited string `json:"limited,omitempty"`
 	// Failed is why nothing could be written.
@@ -43,6 +47,19 @@ type Record struct {
 type Replicas struct {
 	Prefill int `json:"prefill"`
 	Decode  int `json:"decode"`
+}
+
+// Cost is dollars an hour.
+type Cost struct {
+	// From and To are those of the replicas before and after.
+	From float64 `json:"from"`
+	To   float64 `json:"to"`
+	// Headroom is what of To the requests that come now do not need; nil where that is
+	// not known.
+	Headroom *float64 `json:"headroom,omitempty"`
+	// GPU is the price of one, By who says so.
+	GPU float64 `json:"gpu"`
+	By  string  `json:"by"`
 }
 
 func of(v decision.Vector) Replicas {
@@ -60,6 +77,10 @@ type Context struct {
 	// Timing says where the times of replicas come from.
 	Timing   string
 	Advisory bool
+	// Price is that of a GPU, and Needed what the requests that come now need alone; nil
+	// where nobody knows.
+	Price  price.Tag
+	Needed *decision.Vector
 }
 
 // Tell is a decision in words.
@@ -69,10 +90,14 @@ func Tell(c Context, d decision.Decision) Record {
 		At: c.At.UTC().Truncate(time.Second), Graph: c.Graph, Policy: c.Policy, Advisory: c.Advisory, Reason: d.Reason,
 		From: of(from), To: of(d.Replicas), GPUs: d.Replicas.GPUs(c.Config.GPUs), Limited: d.Limited,
 	}
+	r.Cost, r.Unpriced = c.cost(from, d.Replicas)
 	say := func(format string, args ...any) { r.Words = append(r.Words, fmt.Sprintf(format, args...)) }
 	budget := "no budget"
 	if c.Config.Budget > 0 {
 		budget = fmt.Sprintf("budget %d", c.Config.Budget)
+	}
+	if r.Cost != nil {
+		budget = arrow(price.Rate(r.Cost.From), price.Rate(r.Cost.To)) + ", " + budget
 	}
 	say("prefill %s, decode %s (%s GPUs, %s): %s", arrow(from[decision.Prefill], d.Replicas[decision.Prefill]),
 		arrow(from[decision.Decode], d.Replicas[decision.Decode]), arrow(from.GPUs(c.Config.GPUs), r.GPUs), budget, d.Reason)
@@ -97,6 +122,7 @@ func Tell(c Context, d decision.Decision) Record {
 	if d.Limited != "" {
 		say("limited: %s", d.Limited)
 	}
+	say("%s%s", c.Price, headroom(r.Cost))
 	for role := range decision.Role(decision.Roles) {
 		t := d.Roles[role]
 		if c.Config.GPUs[role] > 0 && t.ShrinksAt > c.Seen.Now {
@@ -109,11 +135,36 @@ func Tell(c Context, d decision.Decision) Record {
 	return r
 }
 
-func arrow(from, to int) string {
+// cost is what replicas cost before and after, or why nobody knows.
+func (c Context) cost(from, to decision.Vector) (cost *Cost, unpriced string) {
+	if !c.Price.Known() {
+		return nil, c.Price.Why()
+	}
+	hour := func(v decision.Vector) float64 { return float64(v.GPUs(c.Config.GPUs)) * c.Price.Hour }
+	cost = &Cost{From: hour(from), To: hour(to), GPU: c.Price.Hour, By: c.Price.By}
+	if c.Needed != nil {
+		var more decision.Vector
+		for role := range decision.Roles {
+			more[role] = max(0, to[role]-c.Needed[role])
+		}
+		cost.Headroom = new(hour(more))
+	}
+	return cost, ""
+}
+
+// headroom is what of a cost is so, in words; empty where that is not known.
+func headroom(c *Cost) string {
+	if c == nil || c.Headroom == nil {
+		return ""
+	}
+	return fmt.Sprintf("; of the sum %s is more than what comes now needs", price.Rate(*c.Headroom))
+}
+
+func arrow[T comparable](from, to T) string {
 	if from == to {
 		return fmt.Sprint(to)
 	}
-	return fmt.Sprintf("%d → %d", from, to)
+	return fmt.Sprintf("%v → %v", from, to)
 }
 
 func need(role decision.Role, t decision.Term) string {

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/forecast"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/price"
 )
 
 func told() (Context, decision.Decision) {
@@ -16,6 +18,7 @@ func told() (Context, decision.Decision) {
 		At: time.Date(2026, 11, 16, 14, 2, 10, 0, time.UTC), Graph: "lab/chat", Policy: "native", Timing: "a profile",
 		Config: decision.Config{GPUs: decision.Vector{1, 2}, Budget: 12},
 		Seen:   decision.Snapshot{Now: time.Hour},
+		Price:  price.Tag{Hour: 5, By: "the built-in table, for h200_sxm"}, Needed: &decision.Vector{3, 5},
 	}
 	c.Seen.Roles[decision.Prefill].Wanted, c.Seen.Roles[decision.Decode].Wanted = 2, 3
 	d := decision.Decision{
@@ -32,20 +35,37 @@ func told() (Context, decision.Decision) {
 func TestADecisionIsTold(t *testing.T) {
 	r := Tell(told())
 	want := []string{
-		"prefill 2 → 4, decode 3 → 4 (8 → 12 GPUs, budget 12): NeedGrew",
+		"prefill 2 → 4, decode 3 → 4 (8 → 12 GPUs, $40.00/h → $60.00/h, budget 12): NeedGrew",
 		"arrivals 31.2/s, expected 44.0/s within 1m35s (trend; its error was 6 %)",
 		"prefill needs 4 (time to the first token: a wait of 30ms, 118ms at one less)",
 		"decode needs 5 (time between tokens: 40 sequences a replica)",
 		"budget: prefill 4, decode 5 become prefill 4, decode 4",
 		"limited: 14 GPUs are needed, the budget has 12",
+		"a GPU costs $5.00/h (by the built-in table, for h200_sxm); of the sum $5.00/h is more than what comes now needs",
 		"next: decode shrinks no earlier than in 5m0s (a need must be gone for 2m0s)",
 		"replicas are timed by a profile",
 	}
 	if diff := cmp.Diff(want, r.Words); diff != "" {
 		t.Error(diff)
 	}
+	if diff := cmp.Diff(&Cost{From: 40, To: 60, Headroom: new(5.0), GPU: 5, By: "the built-in table, for h200_sxm"}, r.Cost); diff != "" || r.Unpriced != "" {
+		t.Errorf("%s, %q", diff, r.Unpriced)
+	}
 	if r.From != (Replicas{2, 3}) || r.To != (Replicas{4, 4}) || r.GPUs != 12 {
 		t.Errorf("%+v", r)
+	}
+}
+
+func TestACostThatNobodyKnowsIsSaidAndIsNotZero(t *testing.T) {
+	c, d := told()
+	c.Price = price.Tag{Unknown: "it is not said which GPUs replicas have"}
+	r := Tell(c, d)
+	if text := r.Plan(); r.Cost != nil || r.Unpriced != c.Price.Unknown || strings.Contains(text, "$") || !strings.Contains(text, "what it costs is not known: it is not said") {
+		t.Errorf("%+v, %s", r.Cost, text)
+	}
+	c.Price, c.Needed = price.Tag{Hour: 5, By: "what was given"}, nil
+	if r = Tell(c, d); r.Cost == nil || r.Cost.Headroom != nil || !slices.Contains(r.Words, "a GPU costs $5.00/h (by what was given)") {
+		t.Errorf("headroom that nobody knows: %+v, %q", r.Cost, r.Words)
 	}
 }
 

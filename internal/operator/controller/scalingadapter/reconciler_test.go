@@ -6,16 +6,49 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
 )
+
+// indexes hands the reconciler's indexes to a fake client.
+type indexes struct{ *fake.ClientBuilder }
+
+func (i indexes) IndexField(_ context.Context, object client.Object, field string, of client.IndexerFunc) error {
+	i.WithIndex(object, field, of)
+	return nil
+}
+
+func TestAPodThatBeginsOrCeasesToEndWakesItsAdapters(t *testing.T) {
+	was := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	ends := was.DeepCopy()
+	ends.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	for _, x := range []struct {
+		rule string
+		got  bool
+		want bool
+	}{
+		{"one that comes", ending.Create(event.CreateEvent{Object: was}), false},
+		{"one that changes otherwise", ending.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: was}), false},
+		{"one that begins to end", ending.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: ends}), true},
+		{"one that goes on ending", ending.Update(event.UpdateEvent{ObjectOld: ends, ObjectNew: ends}), false},
+		{"one that is gone", ending.Delete(event.DeleteEvent{Object: ends}), true},
+	} {
+		if x.got != x.want {
+			t.Errorf("%s: %t", x.rule, x.got)
+		}
+	}
+}
 
 // TestAnAdapterSaysWhatIsTrueOrWhatWasLast: a graph that cannot be read is not one
 // that does not exist.
@@ -28,7 +61,11 @@ func TestAnAdapterSaysWhatIsTrueOrWhatWasLast(t *testing.T) {
 	adapter.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(dgd, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeployment))}
 
 	down, writes := false, 0
-	cluster := fake.NewClientBuilder().WithScheme(scheme.New()).WithStatusSubresource(adapter).WithObjects(adapter).WithInterceptorFuncs(interceptor.Funcs{
+	builder := fake.NewClientBuilder().WithScheme(scheme.New()).WithStatusSubresource(adapter).WithObjects(adapter)
+	if err := observe.IndexPods(t.Context(), indexes{builder}); err != nil {
+		t.Fatal(err)
+	}
+	cluster := builder.WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			if _, graph := object.(*v1alpha1.DynamoGraphDeployment); graph && down {
 				return errors.New("down")
@@ -40,7 +77,8 @@ func TestAnAdapterSaysWhatIsTrueOrWhatWasLast(t *testing.T) {
 			return c.SubResource(resource).Patch(ctx, object, patch, options...)
 		},
 	}).Build()
-	r := &Reconciler{Client: cluster, Clock: testclock.NewFakePassiveClock(time.Unix(1000, 0))}
+	r := &Reconciler{Client: cluster, Facts: observe.Facts{Cached: cluster}, Clock: testclock.NewFakePassiveClock(time.Unix(1000, 0))}
+	var draining *int32
 	pass := func(rule, reason string, replicas int32, wrote bool) {
 		t.Helper()
 		live := &v1alpha1.DynamoGraphDeploymentScalingAdapter{}
@@ -60,6 +98,7 @@ func TestAnAdapterSaysWhatIsTrueOrWhatWasLast(t *testing.T) {
 		if (writes > 0) != wrote {
 			t.Errorf("%s: %d writes", rule, writes)
 		}
+		draining = live.Status.DrainingReplicas
 	}
 	pass("there is no graph", v1alpha1.ReasonGraphNotFound, 0, true)
 	if err := cluster.Create(t.Context(), dgd); err != nil {
@@ -67,6 +106,25 @@ func TestAnAdapterSaysWhatIsTrueOrWhatWasLast(t *testing.T) {
 	}
 	pass("there is one now", v1alpha1.ReasonScalingActive, 2, true)
 	pass("nothing changed", v1alpha1.ReasonScalingActive, 2, false)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "lab", Name: "chat-decode-1", Finalizers: []string{"test/drains"}, Labels: map[string]string{v1alpha1.LabelGraphName: "chat", v1alpha1.LabelComponent: "decode"},
+	}}
+	if err := errors.Join(cluster.Create(t.Context(), pod), cluster.Delete(t.Context(), pod)); err != nil {
+		t.Fatal(err)
+	}
+	pass("a pod ends", v1alpha1.ReasonScalingActive, 2, true)
+	if draining == nil || *draining != 1 {
+		t.Errorf("a pod ends, and %v drain", draining)
+	}
+	pass("it still does", v1alpha1.ReasonScalingActive, 2, false)
+	pod.Finalizers = nil
+	if err := cluster.Patch(t.Context(), pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	pass("it is gone", v1alpha1.ReasonScalingActive, 2, true)
+	if draining == nil || *draining != 0 {
+		t.Errorf("the pod is gone, and %v drain", draining)
+	}
 	down = true
 	pass("the graph cannot be read", v1alpha1.ReasonScalingActive, 2, false)
 	down = false
