@@ -308,7 +308,6 @@ func TestATakeoverReplacesNoPodOfAComponentWithoutAGraph(t *testing.T) {
 	if err := cluster.Client.Status().Update(w.ctx, alone, client.FieldOwner("manager")); err != nil {
 		t.Fatal(err)
 	}
-	delete(deployment.Annotations, v1alpha1.AnnotationRuntimeContract)
 	deployment.Spec.Template.Spec.Containers[0].StartupProbe = nil
 	w.leave(deployment, "alone", alone)
 	left := get(w, &appsv1.Deployment{}, "alone")
@@ -316,10 +315,13 @@ func TestATakeoverReplacesNoPodOfAComponentWithoutAGraph(t *testing.T) {
 	w.operate(silent)
 	now := &appsv1.Deployment{}
 	w.eventually("the workload to be ours", func(ctx context.Context) error {
-		if err := cluster.Client.Get(ctx, w.key("alone"), now); err != nil || now.Annotations[v1alpha1.AnnotationRuntimeContract] != "" {
+		if err := cluster.Client.Get(ctx, w.key("alone"), now); err != nil {
 			return err
 		}
-		return fmt.Errorf("annotations %v", now.Annotations)
+		if owner := metav1.GetControllerOf(now); owner.APIVersion != v1alpha1.SchemeGroupVersion.String() {
+			return fmt.Errorf("it is of %v", owner)
+		}
+		return nil
 	})
 	if diff := cmp.Diff(left.Spec.Template, now.Spec.Template); diff != "" {
 		t.Errorf("pods restart:\n%s", diff)
