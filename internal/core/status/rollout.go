@@ -45,18 +45,14 @@ func rolloutStatus(last *v1alpha1.RolloutStatus, s managed.State, now metav1.Tim
 	return st
 }
 
-// leading is the cell by which a rollout of several is told: one that is under way and,
-// if there is any such, not through but for what leaves.
+// leading is the cell by which a rollout of several is told: one that is under way.
 func leading(rolling []managed.CellState) managed.CellState {
-	lead := rolling[0]
-	for _, c := range slices.Backward(rolling) {
-		switch phase := c.Step.Phase; {
-		case ended(string(phase)):
-		case phase != generation.PhaseDraining, ended(string(lead.Step.Phase)), lead.Step.Phase == generation.PhaseDraining:
-			lead = c
+	for _, c := range rolling {
+		if !ended(string(c.Step.Phase)) {
+			return c
 		}
 	}
-	return lead
+	return rolling[0]
 }
 
 func ended(phase string) bool { return generation.Phase(phase).Ended() }

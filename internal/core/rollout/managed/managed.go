@@ -159,6 +159,7 @@ func Next(in Input) Decision {
 		return d
 	}
 	memberships := map[string]graph.Membership{}
+	stepped := false
 	for _, cell := range in.Cells {
 		state := CellState{Cell: cell}
 		shown := cell.Spec
@@ -171,15 +172,17 @@ func Next(in Input) Decision {
 				}
 			}
 			d.keep(cell, in.Sight)
+			if !stepped && !in.Behind && len(d.Record) == 0 {
+				if stepped = d.take(state, in); stepped {
+					in.handOver(state, &d)
+				}
+			}
 		}
 		maps.Copy(memberships, cell.Memberships(shown))
 		for _, id := range cell.Live {
 			d.State.Live = append(d.State.Live, string(id))
 		}
 		d.State.Cells = append(d.State.Cells, state)
-	}
-	if !in.Behind && len(d.Record) == 0 {
-		in.advance(&d)
 	}
 	slices.Sort(d.State.Live)
 	d.State.Live = slices.Compact(d.State.Live)
@@ -203,32 +206,6 @@ func Next(in Input) Decision {
 	}
 	d.settle(in)
 	return d
-}
-
-// advance takes the step of one cell.
-func (in Input) advance(d *Decision) {
-	for _, state := range d.State.Cells {
-		if !state.Cell.Rolling() || state.leavesStable() && d.State.others(state) {
-			continue
-		}
-		if d.take(state, in) {
-			in.handOver(state, d)
-			return
-		}
-	}
-}
-
-// leavesStable reports whether nothing is left to do for a cell but to delete the
-// generation that it could go back to.
-func (c CellState) leavesStable() bool {
-	return c.Step.Action == generation.Delete && c.Step.Generation == c.World.Stable && c.World.Target() != c.World.Stable
-}
-
-// others reports whether other cells are on their way to the generation that one has
-// arrived at. Until they are there it has to be able to go back: what is aborted is a
-// revision of the graph, with all of its cells.
-func (s State) others(than CellState) bool {
-	return slices.ContainsFunc(s.Rolling(), func(c CellState) bool { return c.World.Target() == than.World.Target() && !c.leavesStable() })
 }
 
 // settling are the annotations of a worker in a later generation: its Deployment counts
