@@ -57,3 +57,28 @@ func TestALevelIsReachedFromAnotherCandidateThatBringsSupport(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestALevelIsReachedBesideTheStableGeneration, which is not left for it: where there is no room,
+// support of the candidate before is short for a while, and the way back stays.
+func TestALevelIsReachedBesideTheStableGeneration(t *testing.T) {
+	up := func(all ...int) []Replicas {
+		var roles []Replicas
+		for _, n := range all {
+			roles = append(roles, Replicas{Want: n, Exist: n, Routable: n})
+		}
+		return roles
+	}
+	w := World{Spec: "c", Stable: "a", Level: 3, Unapproved: true, Paired: true, Roles: []Role{
+		{Name: "decode", Entry: true, Desired: 4, Unavailable: 1},
+		{Name: "prefill", Desired: 4, Surge: 1, Unavailable: 2, GPUs: 1},
+		{Name: "encode", Desired: 2, Surge: 1, GPUs: 1},
+	}, Generations: []Generation{{ID: "a", Roles: up(1, 1, 1)}, {ID: "b", Roles: up(3, 2, 2)}, {ID: "c", Roles: up(0, 2, 0)}}}
+	w = follow(t, w, PhaseHeld, func(w World) {
+		if slices.Contains(w.wanted()[0], 0) {
+			t.Errorf("the stable generation is not complete: %v", w.wanted())
+		}
+	})
+	if diff := cmp.Diff(counts{{1, 1, 1}, {3, 3, 2}}, w.wanted()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

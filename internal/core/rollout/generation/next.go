@@ -239,7 +239,7 @@ func (p *planner) more() (Step, bool) {
 			continue
 		}
 		if p.Whole && g == p.target && !slices.ContainsFunc(p.want[g], func(n int) bool { return n > 0 }) {
-			return Step{Action: Make, Generation: p.Generations[g].ID}, !slices.ContainsFunc(p.order(false), func(r int) bool { return p.room(r) < p.Unit()[r] })
+			return Step{Action: Make, Generation: p.Generations[g].ID}, p.fits(p.Unit())
 		}
 		for n := want + most; n > want; n-- {
 			if serving, wanted := p.after(g, r, n); p.keepsAnyArrival(serving, wanted) {
@@ -370,7 +370,7 @@ func (p *planner) bounds(at counts) bounds {
 func (p *planner) grow(left int) (Step, bool) {
 	for _, g := range p.byGoal() {
 		if p.ways.unmade(p.want, g) {
-			if p.fits() && p.leadsOn(g, p.ways.unit, left) {
+			if p.fits(p.ways.unit) && p.leadsOn(g, p.ways.unit, left) {
 				return Step{Action: Make, Generation: p.Generations[g].ID, Slack: p.slack}, true
 			}
 			continue
@@ -585,10 +585,11 @@ func (p *planner) room(r int) int {
 	return p.budget[r] - held
 }
 
-// fits reports whether there is room for a unit.
-func (p *planner) fits() bool {
-	for r, n := range p.ways.unit {
-		if p.room(r) < n {
+// fits reports whether there is room for a unit. There may be more than room for of a role
+// that it has none of.
+func (p *planner) fits(unit []int) bool {
+	for r, n := range unit {
+		if n > 0 && p.room(r) < n {
 			return false
 		}
 	}

@@ -243,3 +243,16 @@ func TestACellWhoseEntryIsParkedIsRolledOut(t *testing.T) {
 	w.Roles[1].Entry = false
 	follow(t, w, PhaseCompleted, func(World) {})
 }
+
+// TestAGenerationIsMadeBesideMoreThanIsDesiredOfWhatItHasNot: that there is no room for
+// more of an entry that was parked is nothing to one that has none of it.
+func TestAGenerationIsMadeBesideMoreThanIsDesiredOfWhatItHasNot(t *testing.T) {
+	w := split(0, 3)
+	one := []Replicas{{Want: 1, Exist: 1, Routable: 1}, {Want: 1, Exist: 1, Routable: 1}}
+	w.Roles[1].Unavailable = 1
+	w.Generations = []Generation{{ID: "a", Roles: one}, {ID: "b", Roles: one}, {ID: "c", Roles: make([]Replicas, 2)}}
+	w.Spec, w.Stable, w.Whole = "c", "a", true
+	if step := Next(w); step.Action != Make || step.Generation != "c" {
+		t.Errorf("%+v", step)
+	}
+}

@@ -147,8 +147,9 @@ func (l *lattice) price(at counts, m move) int {
 
 // allowed reports whether a move may be made: within the budget, the last of a
 // generation's support after its last entry, and a source that has nothing left stays
-// that way, as does one that serves without a role. The target may have to make room
-// again, if it was started before somebody scaled the rest.
+// that way, as does one that serves without a role. The stable one keeps what a level
+// leaves it. The target may have to make room again, if it was started before somebody
+// scaled the rest.
 func (l *lattice) allowed(at counts, m move) bool {
 	if m.unit {
 		for r, n := range l.unit {
@@ -160,6 +161,9 @@ func (l *lattice) allowed(at counts, m move) bool {
 	}
 	have, goal := at[m.generation][m.role], l.goal[m.generation][m.role]
 	if m.by < 0 {
+		if m.generation == l.stable && m.generation != l.target && have <= goal {
+			return false
+		}
 		return have > 1 || have == 1 && (!l.roles[m.role].supports() || entriesOf(l.roles, at[m.generation]) == 0)
 	}
 	alive := false
