@@ -155,7 +155,7 @@ func (p *Planner) act(ctx context.Context, g *kube.Graph, parts role.Components,
 	told := journal.Context{
 		At: p.Now(), Graph: g.Namespace + "/" + g.Name, Policy: string(p.Config.Policy), Config: rules, Seen: s, Startup: s.Startup, Advisory: p.Config.Advisory, Price: p.price,
 	}
-	if p.Config.Policy == config.Native && d.Reason != decision.Blind {
+	if p.Config.Policy == config.Native && d.Reason != decision.Blind && p.knows(d.Forecast.Level) {
 		told.Needed = new(rules.Needed(d.Forecast.Level, p.memory))
 	}
 	if p.timing != nil {
@@ -184,6 +184,12 @@ func (p *Planner) act(ctx context.Context, g *kube.Graph, parts role.Components,
 	}
 	p.metrics.observe(rules, s, d, p.Config.Tick)
 	return err
+}
+
+// knows reports whether it was seen what comes, and how long that is: at the first look
+// after a start nothing was, which does not say that nothing is needed.
+func (p *Planner) knows(rate float64) bool {
+	return p.memory.Forecast.Bins() > 0 && (rate == 0 || p.memory.Lengths.Input > 0)
 }
 
 // rules are what a decision depends on besides what is seen.

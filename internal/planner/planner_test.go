@@ -237,6 +237,17 @@ func TestADecisionSaysWhatItCostsOrThatNobodyKnows(t *testing.T) {
 	}
 }
 
+// TestNothingIsHeadroomBeforeAnythingWasSeen: a planner that starts beside a busy graph
+// would call all of it that, until something changes.
+func TestNothingIsHeadroomBeforeAnythingWasSeen(t *testing.T) {
+	w := newWorld(t, "--gpu=h100_sxm")
+	w.minutes(0.1, 40)
+	all := w.decisions()
+	if len(all) != 1 || all[0].Cost == nil || all[0].Cost.Headroom != nil {
+		t.Errorf("%+v", all)
+	}
+}
+
 func TestAnIdlePlannerWritesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.minutes(30, 0)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"text/tabwriter"
@@ -49,8 +48,8 @@ func explainCommand() *cobra.Command {
 	dollars := 0.0
 	command := ask("explain GRAPH", "Say who asked for replicas of a graph, what was granted and why", explainHelp,
 		func(ctx context.Context, s source, name string, asJSON bool, out io.Writer) error {
-			if !(dollars >= 0) || math.IsInf(dollars, 0) {
-				return fmt.Errorf("--price %v: want 0 or more", dollars)
+			if !(dollars >= 0) || dollars > price.Highest {
+				return fmt.Errorf("--price %v: want 0 to %d", dollars, price.Highest)
 			}
 			f, err := s.facts(ctx, name)
 			if err != nil {
@@ -143,6 +142,8 @@ type facts struct {
 	price float64
 	// unread is what could not be.
 	unread []string
+	// podless says that pods are among that.
+	podless bool
 }
 
 // Look explains by what can be read, and asks no planner.
@@ -179,6 +180,7 @@ func gather(ctx context.Context, from client.Reader, graphKey types.NamespacedNa
 		switch {
 		case apierrors.IsForbidden(err):
 			f.unread = append(f.unread, "you may not list "+read.called)
+			f.podless = f.podless || read.list == client.ObjectList(&pods)
 		case err != nil:
 			return f, fmt.Errorf("list %s: %w", read.called, err)
 		}
@@ -295,7 +297,9 @@ func explain(f facts) Explanation {
 	if n := len(f.decisions); n > 0 {
 		e.Planner = &f.decisions[n-1]
 	}
-	if tag := f.tag(e.Planner); tag.Known() {
+	if tag := f.tag(e.Planner); f.podless {
+		e.Unpriced = "pods, which have the GPUs, could not be read"
+	} else if tag.Known() {
 		e.DollarsPerHour = new(float64(e.GPUs) * tag.Hour)
 	} else {
 		e.Unpriced = tag.Why()

@@ -242,17 +242,23 @@ func TestWhatAGraphCostsIsSaidOrThatNobodyKnows(t *testing.T) {
 		rule      string
 		decisions []journal.Record
 		given     float64
+		podless   bool
 		want      string
 	}{
-		{"as its planner says", []journal.Record{priced}, 0, "2 GPUs ($10.00/h), budget 8"},
-		{"as given, whatever its planner says", []journal.Record{priced}, 2.5, "2 GPUs ($5.00/h), budget 8"},
-		{"a planner that does not know", []journal.Record{unpriced}, 0, "2 GPUs (cost unknown: it is not said which GPUs replicas have), budget 8"},
-		{"a planner that tells no price", []journal.Record{older}, 0, "2 GPUs (cost unknown: no planner tells what a GPU costs, and no --price is given), budget 8"},
-		{"no planner", nil, 0, "2 GPUs (cost unknown: no planner tells what a GPU costs, and no --price is given), budget 8"},
-		{"no planner, and given", nil, 3, "2 GPUs ($6.00/h), budget 8"},
+		{"as its planner says", []journal.Record{priced}, 0, false, "2 GPUs ($10.00/h), budget 8"},
+		{"as given, whatever its planner says", []journal.Record{priced}, 2.5, false, "2 GPUs ($5.00/h), budget 8"},
+		{"a planner that does not know", []journal.Record{unpriced}, 0, false, "2 GPUs (cost unknown: it is not said which GPUs replicas have), budget 8"},
+		{"a planner that tells no price", []journal.Record{older}, 0, false, "2 GPUs (cost unknown: no planner tells what a GPU costs, and no --price is given), budget 8"},
+		{"no planner", nil, 0, false, "2 GPUs (cost unknown: no planner tells what a GPU costs, and no --price is given), budget 8"},
+		{"not where the GPUs could not be counted", []journal.Record{priced}, 3, true, "0 GPUs (cost unknown: pods, which have the GPUs, could not be read), budget 8"},
+		{"no planner, and given", nil, 3, false, "2 GPUs ($6.00/h), budget 8"},
 	} {
 		t.Run(x.rule, func(t *testing.T) {
-			e := explain(facts{graph: decode[v1alpha1.DynamoGraphDeployment](t, chat), pods: []corev1.Pod{*decode[corev1.Pod](t, decodePod)}, decisions: x.decisions, price: x.given})
+			f := facts{graph: decode[v1alpha1.DynamoGraphDeployment](t, chat), pods: []corev1.Pod{*decode[corev1.Pod](t, decodePod)}, decisions: x.decisions, price: x.given}
+			if f.podless = x.podless; x.podless {
+				f.pods = nil
+			}
+			e := explain(f)
 			var out bytes.Buffer
 			e.write(&out, at)
 			if !strings.Contains(out.String(), "lab/chat  "+x.want+"\n") || (e.DollarsPerHour == nil) != (e.Unpriced != "") {

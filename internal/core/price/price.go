@@ -36,6 +36,9 @@ func PerMillion(hour, tokensPerGPU float64) float64 {
 	return hour / 3600 / tokensPerGPU * 1e6
 }
 
+// Highest is more than any GPU and hour costs.
+const Highest = 1_000_000
+
 // Tag is what a GPU costs by the hour, and who says so.
 type Tag struct {
 	Hour float64 // dollars

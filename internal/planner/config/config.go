@@ -21,6 +21,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/commandline"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/original"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/price"
 )
 
 // Mode is what of a graph is scaled.
@@ -141,7 +142,7 @@ var flags = []flag{
 	{names: []string{"decode-engine-num-gpu"}, set: integer(func(c *Config) *int { return &c.GPUs[decision.Decode] })},
 	{names: []string{"profile-results-dir"}, set: text(func(c *Config) *string { return &c.Profile })},
 	{names: []string{"gpu"}, set: text(func(c *Config) *string { return &c.GPU })},
-	{names: []string{"price-per-gpu-hour"}, set: number(func(c *Config) *float64 { return &c.Price })},
+	{names: []string{"price-per-gpu-hour"}, set: dollars},
 	{names: []string{"ttft", "ttft-ms"}, set: milliseconds(func(c *Config) *time.Duration { return &c.TTFT })},
 	{names: []string{"itl", "itl-ms"}, set: milliseconds(func(c *Config) *time.Duration { return &c.ITL })},
 	{names: []string{"load-predictor"}, set: predictor},
@@ -266,6 +267,15 @@ func number(at func(*Config) *float64) func(*Config, string) error {
 		*at(c) = n
 		return nil
 	}
+}
+
+// dollars reads the price of a GPU and hour, of which many can be added up.
+func dollars(c *Config, v string) error {
+	err := number(func(c *Config) *float64 { return &c.Price })(c, v)
+	if err == nil && c.Price > price.Highest {
+		return fmt.Errorf("want at most %d dollars", price.Highest)
+	}
+	return err
 }
 
 // span reads a time in a unit; it is more than nothing and less than a day.

@@ -128,6 +128,7 @@ func TestWhatCannotBeDoneIsRefused(t *testing.T) {
 		{"a value that is missing", []string{"--ttft"}, "missing"},
 		{"a value that is no number", []string{"--ttft=fast"}, "positive number"},
 		{"a number that is none", []string{"--itl=NaN"}, "positive number"},
+		{"a price that nothing can be multiplied with", []string{"--price-per-gpu-hour=1e308"}, "at most"},
 		{"another environment's protocol", []string{"--environment=virtual"}, "Kubernetes"},
 		{"plugins", []string{"--config", `{"plugin_registration":{"a":1}}`}, "plugins"},
 		{"a line that starts no planner", []string{"sh", "-c", "exit 0"}, "starts no planner"},

@@ -227,7 +227,7 @@ func Scales(g *v1alpha1.DynamoGraphDeployment, moments []Moment, now time.Time) 
 
 // Bounds of what a planner's decisions are shown of.
 const (
-	longestDecisions = 256 << 10
+	longestDecisions = 1 << 20
 	shownDecisions   = 50
 )
 
