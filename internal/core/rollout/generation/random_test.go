@@ -128,6 +128,7 @@ func playRandom(seed uint64) (steps int, err error) {
 			}
 			if w.Unapproved && random.IntN(2) == 0 { // somebody approves of it
 				w.Level, w.Unapproved = 0, false
+				slack = max(slack, Next(w).Slack) // what was promised led up to the level
 				continue
 			}
 			if faultsLeft == 0 && !w.Unapproved {
