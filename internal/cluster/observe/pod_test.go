@@ -57,6 +57,21 @@ func TestTrimmingDropsWhatOnlyTimeChanges(t *testing.T) {
 	}
 }
 
+// TestPortsThatHaveANameAreKept: a rollout asks pods what they have counted at those.
+func TestPortsThatHaveANameAreKept(t *testing.T) {
+	trimmed, err := TrimPod(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{
+		{Name: "main", Ports: []corev1.ContainerPort{{ContainerPort: 5600}, {Name: "system", ContainerPort: 9191, Protocol: corev1.ProtocolTCP, HostIP: "10.0.0.1"}}},
+		{Name: "other", Ports: []corev1.ContainerPort{{ContainerPort: 5601}}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []corev1.Container{{Name: "main", Ports: []corev1.ContainerPort{{Name: "system", ContainerPort: 9191}}}, {Name: "other"}}
+	if diff := cmp.Diff(want, trimmed.(*corev1.Pod).Spec.Containers); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestWarningsThatAPodTellsBetterAreNotHeld(t *testing.T) {
 	selector := Warnings().String()
 	for _, part := range []string{"type=Warning", "reason!=BackOff", "reason!=FailedScheduling"} {

@@ -95,7 +95,7 @@ func (p *planner) refused() bool {
 		if r.Want > r.Routable+r.Unschedulable+r.Refused {
 			return false
 		}
-		some = some || r.Refused > 0
+		some = some || r.Refused > 0 && r.Want > r.Routable // one more than wanted is not waited for
 	}
 	return some
 }

@@ -208,6 +208,10 @@ func TestPhases(t *testing.T) {
 		"but not while another may still come up": {with(shape{[]int{2}, []int{2}, []int{0}}.begin(), func(w *World) {
 			w.Generations[1].Roles[0] = Replicas{Want: 2, Exist: 2, Ready: 1, Refused: 1}
 		}), Step{Action: Wait, Phase: PhaseStarting}},
+		"nor for one more than wanted, while old ones leave": {with(shape{[]int{2}, []int{1}, []int{0}}.begin(), func(w *World) {
+			w.Generations[0].Roles[0] = Replicas{Want: 1, Exist: 2, Ready: 1, Routable: 1}
+			w.Generations[1].Roles[0] = Replicas{Want: 1, Exist: 2, Ready: 2, Routable: 1, Refused: 1}
+		}), Step{Action: Wait, Phase: PhaseShifting}},
 		"without a node, what may be missing makes room": {with(shape{[]int{2}, []int{1}, []int{1}}.begin(), func(w *World) {
 			w.Generations[1].Roles[0] = Replicas{Want: 1, Exist: 1, Unschedulable: 1}
 		}), Step{Action: Scale, Generation: "a", Role: "decode", Replicas: 1, Phase: PhaseStarting}},

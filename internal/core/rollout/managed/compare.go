@@ -58,8 +58,8 @@ func (in Input) judged(cell world.Cell) bool {
 }
 
 // compare is what the requests of a cell's candidate come to; nil if they are not
-// compared. Frontends of its own see every request, and all of it: they have the word,
-// but that a worker fails is seen there alone if another makes it good.
+// compared. Frontends of its own see every request, and all of it: they have the word
+// if they can tell, but that a worker fails is seen there alone if another makes it good.
 func (in Input) compare(cell world.Cell) *analysis.Judgement {
 	if !in.judged(cell) {
 		return nil
@@ -68,10 +68,11 @@ func (in Input) compare(cell world.Cell) *analysis.Judgement {
 	if !cell.Paired || workers.Verdict == policy.VerdictFail {
 		return &workers
 	}
-	if frontends := in.Requests[ofFrontends(cell)].Judge(in.Policy.SLO); frontends.Samples > 0 {
-		return &frontends
+	frontends := in.Requests[ofFrontends(cell)].Judge(in.Policy.SLO)
+	if frontends.Verdict == policy.VerdictInconclusive && (workers.Verdict != policy.VerdictInconclusive || frontends.Samples == 0) {
+		return &workers
 	}
-	return &workers
+	return &frontends
 }
 
 // frontends are those of a candidate and of the stable generation that can be asked.

@@ -214,6 +214,35 @@ func TestACandidateWhoseFrontendsAloneServeWorseIsAborted(t *testing.T) {
 	}
 }
 
+// TestWhoHasTheWordOfACandidateWithFrontends: they have, if they can tell.
+func TestWhoHasTheWordOfACandidateWithFrontends(t *testing.T) {
+	const cell = "decode+frontend+prefill"
+	good, alone := seen(0)["decode+prefill"], analysis.Series{}
+	for n := range 40 { // frontends of the stable generation that count no requests
+		alone = alone.Observe(analysis.Look{
+			At: time.Unix(0, 0).Add(time.Duration(n) * 15 * time.Second), Candidate: map[string]analysis.Counters{"b": {Requests: float64(2000 * n)}},
+		})
+	}
+	for rule, x := range map[string]struct {
+		requests map[string]analysis.Series
+		want     v1alpha1.RolloutAnalysis
+	}{
+		"frontends that can":                         {map[string]analysis.Series{cell + "/frontends": good}, v1alpha1.RolloutAnalysis{Verdict: "pass", Samples: 39000}},
+		"workers where frontends cannot":             {map[string]analysis.Series{cell: good, cell + "/frontends": alone}, v1alpha1.RolloutAnalysis{Verdict: "pass", Samples: 39000}},
+		"frontends that saw some, if workers cannot": {map[string]analysis.Series{cell + "/frontends": alone}, v1alpha1.RolloutAnalysis{Verdict: "inconclusive", Samples: 78000}},
+		"workers if frontends saw none":              {map[string]analysis.Series{cell: alone}, v1alpha1.RolloutAnalysis{Verdict: "inconclusive", Samples: 78000}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			c := pairsAtStep(t)
+			c.requests = x.requests
+			c.reconcile()
+			if diff := cmp.Diff(&x.want, c.dgd.Status.Rollout.Analysis, cmpopts.IgnoreFields(v1alpha1.RolloutAnalysis{}, "Errors")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestFrontendsOfPairsAreCompared(t *testing.T) {
 	c := pairsAtStep(t)
 	for i := range c.pods {

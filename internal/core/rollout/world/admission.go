@@ -1,6 +1,8 @@
 package world
 
 import (
+	"time"
+
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 )
@@ -13,6 +15,9 @@ type Admission struct {
 	// Workers are the least that any of them has, by model, Dynamo namespace and type of
 	// worker.
 	Workers map[string]map[string]map[string]int
+	// Since is when the last of those that were asked became ready; zero if that is not
+	// known. Before, it could know no worker.
+	Since time.Time
 }
 
 // Merge is what two frontends have in common.

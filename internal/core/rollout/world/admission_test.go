@@ -72,3 +72,40 @@ func TestWorkersServeOnceFrontendsKnowThem(t *testing.T) {
 		})
 	}
 }
+
+// TestWorkersAreRefusedOnceFrontendsHadTheTimeToFindThem: of one that has just started it
+// is not its workers' fault that it does not know them.
+func TestWorkersAreRefusedOnceFrontendsHadTheTimeToFindThem(t *testing.T) {
+	const deadline = 2 * time.Minute
+	now := time.Unix(10000, 0)
+	knows := func(since time.Duration) Admission {
+		return Admission{Known: true, Workers: map[string]map[string]map[string]int{"m": {"ns": {"decode": 0}}}, Since: now.Add(-since)}
+	}
+	for rule, c := range map[string]struct {
+		paired bool
+		worker time.Duration
+		sight  Sight
+		want   int
+	}{
+		"both have been ready for long":                {worker: time.Hour, sight: Sight{Admission: knows(deadline)}, want: 1},
+		"a worker that has not been":                   {worker: deadline - time.Second, sight: Sight{Admission: knows(time.Hour)}},
+		"frontends that have not been":                 {worker: time.Hour, sight: Sight{Admission: knows(deadline - time.Second)}},
+		"in pairs those of its generation have been":   {paired: true, worker: time.Hour, sight: Sight{Admission: knows(0), Paired: map[generation.ID]Admission{"new": knows(deadline), "": knows(0)}}, want: 1},
+		"and those of its generation alone have to be": {paired: true, worker: time.Hour, sight: Sight{Admission: knows(time.Hour), Paired: map[generation.ID]Admission{"new": knows(deadline - time.Second), "": knows(time.Hour)}}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			decode := graph.Component{Name: "decode", Role: graph.RoleDecode, DynamoNamespace: "ns", Model: "m", Replicas: 1}
+			g := &graph.Graph{Paired: c.paired, Contract: graph.ContractV1, Components: []graph.Component{decode}}
+			decode.Generation = "new"
+			p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{v1alpha1.LabelComponent: "decode", v1alpha1.LabelGeneration: "new"}}}
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-c.worker))}}
+			c.sight.Now, c.sight.AdmissionDeadline, c.sight.Pods = now, deadline, []corev1.Pod{p}
+			members := []workload.Member{{Service: "decode", Generation: "new", Stored: decode, Replicas: 1}}
+			for _, seen := range Cells(g, members, Rules{Isolated: true})[0].World(g, c.sight).Generations {
+				if got := seen.Roles[0].Refused; seen.ID == "new" && got != c.want {
+					t.Errorf("%d are refused, and not %d", got, c.want)
+				}
+			}
+		})
+	}
+}

@@ -35,8 +35,8 @@ type Sight struct {
 	Now       time.Time
 	// NoSpareAfter is how long a pod may wait for a node before there is none for it.
 	NoSpareAfter time.Duration
-	// AdmissionDeadline is how long a worker may be ready before frontends that do not send
-	// it requests refuse it; zero if they never do.
+	// AdmissionDeadline is how long a worker and all frontends may be ready before those that
+	// do not send it requests refuse it; zero if they never do.
 	AdmissionDeadline time.Duration
 }
 
@@ -89,9 +89,10 @@ func (c Cell) World(g *graph.Graph, s Sight) generation.World {
 			least := MinReady(of)
 			relied := c.readyFor(id, of.Name, s, max(least, Settled))
 			seen.Roles[i].Settling = seen.Roles[i].Ready - relied
-			if admitted, known := c.admission(id, s).admitted(parts, ready, i, of.NamespaceOf(string(id)), c.Paired); known {
+			said := c.admission(id, s)
+			if admitted, known := said.admitted(parts, ready, i, of.NamespaceOf(string(id)), c.Paired); known {
 				seen.Roles[i].Routable = min(c.readyFor(id, of.Name, s, least), admitted)
-				if s.AdmissionDeadline > 0 {
+				if s.AdmissionDeadline > 0 && s.Now.Sub(said.Since) >= s.AdmissionDeadline {
 					seen.Roles[i].Refused = max(0, c.readyFor(id, of.Name, s, max(least, s.AdmissionDeadline))-admitted)
 				}
 				continue
@@ -288,6 +289,17 @@ func Ready(p corev1.Pod) bool {
 // ReadyFor reports whether a pod has been ready for so long, and is there to stay.
 func ReadyFor(p corev1.Pod, least time.Duration, now time.Time) bool {
 	return Ready(p) && now.Sub(ready(p).LastTransitionTime.Time) >= least
+}
+
+// LastReady is when the last of some pods became ready; zero of none.
+func LastReady(pods []corev1.Pod) time.Time {
+	var last time.Time
+	for _, p := range pods {
+		if at := ready(p).LastTransitionTime.Time; at.After(last) {
+			last = at
+		}
+	}
+	return last
 }
 
 func ready(p corev1.Pod) corev1.PodCondition { return condition(p, corev1.PodReady) }

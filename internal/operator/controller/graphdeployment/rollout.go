@@ -118,16 +118,23 @@ func (w Observer) admission(dgd *v1alpha1.DynamoGraphDeployment, seen *observati
 	}
 	if !seen.graph.Paired {
 		settled := slices.DeleteFunc(frontends(seen.graph, seen.sight.Pods), func(p corev1.Pod) bool { return !world.ReadyFor(p, world.Settled, now) })
-		seen.sight.Admission = w.Frontends.Ask(client.ObjectKeyFromObject(dgd), addresses(settled), models(seen.graph), now)
+		seen.sight.Admission = w.ask(client.ObjectKeyFromObject(dgd), settled, seen.graph, now)
 		return
 	}
 	seen.sight.Paired = map[generation.ID]world.Admission{}
 	for _, cell := range seen.cells {
 		for _, id := range cell.Live {
 			of := types.NamespacedName{Namespace: dgd.Namespace, Name: dgd.Name + "/" + string(id)}
-			seen.sight.Paired[id] = w.Frontends.Ask(of, addresses(cell.Frontends(id, seen.sight)), models(seen.graph), now)
+			seen.sight.Paired[id] = w.ask(of, cell.Frontends(id, seen.sight), seen.graph, now)
 		}
 	}
+}
+
+// ask is what some frontends say, and since when all of them can.
+func (w Observer) ask(of types.NamespacedName, frontends []corev1.Pod, g *graph.Graph, now time.Time) world.Admission {
+	said := w.Frontends.Ask(of, addresses(frontends), models(g), now)
+	said.Since = world.LastReady(frontends)
+	return said
 }
 
 // nextRestart is the step of a restart, and the cells of workers as it asks for them.

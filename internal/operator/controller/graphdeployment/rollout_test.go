@@ -46,16 +46,19 @@ func TestFrontendsAreAskedOnceTheyKnowTheWorkers(t *testing.T) {
 		paired bool
 		pods   []corev1.Pod
 		want   asked
+		since  map[string]time.Duration
 	}{
 		"all of a graph that have been ready for long enough": {
 			pods: []corev1.Pod{
 				pod("10.0.0.1", "front", "", world.Settled, corev1.ConditionTrue),
+				pod("10.0.0.6", "front", "", time.Hour, corev1.ConditionTrue),
 				pod("10.0.0.2", "front", "", world.Settled-time.Second, corev1.ConditionTrue),
 				pod("10.0.0.3", "front", "", time.Hour, corev1.ConditionFalse),
 				pod("10.0.0.4", "decode", "", time.Hour, corev1.ConditionTrue),
 				leaving,
 			},
-			want: asked{"chat": {"10.0.0.1"}},
+			want:  asked{"chat": {"10.0.0.1", "10.0.0.6"}},
+			since: map[string]time.Duration{"": world.Settled},
 		},
 		"in pairs those of each generation, and before any has been all that are ready": {
 			paired: true,
@@ -66,7 +69,8 @@ func TestFrontendsAreAskedOnceTheyKnowTheWorkers(t *testing.T) {
 				pod("10.0.0.4", "front", "new", time.Hour, corev1.ConditionFalse),
 				pod("10.0.0.5", "decode", "new", time.Hour, corev1.ConditionTrue),
 			},
-			want: asked{"chat/old": {"10.0.0.1"}, "chat/new": {"10.0.0.3"}},
+			want:  asked{"chat/old": {"10.0.0.1"}, "chat/new": {"10.0.0.3"}},
+			since: map[string]time.Duration{"old": world.Settled, "new": time.Second},
 		},
 	} {
 		t.Run(rule, func(t *testing.T) {
@@ -88,6 +92,16 @@ func TestFrontendsAreAskedOnceTheyKnowTheWorkers(t *testing.T) {
 			}
 			if c.paired != (len(seen.sight.Paired) == 2) || c.paired == seen.sight.Admission.Known {
 				t.Errorf("told %+v and %+v", seen.sight.Admission, seen.sight.Paired)
+			}
+			since := map[string]time.Duration{}
+			for id, said := range seen.sight.Paired {
+				since[string(id)] = now.Sub(said.Since)
+			}
+			if !c.paired {
+				since[""] = now.Sub(seen.sight.Admission.Since)
+			}
+			if diff := cmp.Diff(c.since, since); diff != "" {
+				t.Errorf("ready since (-want +got):\n%s", diff)
 			}
 		})
 	}
