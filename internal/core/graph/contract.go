@@ -413,8 +413,21 @@ func takenOver(object metav1.Object, carriedOut bool, contract Contract, running
 // is decided yet, so that it is not forgotten that the original carried it out: our first
 // status hides it.
 func RecordTakeover(dgd *v1alpha1.DynamoGraphDeployment, running Running) map[string]string {
-	_, known := dgd.Annotations[v1alpha1.AnnotationAdoptedGeneration]
-	generation := takenOver(dgd, carriedOut(dgd), running.Contract, running)
+	return recordTakeover(dgd, carriedOut(dgd), running)
+}
+
+// RecordComponentTakeover does the same for a component that stands alone; those of a
+// graph are told theirs.
+func RecordComponentTakeover(dcd *v1alpha1.DynamoComponentDeployment, running Running) map[string]string {
+	if ParentGraph(dcd) != "" {
+		return nil
+	}
+	return recordTakeover(dcd, componentCarriedOut(dcd), running)
+}
+
+func recordTakeover(object metav1.Object, carriedOut bool, running Running) map[string]string {
+	_, known := object.GetAnnotations()[v1alpha1.AnnotationAdoptedGeneration]
+	generation := takenOver(object, carriedOut, running.Contract, running)
 	if known || generation == "" {
 		return nil
 	}

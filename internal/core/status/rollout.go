@@ -27,7 +27,7 @@ func rolloutStatus(last *v1alpha1.RolloutStatus, s managed.State, now metav1.Tim
 	lead := leading(rolling)
 	st := &v1alpha1.RolloutStatus{
 		Revision: s.Revision, Target: string(lead.World.Target()), Stable: string(lead.World.Stable),
-		Phase: string(lead.Step.Phase), Reason: string(lead.Step.Reason), Step: s.Position.String(),
+		Phase: string(lead.Step.Phase), Reason: string(lead.Step.Reason), Step: position(rolling, lead).String(),
 		StartedAt: &now, ProgressedAt: &now, Roles: map[string]v1alpha1.RolloutRoleStatus{}, GPUs: &v1alpha1.RolloutGPUs{},
 	}
 	for _, c := range rolling {
@@ -41,7 +41,7 @@ func rolloutStatus(last *v1alpha1.RolloutStatus, s managed.State, now metav1.Tim
 	if j := s.Judgement; j != nil {
 		st.Analysis = j.Told(st.Analysis)
 	}
-	st.Reason, st.Message = why(lead, s)
+	st.Reason, st.Message = why(lead, s, st.Step)
 	return st
 }
 
@@ -53,6 +53,19 @@ func leading(rolling []managed.CellState) managed.CellState {
 		}
 	}
 	return rolling[0]
+}
+
+// position is the step that a rollout of several cells is told to be at: the earliest of
+// those with one target. All of them go on from it, and those that have passed it, or
+// cannot stop there, find their own again.
+func position(rolling []managed.CellState, lead managed.CellState) policy.Position {
+	at := lead.Position
+	for _, c := range rolling {
+		if p := c.Position; p.Steps > 0 && c.World.Target() == lead.World.Target() && (at.Steps == 0 || p.Step < at.Step) {
+			at = p
+		}
+	}
+	return at
 }
 
 func ended(phase string) bool { return generation.Phase(phase).Ended() }
@@ -186,7 +199,7 @@ func progressed(was, is *v1alpha1.RolloutStatus) bool {
 }
 
 // why says what a rollout waits for, or why it was given up.
-func why(c managed.CellState, s managed.State) (reason, message string) {
+func why(c managed.CellState, s managed.State, step string) (reason, message string) {
 	reason = string(c.Step.Reason)
 	target := c.World.Target()
 	switch phase := c.Step.Phase; {
@@ -195,11 +208,11 @@ func why(c managed.CellState, s managed.State) (reason, message string) {
 	case phase == generation.PhaseAborting || phase == generation.PhaseAborted:
 		return string(analysis.AbortRequested), fmt.Sprintf("generation %s was aborted earlier; generation %s serves until the spec changes or a retry is asked for", c.World.Spec, target)
 	case c.Step.Reason == generation.ReasonLevel:
-		message = fmt.Sprintf("generation %s is at step %s", target, s.Position)
-		if s.Position.Waits == policy.WaitsForAnalysis {
+		message = fmt.Sprintf("generation %s is at step %s", target, step)
+		if c.Position.Waits == policy.WaitsForAnalysis {
 			message += ", and too few of its requests were seen to pass it" // how many changes with every look
 		}
-		return string(s.Position.Waits), message
+		return string(c.Position.Waits), message
 	case c.Step.Reason == generation.ReasonNoSpareGPU:
 		return reason, fmt.Sprintf("no node has room for another replica of generation %s, and none may be taken away first: free some, or let one be missing (%s)", target, v1alpha1.AnnotationMaxUnavailable)
 	case c.Step.Reason == generation.ReasonNotAdmitted:

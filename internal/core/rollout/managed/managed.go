@@ -101,8 +101,6 @@ type Recording struct {
 // State is how far the rollouts of a graph are.
 type State struct {
 	Cells []CellState
-	// Position is the step that the rollout is at.
-	Position policy.Position
 	// Failure is why the candidate is aborted, or held.
 	Failure Failure
 	// Judgement is what its requests come to; nil if they are not compared.
@@ -124,6 +122,8 @@ type CellState struct {
 	Cell  world.Cell
 	World generation.World
 	Step  generation.Step
+	// Position is the step of the rollout that the cell is at.
+	Position policy.Position
 	// Failing are replicas that do not come up, by generation and service.
 	Failing map[generation.ID]map[string]int
 	// Revisions are the numbers of those of the generations.
@@ -258,7 +258,7 @@ func (in Input) roll(cell world.Cell, d *Decision) CellState {
 		var judgement *analysis.Judgement
 		if !in.restarts(cell, *w) { // which is no other version to be tried
 			judgement = in.compare(cell)
-			standing = in.level(cell, w, judgement, d)
+			standing, state.Position = in.level(cell, w, judgement)
 		}
 		in.judge(state, judgement, d)
 		if d.State.Failure.Reason != "" && in.Policy.OnFailure == policy.OnFailureHold {
@@ -266,7 +266,7 @@ func (in Input) roll(cell world.Cell, d *Decision) CellState {
 		}
 	}
 	state.Step = generation.Next(*w)
-	if at := &d.State.Position; state.Step.Reason == generation.ReasonLevel && at.Waits == policy.WaitsForNothing {
+	if at := &state.Position; state.Step.Reason == generation.ReasonLevel && at.Waits == policy.WaitsForNothing {
 		// It is reached now, or again: from here on it waits.
 		standing.Reached = in.Sight.Now
 		if at.Step == standing.Step && !in.Sight.Reached.IsZero() {
@@ -348,12 +348,12 @@ func (in Input) stable(s State) string {
 }
 
 // level is how far the candidate may go until the next step of its rollout. It returns
-// what that was found by.
-func (in Input) level(cell world.Cell, w *generation.World, j *analysis.Judgement, d *Decision) policy.Standing {
+// that step, and what it was found by.
+func (in Input) level(cell world.Cell, w *generation.World, j *analysis.Judgement) (standing policy.Standing, at policy.Position) {
 	if len(in.Policy.Steps) == 0 {
-		return policy.Standing{}
+		return standing, at
 	}
-	standing := policy.Standing{Generation: string(cell.Spec), Now: in.Sight.Now, Stop: w.Stop}
+	standing = policy.Standing{Generation: string(cell.Spec), Now: in.Sight.Now, Stop: w.Stop}
 	if j != nil {
 		standing.Verdict = j.Verdict
 	}
@@ -377,9 +377,9 @@ func (in Input) level(cell world.Cell, w *generation.World, j *analysis.Judgemen
 			}
 		}
 	}
-	d.State.Position = in.Policy.At(standing)
-	w.Level, w.Unapproved = d.State.Position.Level, d.State.Position.Step <= d.State.Position.Steps
-	return standing
+	at = in.Policy.At(standing)
+	w.Level, w.Unapproved = at.Level, at.Step <= at.Steps
+	return standing, at
 }
 
 // judge tells whether the candidate has failed.

@@ -882,3 +882,36 @@ func TestAStepOfSeveralEntriesIsHeldWithTheStableGenerationComplete(t *testing.T
 		})
 	}
 }
+
+// TestAStepIsHeldBesideACellThatCannotStopAtIt: one entry is all or nothing, and what its
+// cell has passed another has not.
+func TestAStepIsHeldBesideACellThatCannotStopAtIt(t *testing.T) {
+	c := created(t, 1, defaults, nil, "prefill", "decode", "worker")
+	c.dgd.Spec.Services["prefill"].Replicas, c.dgd.Spec.Services["decode"].Replicas = new(int32(2)), new(int32(4))
+	c.until("the graph to run", func(d managed.Decision) bool {
+		return settled(d) && len(c.pods) == 7 && c.serving() == 1 && revision.Stable(c.revisions) != nil
+	})
+	stable := c.dgd.Annotations[v1alpha1.AnnotationGeneration]
+	c.dgd.Annotations[v1alpha1.AnnotationRolloutSteps] = "25% hold"
+	c.image(second)
+	left := func() map[string]int {
+		of := map[string]int{}
+		for _, p := range c.pods {
+			if p.DeletionTimestamp == nil && p.Labels[v1alpha1.LabelGeneration] == stable {
+				of[p.Labels[v1alpha1.LabelComponent]]++
+			}
+		}
+		return of
+	}
+	c.until("the worker to be replaced", func(managed.Decision) bool { return left()["worker"] == 0 })
+	c.until("the step", func(managed.Decision) bool { return c.dgd.Status.Rollout.Phase == "Held" })
+	c.quiet()
+	if st := c.dgd.Status.Rollout; st.Step != "1/1" || st.Reason != string(policy.WaitsForPromotion) {
+		t.Errorf("at step %s it says %s: %s", st.Step, st.Reason, st.Message)
+	}
+	if diff := cmp.Diff(map[string]int{"decode": 3, "prefill": 1}, left()); diff != "" {
+		t.Errorf("pods of the stable generation (-want +got):\n%s", diff)
+	}
+	c.dgd.Annotations[v1alpha1.AnnotationRolloutPromote] = c.dgd.Status.Rollout.Target + "/1"
+	c.until("the rollout to be completed", settled)
+}

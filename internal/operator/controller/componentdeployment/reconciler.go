@@ -166,6 +166,8 @@ func intent(dcd *v1alpha1.DynamoComponentDeployment, d graph.Defaults) (*graph.G
 // decision is what follows from an observation: what is to be written, if anything
 // is, and what keeps something from being done as it is written.
 type decision struct {
+	// graph is what the plan carries out; nil if that is nothing.
+	graph   *graph.Graph
 	plan    *apply.Plan
 	problem error
 }
@@ -173,14 +175,14 @@ type decision struct {
 // decide is pure: the same component and observation give the same decision.
 func (r *Reconciler) decide(dcd *v1alpha1.DynamoComponentDeployment, seen observation) decision {
 	if problem := errors.Join(seen.invalid, seen.unread, seen.uncounted); problem != nil {
-		return decision{problem: problem}
+		return decision{plan: seen.noteTakeover(dcd), problem: problem}
 	}
 	g := seen.graph
 	if seen.refused != nil {
 		g = g.WithoutIngress()
 	}
 	desired, err := render.Component(g, seen.platform)
-	d := decision{problem: errors.Join(err, seen.refused), plan: &apply.Plan{
+	d := decision{graph: seen.graph, problem: errors.Join(err, seen.refused), plan: &apply.Plan{
 		Finalizer:   r.Cleanup.Needed(g.Registrations()),
 		Annotations: graph.RecordComponent(dcd, g, seen.platform.Defaults.Running),
 		Children:    append(lws.Turns(g.Components[0], desired, seen.Snapshot), seen.sshKey...),
@@ -189,6 +191,16 @@ func (r *Reconciler) decide(dcd *v1alpha1.DynamoComponentDeployment, seen observ
 		d.plan.Owned = owned(g.Components[0], seen.Owned) // what cannot be rendered any more goes on running
 	}
 	return d
+}
+
+// noteTakeover is the plan for a component that cannot be carried out now: nothing, but
+// that what the original had carried out is remembered as that.
+func (w observation) noteTakeover(dcd *v1alpha1.DynamoComponentDeployment) *apply.Plan {
+	note := graph.RecordComponentTakeover(dcd, w.platform.Defaults.Running)
+	if note == nil {
+		return nil
+	}
+	return &apply.Plan{Annotations: note, Finalizer: slices.Contains(dcd.Finalizers, v1alpha1.Finalizer)}
 }
 
 // owned are the children that go if they are not wanted. What a graph takes over from a
@@ -218,10 +230,13 @@ func (r *Reconciler) apply(ctx context.Context, dcd *v1alpha1.DynamoComponentDep
 // has moved.
 func (r *Reconciler) report(ctx context.Context, dcd *v1alpha1.DynamoComponentDeployment, o outcome) (reconcile.Result, error) {
 	seen, err := o.Seen, errors.Join(o.Decided.problem, o.Err)
+	if errors.Is(o.Err, apply.ErrOwnerUnwritten) && seen.noteTakeover(dcd) != nil {
+		return reconcile.Result{}, err // a status of ours would hide what could not be noted
+	}
 	seen.Written, seen.Postponed = o.Changes.Written(), o.Changes.Postponed()
 	var progress workload.Progress
-	if o.Decided.plan != nil {
-		progress = render.Progress(seen.graph, seen.Snapshot, seen.platform)
+	if o.Decided.graph != nil {
+		progress = render.Progress(o.Decided.graph, seen.Snapshot, seen.platform)
 	}
 	now := status.Component(dcd, progress, err, metav1.NewTime(r.Clock.Now()))
 	if result, off := r.StatusThrottle.Defer(dcd, urgency(dcd, now, seen.Snapshot, err), r.Clock.Now()); off {

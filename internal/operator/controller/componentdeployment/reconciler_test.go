@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -26,6 +27,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/observe"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/snapshot"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/operator/controller"
@@ -229,4 +231,109 @@ func TestWhatCannotBeRenderedGoesOnRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.pass(v1alpha1.ReasonOrchestratorUnavailable, false, "Updated Service decode")
+}
+
+// left is a component that the original's 1.x carried out, and what runs it.
+func left(change func(*v1alpha1.DynamoComponentDeployment)) (*v1alpha1.DynamoComponentDeployment, *appsv1.Deployment) {
+	dcd := decode(func(dcd *v1alpha1.DynamoComponentDeployment) { dcd.Status.ObservedGeneration = 1 })
+	if change != nil {
+		change(dcd)
+	}
+	runs := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "lab", Name: "decode",
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(dcd, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoComponentDeployment))},
+	}}
+	runs.Spec.Template.Labels = map[string]string{v1alpha1.LabelDiscoveryBackend: "kubernetes"}
+	return dcd, runs
+}
+
+// TestAFailureDoesNotHideThatAComponentWasCarriedOut: the status that tells of a failure
+// replaces the one by which a component that is taken over is known.
+func TestAFailureDoesNotHideThatAComponentWasCarriedOut(t *testing.T) {
+	type dcd = v1alpha1.DynamoComponentDeployment
+	noted := map[string]string{v1alpha1.AnnotationAdoptedGeneration: "1"}
+	unread := func(o *observation) { o.unread = errDown }
+	for rule, c := range map[string]struct {
+		change func(*dcd)
+		fail   func(*observation)
+		want   *apply.Plan
+	}{
+		"of one that cannot be read": {fail: func(o *observation) { o.graph, o.invalid = nil, errDown }, want: &apply.Plan{Annotations: noted}},
+		"of one that misses a fact":  {fail: unread, want: &apply.Plan{Annotations: noted}},
+		"of one with uncounted GPUs": {fail: func(o *observation) { o.uncounted = errDown }, want: &apply.Plan{Annotations: noted}},
+		"and its finalizer stays":    {change: func(d *dcd) { d.Finalizers = []string{v1alpha1.Finalizer} }, fail: unread, want: &apply.Plan{Annotations: noted, Finalizer: true}},
+		"and it is written once":     {change: func(d *dcd) { d.Annotations = noted }, fail: unread},
+		"not of one that changed":    {change: func(d *dcd) { d.Generation = 2 }, fail: unread},
+		"nor of one that is a graph's": {change: func(d *dcd) {
+			d.OwnerReferences = []metav1.OwnerReference{{Kind: v1alpha1.KindDynamoGraphDeployment, Name: "g"}}
+		}, fail: unread},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			dcd, runs := left(c.change)
+			seen := observation{platform: config.Default().Platform()}
+			seen.Owned = []graph.Object{runs}
+			seen.platform.Defaults.Running = graph.ReadRunning(dcd, seen.Owned)
+			seen.graph, seen.invalid = intent(dcd, seen.platform.Defaults)
+			c.fail(&seen)
+			d := (&Reconciler{}).decide(dcd, seen)
+			if !errors.Is(d.problem, errDown) {
+				t.Errorf("the problem is %v", d.problem)
+			}
+			if diff := cmp.Diff(c.want, d.plan); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestOfAnInvalidComponentATakeoverIsAllThatIsWritten, and its condition says what is wrong.
+func TestOfAnInvalidComponentATakeoverIsAllThatIsWritten(t *testing.T) {
+	dcd, runs := left(func(dcd *v1alpha1.DynamoComponentDeployment) { dcd.Spec.Replicas = new(int32(-1)) })
+	s := newStage(t, dcd)
+	if err := s.client.Create(t.Context(), runs); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(v1alpha1.ReasonValidationFailed, false, "Updated DynamoComponentDeployment decode")
+	s.pass(v1alpha1.ReasonValidationFailed, false)
+}
+
+// TestAWriteThatFailsDoesNotHideThatAComponentWasCarriedOut: webhooks that are not up yet
+// refuse the first write to a component that is taken over, and a status of ours would be
+// taken for one of a change that is still to be made.
+func TestAWriteThatFailsDoesNotHideThatAComponentWasCarriedOut(t *testing.T) {
+	dcd, runs := left(nil)
+	s := newStage(t, dcd)
+	if err := s.client.Create(t.Context(), runs); err != nil {
+		t.Fatal(err)
+	}
+	failing, err := apply.New(interceptor.NewClient(s.client.(client.WithWatch), interceptor.Funcs{
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return errDown
+		},
+	}), s.client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	applier := s.reconciler.Applier
+	s.reconciler.Applier = failing
+	look := func() error {
+		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(runs), dcd); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.reconciler.Reconcile(t.Context(), dcd)
+		return err
+	}
+	if err := look(); !errors.Is(err, errDown) {
+		t.Errorf("reconcile says %v", err)
+	}
+	s.reconciler.Applier = applier
+	if err := look(); err != nil {
+		t.Error(err)
+	}
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(runs), dcd); err != nil {
+		t.Fatal(err)
+	}
+	if dcd.Annotations[v1alpha1.AnnotationAdoptedGeneration] != "1" {
+		t.Errorf("annotations %v", dcd.Annotations)
+	}
 }
