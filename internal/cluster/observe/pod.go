@@ -156,15 +156,15 @@ func containers(all []corev1.Container) []corev1.Container {
 	var kept []corev1.Container
 	for _, c := range all {
 		kept = append(kept, corev1.Container{
-			Name: c.Name, Image: c.Image, Ports: named(c.Ports), Resources: c.Resources, RestartPolicy: c.RestartPolicy,
+			Name: c.Name, Image: c.Image, Ports: namedPorts(c.Ports), Resources: c.Resources, RestartPolicy: c.RestartPolicy,
 			StartupProbe: c.StartupProbe, ReadinessProbe: c.ReadinessProbe, LivenessProbe: c.LivenessProbe,
 		})
 	}
 	return kept
 }
 
-// named keeps the ports that are looked for by their name.
-func named(all []corev1.ContainerPort) []corev1.ContainerPort {
+// namedPorts keeps the ports that are looked for by their name.
+func namedPorts(all []corev1.ContainerPort) []corev1.ContainerPort {
 	var kept []corev1.ContainerPort
 	for _, p := range all {
 		if p.Name != "" {
