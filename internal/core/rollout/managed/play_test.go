@@ -904,12 +904,14 @@ func TestAStepIsHeldBesideACellThatCannotStopAtIt(t *testing.T) {
 		return of
 	}
 	c.until("the worker to be replaced", func(managed.Decision) bool { return left()["worker"] == 0 })
-	c.until("the step", func(managed.Decision) bool { return c.dgd.Status.Rollout.Phase == "Held" })
+	c.until("the step", func(d managed.Decision) bool {
+		return c.dgd.Status.Rollout.Phase == "Held" && len(d.State.Rolling()) == 1
+	})
 	c.quiet()
 	if st := c.dgd.Status.Rollout; st.Step != "1/1" || st.Reason != string(policy.WaitsForPromotion) {
 		t.Errorf("at step %s it says %s: %s", st.Step, st.Reason, st.Message)
 	}
-	if diff := cmp.Diff(map[string]int{"decode": 3, "prefill": 1}, left()); diff != "" {
+	if diff := cmp.Diff(map[string]int{"decode": 3, "prefill": 2}, left()); diff != "" {
 		t.Errorf("pods of the stable generation (-want +got):\n%s", diff)
 	}
 	c.dgd.Annotations[v1alpha1.AnnotationRolloutPromote] = c.dgd.Status.Rollout.Target + "/1"
