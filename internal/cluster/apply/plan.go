@@ -43,6 +43,15 @@ type Plan struct {
 	Scale []workload.Rescaling
 }
 
+// Note is a plan that writes annotations of an owner and nothing else; nil where there
+// are none.
+func Note(owner graph.Object, annotations map[string]string) *Plan {
+	if annotations == nil {
+		return nil
+	}
+	return &Plan{Annotations: annotations, Finalizer: slices.Contains(owner.GetFinalizers(), v1alpha1.Finalizer)}
+}
+
 // ChildPatch is a change of single fields of a child. It counts for the child that was
 // seen: one that has changed since is left for the next reconcile.
 type ChildPatch struct {

@@ -196,11 +196,7 @@ func (r *Reconciler) decide(dcd *v1alpha1.DynamoComponentDeployment, seen observ
 // noteTakeover is the plan for a component that cannot be carried out now: nothing, but
 // that what the original had carried out is remembered as that.
 func (w observation) noteTakeover(dcd *v1alpha1.DynamoComponentDeployment) *apply.Plan {
-	note := graph.RecordComponentTakeover(dcd, w.platform.Defaults.Running)
-	if note == nil {
-		return nil
-	}
-	return &apply.Plan{Annotations: note, Finalizer: slices.Contains(dcd.Finalizers, v1alpha1.Finalizer)}
+	return apply.Note(dcd, graph.RecordComponentTakeover(dcd, w.platform.Defaults.Running))
 }
 
 // owned are the children that go if they are not wanted. What a graph takes over from a

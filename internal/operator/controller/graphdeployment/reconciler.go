@@ -116,11 +116,7 @@ func (r *Reconciler) decide(dgd *v1alpha1.DynamoGraphDeployment, seen observatio
 // noteTakeover is the plan for a graph that cannot be carried out now: nothing, but that
 // what the original had carried out is remembered as that.
 func (w observation) noteTakeover(dgd *v1alpha1.DynamoGraphDeployment) *apply.Plan {
-	note := graph.RecordTakeover(dgd, w.platform.Defaults.Running)
-	if note == nil {
-		return nil
-	}
-	return &apply.Plan{Annotations: note, Finalizer: slices.Contains(dgd.Finalizers, v1alpha1.Finalizer)}
+	return apply.Note(dgd, graph.RecordTakeover(dgd, w.platform.Defaults.Running))
 }
 
 // record has the choices of provider and contract stand on the graph, whatever is
