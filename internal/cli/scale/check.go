@@ -31,7 +31,7 @@ func (o *options) check() error {
 	want(o.spread >= 0 && finite(o.spread), "spread", o.spread, notNegative)
 	want(o.ttft > 0 && finite(o.ttft), "ttft", o.ttft, positive)
 	want(o.itl > 0 && finite(o.itl), "itl", o.itl, positive)
-	want(o.price >= 0 && o.price <= price.Highest, "price", o.price, notNegative)
+	want(o.price >= 0 && o.price <= price.Highest, "price", o.price, fmt.Sprintf("0 to %d", price.Highest))
 	want(o.gpus >= 0, "gpus", o.gpus, notNegative)
 	want(o.prefillGPUs >= 0, "prefill-gpus", o.prefillGPUs, notNegative)
 	want(o.decodeGPUs >= 0, "decode-gpus", o.decodeGPUs, notNegative)

@@ -142,8 +142,8 @@ type facts struct {
 	price float64
 	// unread is what could not be.
 	unread []string
-	// podless says that pods are among that.
-	podless bool
+	// podsUnread says that pods are among that.
+	podsUnread bool
 }
 
 // Look explains by what can be read, and asks no planner.
@@ -180,7 +180,7 @@ func gather(ctx context.Context, from client.Reader, graphKey types.NamespacedNa
 		switch {
 		case apierrors.IsForbidden(err):
 			f.unread = append(f.unread, "you may not list "+read.called)
-			f.podless = f.podless || read.list == client.ObjectList(&pods)
+			f.podsUnread = f.podsUnread || read.list == client.ObjectList(&pods)
 		case err != nil:
 			return f, fmt.Errorf("list %s: %w", read.called, err)
 		}
@@ -297,7 +297,7 @@ func explain(f facts) Explanation {
 	if n := len(f.decisions); n > 0 {
 		e.Planner = &f.decisions[n-1]
 	}
-	if tag := f.tag(e.Planner); f.podless {
+	if tag := f.tag(e.Planner); f.podsUnread {
 		e.Unpriced = "pods, which have the GPUs, could not be read"
 	} else if tag.Known() {
 		e.DollarsPerHour = new(float64(e.GPUs) * tag.Hour)

@@ -239,11 +239,11 @@ func TestWhatAGraphCostsIsSaidOrThatNobodyKnows(t *testing.T) {
 	unpriced.Cost, unpriced.Unpriced = nil, "it is not said which GPUs replicas have\x1b[2J"
 	older.Cost = nil
 	for _, x := range []struct {
-		rule      string
-		decisions []journal.Record
-		given     float64
-		podless   bool
-		want      string
+		rule       string
+		decisions  []journal.Record
+		given      float64
+		podsUnread bool
+		want       string
 	}{
 		{"as its planner says", []journal.Record{priced}, 0, false, "2 GPUs ($10.00/h), budget 8"},
 		{"as given, whatever its planner says", []journal.Record{priced}, 2.5, false, "2 GPUs ($5.00/h), budget 8"},
@@ -255,7 +255,7 @@ func TestWhatAGraphCostsIsSaidOrThatNobodyKnows(t *testing.T) {
 	} {
 		t.Run(x.rule, func(t *testing.T) {
 			f := facts{graph: decode[v1alpha1.DynamoGraphDeployment](t, chat), pods: []corev1.Pod{*decode[corev1.Pod](t, decodePod)}, decisions: x.decisions, price: x.given}
-			if f.podless = x.podless; x.podless {
+			if f.podsUnread = x.podsUnread; x.podsUnread {
 				f.pods = nil
 			}
 			e := explain(f)

@@ -585,8 +585,8 @@ func (p *planner) room(r int) int {
 	return p.budget[r] - held
 }
 
-// fits reports whether there is room for a unit. There may be more than room for of a role
-// that it has none of.
+// fits reports whether there is room for a unit. It needs none for a role that it has
+// none of, even where others have more of that than they may.
 func (p *planner) fits(unit []int) bool {
 	for r, n := range unit {
 		if n > 0 && p.room(r) < n {
