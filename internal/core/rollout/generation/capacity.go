@@ -187,8 +187,9 @@ func Floor(roles []Role) []int {
 	return floor
 }
 
-// floor is that of a world: nothing is kept of what the target serves without, and of what
-// the stable generation does no more than a level leaves there.
+// floor is that of a world: nothing is kept of what the target serves without. Of what the
+// stable generation does, no more is kept than a level leaves there, and nothing until the
+// target has a whole unit: a candidate before it is to go, and may be in its way.
 func (w World) floor() []int {
 	floor, l, g := Floor(w.Roles), w.lacking(), w.index(w.Target())
 	target, _, held := w.shares(w.Level)
@@ -198,6 +199,9 @@ func (w World) floor() []int {
 		}
 		if held && w.Target() != w.Stable && w.Lacks(r) {
 			floor[r] = min(floor[r], target[r])
+			if g < 0 || !l.complete(w.Roles, g, w.wanted()[g]) {
+				floor[r] = 0
+			}
 		}
 	}
 	return floor

@@ -46,16 +46,34 @@ func TestALevelLeavesTheStableGenerationOneOfEveryRole(t *testing.T) {
 // TestALevelIsReachedFromAnotherCandidateThatBringsSupport: what that has of it is more
 // than the level leaves, and must not be kept for a floor.
 func TestALevelIsReachedFromAnotherCandidateThatBringsSupport(t *testing.T) {
-	w := without(split(4, 3), false)
 	up := func(decode, prefill int) []Replicas {
 		return []Replicas{{Want: decode, Exist: decode, Routable: decode}, {Want: prefill, Exist: prefill, Routable: prefill}}
 	}
-	w.Generations = []Generation{{ID: "a", Roles: up(3, 0)}, {ID: "b", Roles: up(1, 1)}, {ID: "c", Roles: up(1, 1)}}
-	w.Level, w.Unapproved = 1, true
-	w = follow(t, w, PhaseHeld, atLeastOf(t, 0, 3))
-	if diff := cmp.Diff(counts{{3, 0}, {1, 1}}, w.wanted()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	for rule, c := range map[string]struct {
+		world  World
+		target []Replicas
+	}{
+		"beside it, where there is room":          {split(4, 3), up(1, 1)},
+		"after it, where its entry is in the way": {noSurge(split(4, 3)), up(0, 0)},
+		"and where support is there before":       {noSurge(split(4, 3)), up(0, 1)},
+		"and where frontends are the entries":     {noSurge(paired(split(4, 3))), up(0, 0)},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			w := without(c.world, false)
+			w.Generations = []Generation{{ID: "a", Roles: up(3, 0)}, {ID: "b", Roles: c.target}, {ID: "c", Roles: up(1, 1)}}
+			w.Level, w.Unapproved = 1, true
+			w = follow(t, w, PhaseHeld, atLeastOf(t, 0, 3))
+			if diff := cmp.Diff(counts{{3, 0}, {1, 1}}, w.wanted()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
+}
+
+// noSurge is a world in which an entry is started once another has gone.
+func noSurge(w World) World {
+	w.Roles[0].Surge, w.Roles[0].Unavailable = 0, 1
+	return w
 }
 
 // TestALevelIsReachedBesideTheStableGeneration, which is not left for it: where there is no room,
