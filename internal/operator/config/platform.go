@@ -164,8 +164,8 @@ type Rollout struct {
 	// NoSpareAfter is how long a pod may wait for a node before a rollout counts on
 	// none.
 	NoSpareAfter metav1.Duration `json:"noSpareAfter,omitzero"`
-	// AdmissionDeadline is how long a worker may be ready before a rollout is said to be
-	// blocked because frontends send it no requests.
+	// AdmissionDeadline is how long a worker may be ready and frontends send it no requests
+	// before a rollout is said to be blocked because of that.
 	AdmissionDeadline metav1.Duration `json:"admissionDeadline,omitzero"`
 }
 

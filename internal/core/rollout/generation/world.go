@@ -51,7 +51,8 @@ type Replicas struct {
 	Ordinals []int
 	// Unschedulable ones wait for a node, and have for so long that none is expected.
 	Unschedulable int
-	// Refused ones have been ready for so long that frontends would have sent them requests.
+	// Refused ones have been ready for so long that frontends would have sent them requests,
+	// and have been sent none for as long.
 	Refused int
 	// Absent says that there is nothing that could be told of any: its generation is from
 	// before there was such a role, or was left before it had one.

@@ -35,8 +35,8 @@ type Sight struct {
 	Now       time.Time
 	// NoSpareAfter is how long a pod may wait for a node before there is none for it.
 	NoSpareAfter time.Duration
-	// AdmissionDeadline is how long a worker and all frontends may be ready before those that
-	// do not send it requests refuse it; zero if they never do.
+	// AdmissionDeadline is how long a worker and all frontends may be ready, and these may not
+	// send it requests, before they refuse it; zero if they never do.
 	AdmissionDeadline time.Duration
 }
 
@@ -93,7 +93,8 @@ func (c Cell) World(g *graph.Graph, s Sight) generation.World {
 			if admitted, known := said.admitted(parts, ready, i, of.NamespaceOf(string(id)), c.Paired); known {
 				seen.Roles[i].Routable = min(c.readyFor(id, of.Name, s, least), admitted)
 				if s.AdmissionDeadline > 0 && s.Now.Sub(said.Since) >= s.AdmissionDeadline {
-					seen.Roles[i].Refused = max(0, c.readyFor(id, of.Name, s, max(least, s.AdmissionDeadline))-admitted)
+					lately, _ := Admission{Known: true, Workers: said.Lately}.admitted(parts, ready, i, of.NamespaceOf(string(id)), c.Paired)
+					seen.Roles[i].Refused = max(0, c.readyFor(id, of.Name, s, max(least, s.AdmissionDeadline))-max(admitted, lately))
 				}
 				continue
 			}

@@ -117,6 +117,8 @@ type Observer struct {
 	Budgets *Ledger
 	// Leases holds those by which graphs are woken; nil knows none.
 	Leases client.Reader
+	// Admissions are what frontends said of late.
+	Admissions *Admissions
 	// Crashes are those of candidates.
 	Crashes *Crashes
 	// Expected are steps of rollouts that are on their way back to us.

@@ -130,11 +130,11 @@ func (w Observer) admission(dgd *v1alpha1.DynamoGraphDeployment, seen *observati
 	}
 }
 
-// ask is what some frontends say, and since when all of them can.
+// ask is what some frontends say and have said of late, and since when all of them can.
 func (w Observer) ask(of types.NamespacedName, frontends []corev1.Pod, g *graph.Graph, now time.Time) world.Admission {
 	said := w.Frontends.Ask(of, addresses(frontends), models(g), now)
 	said.Since = world.LastReady(frontends)
-	return said
+	return w.Admissions.seen(of, said, now, w.Rollouts.AdmissionDeadline)
 }
 
 // nextRestart is the step of a restart, and the cells of workers as it asks for them.
@@ -302,6 +302,28 @@ func (e *Expectations) unmet(graph types.UID, members []workload.Member, now tim
 	}
 	delete(e.by, graph)
 	return false
+}
+
+// Admissions remembers what the frontends of graphs said of late. An operator that starts
+// anew begins again.
+type Admissions struct {
+	mu sync.Mutex
+	by map[types.NamespacedName]world.AdmissionLog
+}
+
+// seen adds what frontends say, and returns it with what counts of that before.
+func (a *Admissions) seen(of types.NamespacedName, said world.Admission, now time.Time, counts time.Duration) world.Admission {
+	if a == nil || !said.Known {
+		return said
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	maps.DeleteFunc(a.by, func(_ types.NamespacedName, l world.AdmissionLog) bool { return l.Stale(now) })
+	if a.by == nil {
+		a.by = map[types.NamespacedName]world.AdmissionLog{}
+	}
+	a.by[of] = a.by[of].Seen(said, now, counts)
+	return a.by[of].With(said)
 }
 
 // Crashes remembers those of the pods of graphs while their workers are rolled out. An

@@ -107,6 +107,56 @@ func TestFrontendsAreAskedOnceTheyKnowTheWorkers(t *testing.T) {
 	}
 }
 
+// lists is to how many workers of a graph frontends send requests; less than none if they
+// do not answer.
+type lists int
+
+func (n lists) Ask(types.NamespacedName, []netip.Addr, []string, time.Time) world.Admission {
+	return world.Admission{Known: n >= 0, Workers: map[string]map[string]map[string]int{"m": {"ns": {"decode": max(0, int(n))}}}}
+}
+
+// TestWorkersAreRefusedOnceFrontendsHaveNotListedThemForLong: that one has been ready for
+// long does not say that nobody ever sent it requests.
+func TestWorkersAreRefusedOnceFrontendsHaveNotListedThemForLong(t *testing.T) {
+	const deadline = 2 * time.Minute
+	type look struct {
+		at   time.Duration
+		said lists
+		want int
+	}
+	for rule, looks := range map[string][]look{
+		"from the first look on":                   {{0, 0, 0}, {time.Minute, 0, 0}, {deadline, 0, 2}},
+		"since they were last listed":              {{0, 2, 0}, {time.Minute, 2, 0}, {time.Minute + time.Second, 0, 0}, {2 * time.Minute, 0, 0}, {time.Minute + deadline, 0, 2}},
+		"as far as they were":                      {{0, 0, 0}, {time.Minute, 1, 0}, {deadline, 0, 1}, {time.Minute + deadline, 0, 2}},
+		"once they are listed again, not any more": {{0, 0, 0}, {time.Minute, 0, 0}, {deadline, 0, 2}, {deadline + time.Second, 2, 0}, {deadline + time.Minute, 0, 0}},
+		"while nobody answers, nothing is known":   {{0, 0, 0}, {time.Minute, -1, 0}, {deadline, -1, 0}, {deadline + time.Second, 0, 0}, {deadline + time.Minute, 0, 0}, {2 * deadline, 0, 0}, {2*deadline + time.Second, 0, 2}},
+		"an answer that is missed changes nothing": {{0, 0, 0}, {30 * time.Second, -1, 0}, {time.Minute, 0, 0}, {deadline, 0, 2}},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			start := time.Unix(10000, 0)
+			decode := graph.Component{Name: "decode", Role: graph.RoleDecode, DynamoNamespace: "ns", Model: "m", Replicas: 2}
+			seen := observation{graph: &graph.Graph{Contract: graph.ContractV1, Components: []graph.Component{decode, {Name: "front", Role: graph.RoleFrontend}}}}
+			seen.cells = world.Cells(seen.graph, []workload.Member{{Service: "decode", Stored: decode, Replicas: 2}}, world.Rules{Isolated: true})
+			for i, service := range []string{"front", "decode", "decode"} {
+				p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: string(rune('a' + i)), Labels: map[string]string{v1alpha1.LabelComponent: service}}}
+				p.Status.PodIP = "10.0.0.1"
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(start.Add(-time.Hour))}}
+				seen.sight.Pods = append(seen.sight.Pods, p)
+			}
+			o := Observer{Rollouts: Rollouts{AdmissionDeadline: deadline}, Admissions: &Admissions{}}
+			for _, look := range looks {
+				now := start.Add(look.at)
+				seen.sight.Now, seen.sight.AdmissionDeadline = now, deadline
+				o.Frontends = look.said
+				o.admission(&v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Name: "chat"}}, &seen, now)
+				if got := seen.cells[0].World(seen.graph, seen.sight).Generations[0].Roles[0].Refused; got != look.want {
+					t.Errorf("after %v %d are refused, and not %d", look.at, got, look.want)
+				}
+			}
+		})
+	}
+}
+
 // TestCrashesAreForgottenWithTheirRollout, and are of one graph alone.
 func TestCrashesAreForgottenWithTheirRollout(t *testing.T) {
 	now := time.Unix(10000, 0)

@@ -60,6 +60,7 @@ func Setup(ctx context.Context, d *controller.Deps) error {
 			Frontends:  frontend.NewPoller(ctx, proxy),
 			Workers:    scrape.New(ctx, proxy),
 			Leases:     leases,
+			Admissions: &Admissions{},
 			Crashes:    &Crashes{},
 			Expected:   &Expectations{},
 			Budgets:    &Ledger{Budgets: d.Config.Scaling.Budgets(), Defaults: d.Config.Platform().Defaults, Facts: d.Facts},
