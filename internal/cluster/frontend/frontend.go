@@ -20,9 +20,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/world"
 )
 
-// Port is where frontends serve.
-const Port = 8000
-
 const (
 	// answerLimit is far more than all namespaces of a model that a frontend knows.
 	answerLimit = 1 << 20
@@ -52,7 +49,7 @@ type Poller struct {
 
 // answers are those of one graph's frontends.
 type answers struct {
-	asked     []netip.Addr
+	asked     []netip.AddrPort
 	at        time.Time
 	admission world.Admission
 	polling   bool
@@ -66,11 +63,11 @@ func NewPoller(ctx context.Context, proxy *url.URL) *Poller {
 
 // Ask returns what the frontends of a graph said a moment ago, and has them asked again.
 // It is not known before they have answered, nor where all of them are others by now.
-func (p *Poller) Ask(graph types.NamespacedName, frontends []netip.Addr, models []string, now time.Time) world.Admission {
+func (p *Poller) Ask(graph types.NamespacedName, frontends []netip.AddrPort, models []string, now time.Time) world.Admission {
 	if p == nil || len(frontends) == 0 {
 		return world.Admission{}
 	}
-	frontends = slices.SortedFunc(slices.Values(frontends), netip.Addr.Compare)
+	frontends = slices.SortedFunc(slices.Values(frontends), netip.AddrPort.Compare)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.forget(now)
@@ -87,7 +84,7 @@ func (p *Poller) Ask(graph types.NamespacedName, frontends []netip.Addr, models 
 		default: // others are asked first
 		}
 	}
-	if now.Sub(a.at) > fresh || !slices.ContainsFunc(a.asked, func(f netip.Addr) bool { return slices.Contains(frontends, f) }) {
+	if now.Sub(a.at) > fresh || !slices.ContainsFunc(a.asked, func(f netip.AddrPort) bool { return slices.Contains(frontends, f) }) {
 		return world.Admission{}
 	}
 	// One that comes or goes does not make unknown what the others have said: they are
@@ -105,7 +102,7 @@ func (p *Poller) forget(now time.Time) {
 }
 
 // poll asks every frontend of a graph at the same time.
-func (p *Poller) poll(a *answers, frontends []netip.Addr, models []string) {
+func (p *Poller) poll(a *answers, frontends []netip.AddrPort, models []string) {
 	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
 	all := make([]world.Admission, len(frontends))
@@ -129,7 +126,7 @@ func (p *Poller) poll(a *answers, frontends []netip.Addr, models []string) {
 }
 
 // one asks a frontend for the workers of each model that it lists or that is expected.
-func (p *Poller) one(ctx context.Context, frontend netip.Addr, models []string) (world.Admission, error) {
+func (p *Poller) one(ctx context.Context, frontend netip.AddrPort, models []string) (world.Admission, error) {
 	var listed struct {
 		Data []struct {
 			ID string `json:"id"`
@@ -173,8 +170,8 @@ func (p *Poller) one(ctx context.Context, frontend netip.Addr, models []string) 
 	return said, nil
 }
 
-func (p *Poller) get(ctx context.Context, frontend netip.Addr, path string, into any) (status int, err error) {
-	status, text, err := p.pods.Get(ctx, frontend, Port, path, answerLimit)
+func (p *Poller) get(ctx context.Context, frontend netip.AddrPort, path string, into any) (status int, err error) {
+	status, text, err := p.pods.Get(ctx, frontend.Addr(), frontend.Port(), path, answerLimit)
 	if err != nil {
 		return status, err
 	}

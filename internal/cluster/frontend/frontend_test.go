@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,15 +16,14 @@ import (
 )
 
 // TestAWorkerIsAdmittedOnceEveryFrontendListsIt asks two frontends through a proxy, of
-// which one has found fewer workers.
+// which one has found fewer workers, each where it serves.
 func TestAWorkerIsAdmittedOnceEveryFrontendListsIt(t *testing.T) {
 	old := false
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		decode := 2
-		if strings.HasPrefix(r.Host, "10.0.0.2") {
-			decode = 1
-		}
+		decode, known := map[string]int{"10.0.0.1:8001": 2, "10.0.0.2:8000": 1}[r.Host]
 		switch {
+		case !known:
+			http.Error(w, "nobody listens there", http.StatusBadGateway)
 		case r.URL.Path == "/v1/models":
 			fmt.Fprint(w, `{"data":[{"id":"org/m"}]}`)
 		case old || r.URL.Path != "/v1/models/org/m/ready":
@@ -40,9 +38,9 @@ func TestAWorkerIsAdmittedOnceEveryFrontendListsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	frontends := []netip.Addr{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")}
+	frontends := []netip.AddrPort{netip.MustParseAddrPort("10.0.0.2:8000"), netip.MustParseAddrPort("10.0.0.1:8001")}
 	p := NewPoller(t.Context(), at)
-	answer := func(name string, frontends []netip.Addr) world.Admission {
+	answer := func(name string, frontends []netip.AddrPort) world.Admission {
 		key := types.NamespacedName{Namespace: "ns", Name: name}
 		if first := p.Ask(key, frontends, []string{"other"}, time.Now()); first.Known {
 			t.Error("it is known before anybody has answered")
@@ -65,17 +63,17 @@ func TestAWorkerIsAdmittedOnceEveryFrontendListsIt(t *testing.T) {
 	}
 	// What the others have said stands while one comes or goes.
 	key := types.NamespacedName{Namespace: "ns", Name: "chat"}
-	for change, now := range map[string][]netip.Addr{
-		"one more": append([]netip.Addr{netip.MustParseAddr("10.0.0.3")}, frontends...), "one less": frontends[:1],
+	for change, now := range map[string][]netip.AddrPort{
+		"one more": append([]netip.AddrPort{netip.MustParseAddrPort("10.0.0.3:8000")}, frontends...), "one less": frontends[:1],
 	} {
 		if diff := cmp.Diff(want, p.Ask(key, now, nil, time.Now())); diff != "" {
 			t.Errorf("%s (-want +got) %s", change, diff)
 		}
 	}
-	if got := p.Ask(key, []netip.Addr{netip.MustParseAddr("10.0.0.9")}, nil, time.Now()); got.Known {
+	if got := p.Ask(key, []netip.AddrPort{netip.MustParseAddrPort("10.0.0.9:8000")}, nil, time.Now()); got.Known {
 		t.Error("frontends that are gone were believed")
 	}
-	if got := answer("local", []netip.Addr{netip.MustParseAddr("127.0.0.1")}); got.Known {
+	if got := answer("local", []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:8000")}); got.Known {
 		t.Error("an address that is no pod's was asked")
 	}
 	old = true

@@ -55,3 +55,17 @@ func target(name string, number int32, main, beside []corev1.ContainerPort) ints
 	}
 	return intstr.FromInt32(number)
 }
+
+// FrontendPort is where the frontend in a pod listens itself, whoever stands before it: its
+// main container has the name that Services ask for, or, behind an activator, its own.
+func FrontendPort(p corev1.Pod) uint16 {
+	for _, name := range []string{PortNameHTTP, portNameFrontend} {
+		for _, c := range p.Spec.Containers {
+			at := slices.IndexFunc(c.Ports, func(port corev1.ContainerPort) bool { return port.Name == name })
+			if c.Name == MainContainer && at >= 0 {
+				return uint16(c.Ports[at].ContainerPort)
+			}
+		}
+	}
+	return PortHTTP
+}

@@ -56,3 +56,27 @@ func TestPortsOfTheUser(t *testing.T) {
 		})
 	}
 }
+
+// TestAFrontendIsAskedWhereItListens, and not at who stands before it, who may say something
+// else.
+func TestAFrontendIsAskedWhereItListens(t *testing.T) {
+	port := func(container, name string, number int32) corev1.Container {
+		return corev1.Container{Name: container, Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 9000}, {Name: name, ContainerPort: number}}}
+	}
+	for rule, c := range map[string]struct {
+		containers []corev1.Container
+		want       uint16
+	}{
+		"at the port of that name":               {[]corev1.Container{port("main", "http", 8001)}, 8001},
+		"at the usual one where none has it":     {[]corev1.Container{port("main", "openai", 8001)}, 8000},
+		"behind an activator at its own":         {[]corev1.Container{port("main", "frontend", 8001), port("activator", "http", PortActivator)}, 8001},
+		"whoever else has a port of its name":    {[]corev1.Container{port("main", "openai", 8000), port("proxy", "http", 8001)}, 8000},
+		"if little is known of it, at the usual": {nil, 8000},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			if got := FrontendPort(corev1.Pod{Spec: corev1.PodSpec{Containers: c.containers}}); got != c.want {
+				t.Errorf("it is asked at %d, and not %d", got, c.want)
+			}
+		})
+	}
+}

@@ -82,7 +82,7 @@ func (in Input) frontends(cell world.Cell, stable generation.ID) []analysis.Pod 
 		for _, p := range cell.Frontends(id, in.Sight) {
 			if address, err := netip.ParseAddr(p.Status.PodIP); err == nil {
 				all = append(all, analysis.Pod{
-					UID: string(p.UID), Address: address, Port: port(p, pod.PortNameHTTP, pod.PortHTTP), Candidate: id == cell.Spec,
+					UID: string(p.UID), Address: address, Port: pod.FrontendPort(p), Candidate: id == cell.Spec,
 					Duty: analysis.Duty{Entry: true, FirstToken: true},
 				})
 			}
@@ -114,7 +114,7 @@ func (in Input) counting(cell world.Cell, stable generation.ID) []analysis.Pod {
 		}
 		duty := analysis.Duty{Entry: slices.Contains(entries, parts[at].Name)}
 		duty.FirstToken = prefills(parts[at]) || duty.Entry && !split
-		all = append(all, analysis.Pod{UID: string(p.UID), Address: address, Port: port(p, pod.PortNameSystem, pod.PortSystem), Candidate: id == cell.Spec, Duty: duty})
+		all = append(all, analysis.Pod{UID: string(p.UID), Address: address, Port: systemPort(p), Candidate: id == cell.Spec, Duty: duty})
 	}
 	slices.SortFunc(all, func(a, b analysis.Pod) int { return cmp.Compare(a.UID, b.UID) })
 	return all
@@ -140,14 +140,15 @@ func follows(labels map[string]string) bool {
 	return cmp.Or(labels[lwsv1.WorkerIndexLabelKey], "0") != "0" || strings.HasSuffix(labels[common.LabelPodClique], graph.Component{}.WorkerClique())
 }
 
-// port is where a pod tells what it has counted: the one of that name, or the usual one.
-func port(p corev1.Pod, name string, usual uint16) uint16 {
+// systemPort is where a worker tells what it has counted: the port of that name, or the
+// usual one.
+func systemPort(p corev1.Pod) uint16 {
 	for _, c := range p.Spec.Containers {
 		for _, port := range c.Ports {
-			if port.Name == name {
+			if port.Name == pod.PortNameSystem {
 				return uint16(port.ContainerPort)
 			}
 		}
 	}
-	return usual
+	return pod.PortSystem
 }

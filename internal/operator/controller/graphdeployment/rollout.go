@@ -16,6 +16,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/apply"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/render/pod"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/analysis"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
@@ -39,7 +40,7 @@ type Rollouts struct {
 
 // Frontends tell to how many workers they send requests.
 type Frontends interface {
-	Ask(graph types.NamespacedName, frontends []netip.Addr, models []string, now time.Time) world.Admission
+	Ask(graph types.NamespacedName, frontends []netip.AddrPort, models []string, now time.Time) world.Admission
 }
 
 // Workers tell what became of the requests of a candidate and of those beside it.
@@ -161,12 +162,12 @@ func frontends(g *graph.Graph, pods []corev1.Pod) []corev1.Pod {
 	return all
 }
 
-// addresses are those of pods that have one.
-func addresses(pods []corev1.Pod) []netip.Addr {
-	var all []netip.Addr
+// addresses are where frontends serve whose pods have one.
+func addresses(pods []corev1.Pod) []netip.AddrPort {
+	var all []netip.AddrPort
 	for _, p := range pods {
 		if address, err := netip.ParseAddr(p.Status.PodIP); err == nil {
-			all = append(all, address)
+			all = append(all, netip.AddrPortFrom(address, pod.FrontendPort(p)))
 		}
 	}
 	return all

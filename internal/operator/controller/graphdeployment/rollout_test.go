@@ -20,7 +20,7 @@ import (
 // asked remembers who was.
 type asked map[string][]string
 
-func (a asked) Ask(of types.NamespacedName, frontends []netip.Addr, _ []string, _ time.Time) world.Admission {
+func (a asked) Ask(of types.NamespacedName, frontends []netip.AddrPort, _ []string, _ time.Time) world.Admission {
 	for _, f := range frontends {
 		a[of.Name] = append(a[of.Name], f.String())
 	}
@@ -42,22 +42,24 @@ func TestFrontendsAreAskedOnceTheyKnowTheWorkers(t *testing.T) {
 	}
 	leaving := pod("10.0.0.5", "front", "", time.Hour, corev1.ConditionTrue)
 	leaving.DeletionTimestamp = new(metav1.NewTime(now))
+	elsewhere := pod("10.0.0.6", "front", "", time.Hour, corev1.ConditionTrue)
+	elsewhere.Spec.Containers = []corev1.Container{{Name: "main", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8001}}}}
 	for rule, c := range map[string]struct {
 		paired bool
 		pods   []corev1.Pod
 		want   asked
 		since  map[string]time.Duration
 	}{
-		"all of a graph that have been ready for long enough": {
+		"all of a graph that have been ready for long enough, where they serve": {
 			pods: []corev1.Pod{
 				pod("10.0.0.1", "front", "", world.Settled, corev1.ConditionTrue),
-				pod("10.0.0.6", "front", "", time.Hour, corev1.ConditionTrue),
+				elsewhere,
 				pod("10.0.0.2", "front", "", world.Settled-time.Second, corev1.ConditionTrue),
 				pod("10.0.0.3", "front", "", time.Hour, corev1.ConditionFalse),
 				pod("10.0.0.4", "decode", "", time.Hour, corev1.ConditionTrue),
 				leaving,
 			},
-			want:  asked{"chat": {"10.0.0.1", "10.0.0.6"}},
+			want:  asked{"chat": {"10.0.0.1:8000", "10.0.0.6:8001"}},
 			since: map[string]time.Duration{"": world.Settled},
 		},
 		"in pairs those of each generation, and before any has been all that are ready": {
@@ -69,7 +71,7 @@ func TestFrontendsAreAskedOnceTheyKnowTheWorkers(t *testing.T) {
 				pod("10.0.0.4", "front", "new", time.Hour, corev1.ConditionFalse),
 				pod("10.0.0.5", "decode", "new", time.Hour, corev1.ConditionTrue),
 			},
-			want:  asked{"chat/old": {"10.0.0.1"}, "chat/new": {"10.0.0.3"}},
+			want:  asked{"chat/old": {"10.0.0.1:8000"}, "chat/new": {"10.0.0.3:8000"}},
 			since: map[string]time.Duration{"old": world.Settled, "new": time.Second},
 		},
 	} {
@@ -111,7 +113,7 @@ func TestFrontendsAreAskedOnceTheyKnowTheWorkers(t *testing.T) {
 // do not answer.
 type lists int
 
-func (n lists) Ask(types.NamespacedName, []netip.Addr, []string, time.Time) world.Admission {
+func (n lists) Ask(types.NamespacedName, []netip.AddrPort, []string, time.Time) world.Admission {
 	return world.Admission{Known: n >= 0, Workers: map[string]map[string]map[string]int{"m": {"ns": {"decode": max(0, int(n))}}}}
 }
 
