@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -45,14 +46,35 @@ func rolloutStatus(last *v1alpha1.RolloutStatus, s managed.State, now metav1.Tim
 	return st
 }
 
-// leading is the cell by which a rollout of several is told: one that is under way.
+// leading is the cell by which a rollout of several is told: one that is under way. Of those
+// with its target it is one that is not past the step of the others and, if there is one,
+// has not reached it yet: the time of a step is told of all, and begins with the last.
 func leading(rolling []managed.CellState) managed.CellState {
-	for _, c := range rolling {
-		if !ended(string(c.Step.Phase)) {
-			return c
+	at := slices.IndexFunc(rolling, underWay)
+	if at < 0 {
+		return rolling[0]
+	}
+	lead := rolling[at]
+	for _, c := range rolling[at+1:] {
+		if underWay(c) && c.World.Target() == lead.World.Target() && lessFar(c, lead) {
+			lead = c
 		}
 	}
-	return rolling[0]
+	return lead
+}
+
+func underWay(c managed.CellState) bool { return !ended(string(c.Step.Phase)) }
+
+// lessFar reports whether a cell has come less far in the steps than another.
+func lessFar(a, b managed.CellState) bool {
+	step := func(c managed.CellState) int {
+		if c.Position.Steps == 0 {
+			return math.MaxInt // it has none to wait at
+		}
+		return c.Position.Step
+	}
+	held := func(c managed.CellState) bool { return c.Step.Phase == generation.PhaseHeld }
+	return step(a) < step(b) || step(a) == step(b) && !held(a) && held(b)
 }
 
 // position is the step that a rollout of several cells is told to be at: the earliest of

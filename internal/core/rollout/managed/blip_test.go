@@ -170,3 +170,60 @@ func TestTheTimeOfAStepBeginsAtTheStep(t *testing.T) {
 		})
 	}
 }
+
+// TestTheTimeOfAStepBeginsOnceAllCellsHaveReachedIt: what one of them has had is no time in
+// which another was seen to serve.
+func TestTheTimeOfAStepBeginsOnceAllCellsHaveReachedIt(t *testing.T) {
+	for rule, slow := range map[string][]string{
+		"the last is slow":  {"worker"},
+		"the first is slow": {"prefill", "decode"},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			c := begin(t, 4, defaults, map[string]string{v1alpha1.AnnotationRolloutSteps: "25% 10m"}, "prefill", "decode", "worker")
+			c.image(second)
+			for _, service := range slow {
+				c.dgd.Spec.Services[service].ExtraPodSpec.MainContainer.Image = third
+			}
+			c.broken, c.floor = third, 0
+			began := c.now
+			c.until("a cell to have waited", func(managed.Decision) bool { return c.now.Sub(began) > 5*time.Minute })
+			c.broken = ""
+			reached := map[string]time.Time{}
+			c.until("all to have passed it", func(d managed.Decision) bool {
+				passed := 0
+				for _, cell := range d.State.Cells {
+					told, serves := candidate(cell, "decode", "worker")
+					name := cell.Cell.String()
+					if serves && reached[name].IsZero() {
+						reached[name] = c.now
+					}
+					if told <= 1 {
+						continue
+					}
+					passed++
+					for _, at := range reached {
+						if waited := c.now.Sub(at); waited < 10*time.Minute || len(reached) < 2 {
+							t.Fatalf("%s goes on %v after a cell had reached the step: %+v", name, waited, c.dgd.Status.Rollout)
+						}
+					}
+				}
+				return passed == 2
+			})
+			c.until("the rollout to be completed", settled)
+		})
+	}
+}
+
+// candidate is how many replicas of some services the candidate of a cell was told to have,
+// and whether any serves.
+func candidate(cell managed.CellState, services ...string) (told int, serves bool) {
+	for _, g := range cell.World.Generations {
+		for i, role := range cell.World.Roles {
+			if g.ID == cell.World.Spec && slices.Contains(services, role.Name) {
+				told += g.Roles[i].Want
+				serves = serves || g.Roles[i].Routable > 0
+			}
+		}
+	}
+	return told, serves
+}
