@@ -46,9 +46,6 @@ func TestALevelLeavesTheStableGenerationOneOfEveryRole(t *testing.T) {
 // TestALevelIsReachedFromAnotherCandidateThatBringsSupport: what that has of it is more
 // than the level leaves, and must not be kept for a floor.
 func TestALevelIsReachedFromAnotherCandidateThatBringsSupport(t *testing.T) {
-	up := func(decode, prefill int) []Replicas {
-		return []Replicas{{Want: decode, Exist: decode, Routable: decode}, {Want: prefill, Exist: prefill, Routable: prefill}}
-	}
 	for rule, c := range map[string]struct {
 		world  World
 		target []Replicas
@@ -79,13 +76,6 @@ func noSurge(w World) World {
 // TestALevelIsReachedBesideTheStableGeneration, which is not left for it: where there is no room,
 // support of the candidate before is short for a while, and the way back stays.
 func TestALevelIsReachedBesideTheStableGeneration(t *testing.T) {
-	up := func(all ...int) []Replicas {
-		var roles []Replicas
-		for _, n := range all {
-			roles = append(roles, Replicas{Want: n, Exist: n, Routable: n})
-		}
-		return roles
-	}
 	w := World{Spec: "c", Stable: "a", Level: 3, Unapproved: true, Paired: true, Roles: []Role{
 		{Name: "decode", Entry: true, Desired: 4, Unavailable: 1},
 		{Name: "prefill", Desired: 4, Surge: 1, Unavailable: 2, GPUs: 1},

@@ -212,11 +212,6 @@ func (p *planner) asleep() bool {
 
 // hold takes no step of the rollout; what is desired is followed.
 func (p *planner) hold(reason Reason) Step {
-	if !slices.ContainsFunc(p.Roles, func(r Role) bool { return r.Entry && r.Desired > 0 }) {
-		for _, floor := range p.floor { // no traffic is left that support could be balanced with
-			p.slack = max(p.slack, floor)
-		}
-	}
 	p.now = p.bounds(p.serving)
 	step, ok := p.more()
 	if !ok {

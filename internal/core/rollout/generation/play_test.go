@@ -34,6 +34,15 @@ func (s shape) begin() World {
 	return w
 }
 
+// up are replicas that serve, by role.
+func up(all ...int) []Replicas {
+	var roles []Replicas
+	for _, n := range all {
+		roles = append(roles, Replicas{Want: n, Exist: n, Routable: n})
+	}
+	return roles
+}
+
 // without is a world in which a has none of the support that is asked for with b.
 func without(w World, absent bool) World {
 	for r, role := range w.Roles {
