@@ -203,7 +203,7 @@ func (p *Planner) rules(parts role.Components, seen capacity.Lengths) decision.C
 		FilterLevel: p.Config.QLevel, FilterTrend: p.Config.QTrend, FilterNoise: p.Config.RNoise,
 	}
 	if p.timing != nil {
-		c.Model = p.timing.Model
+		c.Model, c.Handover = p.timing.Model, p.timing.Handover(p.lengths.Input)
 	} else {
 		c.Model = capacity.H200()
 	}
