@@ -7,6 +7,7 @@
 package planner
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
@@ -143,6 +144,7 @@ func (p *Planner) Tick(ctx context.Context) error {
 	p.complain("")
 	rules := p.rules(parts, reading.Lengths)
 	d, decided := p.decide(rules, snapshot, reading)
+	p.metrics.corrected(p.corrections())
 	if !decided {
 		p.metrics.observe(rules, snapshot, d, p.Config.Tick)
 		return nil
@@ -316,12 +318,20 @@ func (p *Planner) decide(rules decision.Config, s decision.Snapshot, r observati
 	if p.Config.Policy == config.Original {
 		return p.decideAsOriginal(s, r)
 	}
-	if p.Config.NoCorrection {
-		p.memory.Calibration = capacity.Calibration{}
+	if p.Config.NoCorrection { // nothing is learnt
+		s.Observed, rules.Handover = capacity.Observation{}, 0
 	}
 	var d decision.Decision
 	d, p.memory = decision.Decide(rules, s, p.memory)
 	return d, true
+}
+
+// corrections are the factors on times of prefill and decode that the last decision counted with.
+func (p *Planner) corrections() (prefill, decode float64) {
+	if p.Config.Policy == config.Original {
+		return cmp.Or(p.past.PrefillCorrection, 1), cmp.Or(p.past.DecodeCorrection, 1)
+	}
+	return p.memory.Calibration.Scales()
 }
 
 func (p *Planner) decideAsOriginal(s decision.Snapshot, r observation.Reading) (decision.Decision, bool) {
