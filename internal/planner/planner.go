@@ -155,7 +155,8 @@ func (p *Planner) Tick(ctx context.Context) error {
 // act writes what was decided and keeps why.
 func (p *Planner) act(ctx context.Context, g *kube.Graph, parts role.Components, rules decision.Config, s decision.Snapshot, d decision.Decision) error {
 	told := journal.Context{
-		At: p.Now(), Graph: g.Namespace + "/" + g.Name, Policy: string(p.Config.Policy), Config: rules, Seen: s, Startup: s.Startup, Advisory: p.Config.Advisory, Price: p.price,
+		At: p.Now(), Graph: g.Namespace + "/" + g.Name, Policy: string(p.Config.Policy), Config: rules, Seen: s, Startup: s.Startup, Advisory: p.Config.Advisory,
+		Price: parts.Price(p.price, p.Config.GPUs),
 	}
 	if p.Config.Policy == config.Native && d.Reason != decision.Blind && p.knows(d.Forecast.Level) {
 		told.Needed = new(rules.Needed(d.Forecast.Level, p.memory))

@@ -121,7 +121,7 @@ func newWorld(t *testing.T, words ...string) *world {
 	w := &world{t: t, now: time.Unix(1000, 0)}
 	worker := func(name, role string) graph.Component {
 		return graph.Component{
-			Name: name, Role: graph.RoleWorker, SubType: role, Nodes: 1,
+			Name: name, Role: graph.RoleWorker, SubType: role, Nodes: 1, Resources: graph.Resources{GPUs: 1},
 			Main: &corev1.Container{Args: []string{"-m", "dynamo.vllm", "--model", "nobody/knows"}},
 		}
 	}
@@ -216,15 +216,24 @@ func TestADecisionSaysWhatItCostsOrThatNobodyKnows(t *testing.T) {
 	for _, x := range []struct {
 		rule  string
 		words []string
+		bare  bool // replicas ask for no GPU
 		hour  float64
 	}{
-		{"by the GPU that is named", []string{"--gpu=h100_sxm"}, 4},
-		{"by the price that is given", []string{"--gpu=h100_sxm", "--price-per-gpu-hour=3.2"}, 3.2},
-		{"not by the GPU that replicas are timed by where none is named", nil, 0},
-		{"nor by one that has no price", []string{"--gpu=abacus"}, 0},
+		{"by the GPU that is named", []string{"--gpu=h100_sxm"}, false, 4},
+		{"by the price that is given", []string{"--gpu=h100_sxm", "--price-per-gpu-hour=3.2"}, false, 3.2},
+		{"not by the GPU that replicas are timed by where none is named", nil, false, 0},
+		{"nor by one that has no price", []string{"--gpu=abacus"}, false, 0},
+		{"nor of replicas that ask for none", []string{"--gpu=h100_sxm"}, true, 0},
+		{"nor where those of one role do", []string{"--gpu=h100_sxm", "--prefill-engine-num-gpu=1"}, true, 0},
+		{"unless it is given how many they have", []string{"--gpu=h100_sxm", "--prefill-engine-num-gpu=1", "--decode-engine-num-gpu=1"}, true, 4},
 	} {
 		t.Run(x.rule, func(t *testing.T) {
 			w := newWorld(t, x.words...)
+			for i := range w.graph.Components {
+				if x.bare {
+					w.graph.Components[i].Resources.GPUs = 0
+				}
+			}
 			w.minutes(5, 40)
 			all := w.decisions()
 			grown := slices.IndexFunc(all, func(r journal.Record) bool { return r.Reason == decision.Grow })

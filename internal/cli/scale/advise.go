@@ -147,7 +147,6 @@ func (c *consultation) read(dgd *v1alpha1.DynamoGraphDeployment, given *pflag.Fl
 	if c.options.price > 0 {
 		told.Price = c.options.price
 	}
-	c.price = price.Find(told.Price, told.GPU)
 	parts, missing := role.Find(g.Components, told.Mode)
 	if missing == "" && (parts.Scaled[decision.Prefill] == nil || parts.Scaled[decision.Decode] == nil) {
 		missing = "its planner scales one role alone"
@@ -159,9 +158,11 @@ func (c *consultation) read(dgd *v1alpha1.DynamoGraphDeployment, given *pflag.Fl
 	for i, flag := range []string{"prefill-gpus", "decode-gpus"} {
 		c.services[i] = parts.Scaled[i].Name
 		if given.Changed(flag) {
-			c.each[i] = [...]int{c.prefillGPUs, c.decodeGPUs}[i]
+			told.GPUs[i] = [...]int{c.prefillGPUs, c.decodeGPUs}[i]
+			c.each[i] = told.GPUs[i]
 		}
 	}
+	c.price = parts.Price(price.Find(told.Price, told.GPU), told.GPUs)
 	if c.planner != "" {
 		c.floors = told.Floors
 		if !given.Changed("ttft") {

@@ -58,6 +58,9 @@ func TestAdviceIsInWordsThatCanBeWritten(t *testing.T) {
 			[]string{"a GPU costs $7.00/h (by what was given)"}},
 		{"or by a flag", strings.Replace(disaggregated, "PLANNER", named, 1), []string{"--trace", "poisson", "--high", "5", "--length", "2m", "--gpu", "h100_sxm"},
 			[]string{"a GPU costs $4.00/h (by the built-in table, for h100_sxm)"}},
+		{"not of replicas that ask for none", strings.NewReplacer("PLANNER", named, `, resources: {limits: {gpu: "1"}}`, "", `, resources: {limits: {gpu: "2"}}`, "").Replace(disaggregated),
+			[]string{"--trace", "poisson", "--high", "5", "--length", "2m"},
+			[]string{"what it costs is not known: replicas of prefill and decode ask for no GPU", "GPU-hours (cost unknown)."}},
 		{"a slow wave, without a planner", strings.Replace(disaggregated, "PLANNER", "", 1),
 			[]string{"--trace", "sine", "--low", "2", "--high", "20", "--period", "24m", "--length", "24m", "--startup", "20s", "--gpus", "24"}, []string{
 				"TTFT 200 ms, ITL 10 ms", "24 GPUs", "starts of 20s (as given)", "Take native, floors ", "there is time to follow them", "Write: a service of componentType planner", "--max-gpu-budget=24",

@@ -18,6 +18,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/original"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/price"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
 )
 
@@ -100,6 +101,21 @@ func (c Components) GPUs(given decision.Vector) decision.Vector {
 		}
 	}
 	return each
+}
+
+// Price is that of a GPU, and none where replicas ask for no GPU and nobody gives how many they
+// have: they are counted as if they had one, which nobody pays for.
+func (c Components) Price(tag price.Tag, given decision.Vector) price.Tag {
+	var bare []string
+	for role, one := range c.Scaled {
+		if one != nil && given[role] <= 0 && one.Resources.GPUs <= 0 {
+			bare = append(bare, decision.Role(role).String())
+		}
+	}
+	if len(bare) == 0 {
+		return tag
+	}
+	return price.Tag{Unknown: fmt.Sprintf("replicas of %s ask for no GPU", strings.Join(bare, " and "))}
 }
 
 // Timing is how long replicas take, and who says so.
