@@ -177,6 +177,7 @@ func (c *consultation) read(dgd *v1alpha1.DynamoGraphDeployment, given *pflag.Fl
 	}
 	c.starts(dgd, given)
 	if c.profile != "" || c.options.model != "" {
+		c.replicas(parts, told.GPU, given)
 		c.model, err = c.timing()
 		c.by = "what the flags say"
 		return err
@@ -186,6 +187,14 @@ func (c *consultation) read(dgd *v1alpha1.DynamoGraphDeployment, given *pflag.Fl
 		c.by = short + ")"
 	}
 	return nil
+}
+
+// replicas have a model that is named be timed on what the graph has, where no flag says.
+func (c *consultation) replicas(parts role.Components, gpu string, given *pflag.FlagSet) {
+	c.gpu, c.prefillGPUs, c.decodeGPUs = gpu, c.each[decision.Prefill], c.each[decision.Decode]
+	if engine := parts.Scaled[decision.Prefill].Engine; engine != graph.EngineNone && !given.Changed("backend") {
+		c.backend = string(engine)
+	}
 }
 
 // told is what the graph's planner is, if it has one.
