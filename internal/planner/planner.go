@@ -7,6 +7,7 @@
 package planner
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
@@ -143,6 +144,7 @@ func (p *Planner) Tick(ctx context.Context) error {
 	p.complain("")
 	rules := p.rules(parts, reading.Lengths)
 	d, decided := p.decide(rules, snapshot, reading)
+	p.metrics.corrected(p.corrections())
 	if !decided {
 		p.metrics.observe(rules, snapshot, d, p.Config.Tick)
 		return nil
@@ -153,7 +155,8 @@ func (p *Planner) Tick(ctx context.Context) error {
 // act writes what was decided and keeps why.
 func (p *Planner) act(ctx context.Context, g *kube.Graph, parts role.Components, rules decision.Config, s decision.Snapshot, d decision.Decision) error {
 	told := journal.Context{
-		At: p.Now(), Graph: g.Namespace + "/" + g.Name, Policy: string(p.Config.Policy), Config: rules, Seen: s, Startup: s.Startup, Advisory: p.Config.Advisory, Price: p.price,
+		At: p.Now(), Graph: g.Namespace + "/" + g.Name, Policy: string(p.Config.Policy), Config: rules, Seen: s, Startup: s.Startup, Advisory: p.Config.Advisory,
+		Price: parts.Price(p.price, p.Config.GPUs),
 	}
 	if p.Config.Policy == config.Native && d.Reason != decision.Blind && p.knows(d.Forecast.Level) {
 		told.Needed = new(rules.Needed(d.Forecast.Level, p.memory))
@@ -203,7 +206,7 @@ func (p *Planner) rules(parts role.Components, seen capacity.Lengths) decision.C
 		FilterLevel: p.Config.QLevel, FilterTrend: p.Config.QTrend, FilterNoise: p.Config.RNoise,
 	}
 	if p.timing != nil {
-		c.Model = p.timing.Model
+		c.Model, c.Handover = p.timing.Model, p.timing.Handover(p.lengths.Input)
 	} else {
 		c.Model = capacity.H200()
 	}
@@ -316,12 +319,20 @@ func (p *Planner) decide(rules decision.Config, s decision.Snapshot, r observati
 	if p.Config.Policy == config.Original {
 		return p.decideAsOriginal(s, r)
 	}
-	if p.Config.NoCorrection {
-		p.memory.Calibration = capacity.Calibration{}
+	if p.Config.NoCorrection { // nothing is learnt
+		s.Observed, rules.Handover = capacity.Observation{}, 0
 	}
 	var d decision.Decision
 	d, p.memory = decision.Decide(rules, s, p.memory)
 	return d, true
+}
+
+// corrections are the factors on times of prefill and decode that the last decision counted with.
+func (p *Planner) corrections() (prefill, decode float64) {
+	if p.Config.Policy == config.Original {
+		return cmp.Or(p.past.PrefillCorrection, 1), cmp.Or(p.past.DecodeCorrection, 1)
+	}
+	return p.memory.Calibration.Scales()
 }
 
 func (p *Planner) decideAsOriginal(s decision.Snapshot, r observation.Reading) (decision.Decision, bool) {

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/observation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/original"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/kube"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/role"
@@ -42,7 +44,9 @@ type world struct {
 	refuse  error
 	// What the frontend has counted, of requests of 2000 and 200 tokens.
 	began, ended float64
-	deaf         bool
+	// firstToken and token are the seconds that they got; 0 where nobody says.
+	firstToken, token float64
+	deaf              bool
 	// slow is how long the API server takes before frontends are asked, and at what rate
 	// requests come meanwhile.
 	slow time.Duration
@@ -102,7 +106,12 @@ func (w *world) serve(out http.ResponseWriter, _ *http.Request) {
 	}
 	fmt.Fprintf(out, "# TYPE dynamo_frontend_requests_started_total counter\ndynamo_frontend_requests_started_total %v\n", w.began)
 	fmt.Fprintf(out, "# TYPE dynamo_frontend_requests_total counter\ndynamo_frontend_requests_total %v\n", w.ended)
-	for name, each := range map[string]float64{"input_sequence_tokens": 2000, "output_sequence_tokens": 200} {
+	for name, each := range map[string]float64{
+		"input_sequence_tokens": 2000, "output_sequence_tokens": 200, "time_to_first_token_seconds": w.firstToken, "inter_token_latency_seconds": w.token,
+	} {
+		if each <= 0 {
+			continue
+		}
 		fmt.Fprintf(out, "# TYPE dynamo_frontend_%[1]s histogram\ndynamo_frontend_%[1]s_bucket{le=\"+Inf\"} %[2]v\ndynamo_frontend_%[1]s_sum %[3]v\ndynamo_frontend_%[1]s_count %[2]v\n", name, w.ended, w.ended*each)
 	}
 }
@@ -112,7 +121,7 @@ func newWorld(t *testing.T, words ...string) *world {
 	w := &world{t: t, now: time.Unix(1000, 0)}
 	worker := func(name, role string) graph.Component {
 		return graph.Component{
-			Name: name, Role: graph.RoleWorker, SubType: role, Nodes: 1,
+			Name: name, Role: graph.RoleWorker, SubType: role, Nodes: 1, Resources: graph.Resources{GPUs: 1},
 			Main: &corev1.Container{Args: []string{"-m", "dynamo.vllm", "--model", "nobody/knows"}},
 		}
 	}
@@ -207,15 +216,24 @@ func TestADecisionSaysWhatItCostsOrThatNobodyKnows(t *testing.T) {
 	for _, x := range []struct {
 		rule  string
 		words []string
+		bare  bool // replicas ask for no GPU
 		hour  float64
 	}{
-		{"by the GPU that is named", []string{"--gpu=h100_sxm"}, 4},
-		{"by the price that is given", []string{"--gpu=h100_sxm", "--price-per-gpu-hour=3.2"}, 3.2},
-		{"not by the GPU that replicas are timed by where none is named", nil, 0},
-		{"nor by one that has no price", []string{"--gpu=abacus"}, 0},
+		{"by the GPU that is named", []string{"--gpu=h100_sxm"}, false, 4},
+		{"by the price that is given", []string{"--gpu=h100_sxm", "--price-per-gpu-hour=3.2"}, false, 3.2},
+		{"not by the GPU that replicas are timed by where none is named", nil, false, 0},
+		{"nor by one that has no price", []string{"--gpu=abacus"}, false, 0},
+		{"nor of replicas that ask for none", []string{"--gpu=h100_sxm"}, true, 0},
+		{"nor where those of one role do", []string{"--gpu=h100_sxm", "--prefill-engine-num-gpu=1"}, true, 0},
+		{"unless it is given how many they have", []string{"--gpu=h100_sxm", "--prefill-engine-num-gpu=1", "--decode-engine-num-gpu=1"}, true, 4},
 	} {
 		t.Run(x.rule, func(t *testing.T) {
 			w := newWorld(t, x.words...)
+			for i := range w.graph.Components {
+				if x.bare {
+					w.graph.Components[i].Resources.GPUs = 0
+				}
+			}
 			w.minutes(5, 40)
 			all := w.decisions()
 			grown := slices.IndexFunc(all, func(r journal.Record) bool { return r.Reason == decision.Grow })
@@ -509,4 +527,54 @@ func TestTheFirstStepOfDecodeIsNoPartOfAPrompt(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestMetricsTellTheCorrectionThatIsInUse(t *testing.T) {
+	model := capacity.H200()
+	prompt, token := model.Prefill(2000), model.Token(0, 2100)
+	for _, x := range []struct {
+		rule            string
+		words           []string
+		past            original.Memory
+		prefill, decode float64
+	}{
+		{"what requests get corrects the profile", nil, original.Memory{}, 2, 1.5},
+		{"without corrections it counts as it is", []string{"--no-correction"}, original.Memory{}, 1, 1},
+		{"the original's are those of its last interval", []string{"--policy=original"}, original.Memory{PrefillCorrection: 1.3, DecodeCorrection: 0.8}, 1.3, 0.8},
+		{"the original has none before its first", []string{"--policy=original"}, original.Memory{}, 1, 1},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			w := newWorld(t, append(x.words, "--ttft=2000")...) // that no second replica is needed
+			w.planner.past = x.past
+			w.token = 1.5 * token
+			w.firstToken = 2*prompt + capacity.Wait(5, 2*prompt, 1) + decodesFirst*w.token
+			if w.planner.Config.Policy == config.Original {
+				w.planner.timing = &role.Timing{Model: model} // no profile, so it decides nothing
+			}
+			w.minutes(10, 5)
+			for name, want := range map[string]float64{"p_correction_factor": x.prefill, "d_correction_factor": x.decode} {
+				if got := gauge(t, w.planner, name); math.Abs(got/want-1) > 0.1 || want == 1 && got != 1 {
+					t.Errorf("%s is %v, want %v", name, got, want)
+				}
+			}
+		})
+	}
+}
+
+// gauge is a number that a planner shows.
+func gauge(t *testing.T, p *Planner, name string) float64 {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	p.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	for line := range strings.Lines(answer.Body.String()) {
+		if value, found := strings.CutPrefix(line, "dynamo_planner_"+name+" "); found {
+			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatalf("%s is not shown", name)
+	return 0
 }

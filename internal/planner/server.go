@@ -66,6 +66,12 @@ func (m *metrics) timed(o capacity.Observation) {
 	}
 }
 
+// corrected shows by how much times are taken to be longer than the profile says.
+func (m *metrics) corrected(prefill, decode float64) {
+	m.set("p_correction_factor", prefill)
+	m.set("d_correction_factor", decode)
+}
+
 // observe shows one tick.
 func (m *metrics) observe(c decision.Config, s decision.Snapshot, d decision.Decision, tick time.Duration) {
 	m.blind.Set(float64(d.BlindFor))
@@ -74,7 +80,7 @@ func (m *metrics) observe(c decision.Config, s decision.Snapshot, d decision.Dec
 	for name, value := range map[string]float64{
 		"num_p_workers": float64(p.Ready), "num_d_workers": float64(e.Ready), "gpu_hours": m.gpuHours,
 		"predicted_request_rate": d.Forecast.Rate, "predicted_num_p": float64(d.Replicas[decision.Prefill]), "predicted_num_d": float64(d.Replicas[decision.Decode]),
-		"observed_request_rate": d.Forecast.Level, "p_correction_factor": 1, "d_correction_factor": 1,
+		"observed_request_rate": d.Forecast.Level,
 	} {
 		m.set(name, value)
 	}

@@ -147,7 +147,6 @@ func (c *consultation) read(dgd *v1alpha1.DynamoGraphDeployment, given *pflag.Fl
 	if c.options.price > 0 {
 		told.Price = c.options.price
 	}
-	c.price = price.Find(told.Price, told.GPU)
 	parts, missing := role.Find(g.Components, told.Mode)
 	if missing == "" && (parts.Scaled[decision.Prefill] == nil || parts.Scaled[decision.Decode] == nil) {
 		missing = "its planner scales one role alone"
@@ -159,9 +158,11 @@ func (c *consultation) read(dgd *v1alpha1.DynamoGraphDeployment, given *pflag.Fl
 	for i, flag := range []string{"prefill-gpus", "decode-gpus"} {
 		c.services[i] = parts.Scaled[i].Name
 		if given.Changed(flag) {
-			c.each[i] = [...]int{c.prefillGPUs, c.decodeGPUs}[i]
+			told.GPUs[i] = [...]int{c.prefillGPUs, c.decodeGPUs}[i]
+			c.each[i] = told.GPUs[i]
 		}
 	}
+	c.price = parts.Price(price.Find(told.Price, told.GPU), told.GPUs)
 	if c.planner != "" {
 		c.floors = told.Floors
 		if !given.Changed("ttft") {
@@ -176,6 +177,7 @@ func (c *consultation) read(dgd *v1alpha1.DynamoGraphDeployment, given *pflag.Fl
 	}
 	c.starts(dgd, given)
 	if c.profile != "" || c.options.model != "" {
+		c.replicas(parts, told.GPU, given)
 		c.model, err = c.timing()
 		c.by = "what the flags say"
 		return err
@@ -185,6 +187,14 @@ func (c *consultation) read(dgd *v1alpha1.DynamoGraphDeployment, given *pflag.Fl
 		c.by = short + ")"
 	}
 	return nil
+}
+
+// replicas have a model that is named be timed on what the graph has, where no flag says.
+func (c *consultation) replicas(parts role.Components, gpu string, given *pflag.FlagSet) {
+	c.gpu, c.prefillGPUs, c.decodeGPUs = gpu, c.each[decision.Prefill], c.each[decision.Decode]
+	if engine := parts.Scaled[decision.Prefill].Engine; engine != graph.EngineNone && !given.Changed("backend") {
+		c.backend = string(engine)
+	}
 }
 
 // told is what the graph's planner is, if it has one.

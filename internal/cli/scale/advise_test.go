@@ -6,6 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
 )
 
 const disaggregated = `
@@ -58,6 +64,9 @@ func TestAdviceIsInWordsThatCanBeWritten(t *testing.T) {
 			[]string{"a GPU costs $7.00/h (by what was given)"}},
 		{"or by a flag", strings.Replace(disaggregated, "PLANNER", named, 1), []string{"--trace", "poisson", "--high", "5", "--length", "2m", "--gpu", "h100_sxm"},
 			[]string{"a GPU costs $4.00/h (by the built-in table, for h100_sxm)"}},
+		{"not of replicas that ask for none", strings.NewReplacer("PLANNER", named, `, resources: {limits: {gpu: "1"}}`, "", `, resources: {limits: {gpu: "2"}}`, "").Replace(disaggregated),
+			[]string{"--trace", "poisson", "--high", "5", "--length", "2m"},
+			[]string{"what it costs is not known: replicas of prefill and decode ask for no GPU", "GPU-hours (cost unknown)."}},
 		{"a slow wave, without a planner", strings.Replace(disaggregated, "PLANNER", "", 1),
 			[]string{"--trace", "sine", "--low", "2", "--high", "20", "--period", "24m", "--length", "24m", "--startup", "20s", "--gpus", "24"}, []string{
 				"TTFT 200 ms, ITL 10 ms", "24 GPUs", "starts of 20s (as given)", "Take native, floors ", "there is time to follow them", "Write: a service of componentType planner", "--max-gpu-budget=24",
@@ -75,6 +84,43 @@ func TestAdviceIsInWordsThatCanBeWritten(t *testing.T) {
 				if !strings.Contains(out, part) {
 					t.Errorf("%q is not in\n%s", part, out)
 				}
+			}
+		})
+	}
+}
+
+func TestAModelThatIsNamedIsTimedOnWhatTheGraphHas(t *testing.T) {
+	const command = `, extraPodSpec: {mainContainer: {image: x, command: [python3, -m, dynamo.sglang]}}}`
+	planner := `Planner: {componentType: planner, extraPodSpec: {mainContainer: {image: x, command: [python3, -m, planner_sla], args: [--gpu=l40s]}}}`
+	manifest := strings.NewReplacer("PLANNER", planner, `{gpu: "1"}}}`, `{gpu: "1"}}`+command, `{gpu: "2"}}}`, `{gpu: "2"}}`+command).Replace(disaggregated)
+	const model = "Qwen/Qwen3-0.6B"
+	for _, x := range []struct {
+		rule string
+		args []string
+		want options
+	}{
+		{"its GPUs, and its engine", nil, options{gpu: "l40s", prefillGPUs: 1, decodeGPUs: 2, backend: "sglang"}},
+		{"a flag counts more", []string{"--gpu=h100_sxm", "--prefill-gpus=2", "--decode-gpus=1", "--backend=trtllm"}, options{gpu: "h100_sxm", prefillGPUs: 2, decodeGPUs: 1, backend: "trtllm"}},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			x.want.model = model
+			want, err := x.want.timing()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := &consultation{options: &options{}}
+			flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+			c.flags(flags)
+			flags.Duration("startup", 0, "")
+			if err := flags.Parse(append([]string{"--model=" + model}, x.args...)); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.read(decode[v1alpha1.DynamoGraphDeployment](t, manifest), flags); err != nil {
+				t.Fatal(err)
+			}
+			times := func(m capacity.Model) []float64 { return []float64{m.Prefill(3000), m.Token(8, 3000), m.Cache()} }
+			if diff := cmp.Diff(times(want), times(c.model)); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/original"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/price"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
 )
 
@@ -101,6 +103,21 @@ func (c Components) GPUs(given decision.Vector) decision.Vector {
 	return each
 }
 
+// Price is that of a GPU, and none where replicas ask for no GPU and nobody gives how many they
+// have: they are counted as if they had one, which nobody pays for.
+func (c Components) Price(tag price.Tag, given decision.Vector) price.Tag {
+	var bare []string
+	for role, one := range c.Scaled {
+		if one != nil && given[role] <= 0 && one.Resources.GPUs <= 0 {
+			bare = append(bare, decision.Role(role).String())
+		}
+	}
+	if len(bare) == 0 {
+		return tag
+	}
+	return price.Tag{Unknown: fmt.Sprintf("replicas of %s ask for no GPU", strings.Join(bare, " and "))}
+}
+
 // Timing is how long replicas take, and who says so.
 type Timing struct {
 	Model capacity.Model
@@ -108,6 +125,9 @@ type Timing struct {
 	Profile *original.Profile
 	GPUs    decision.Vector
 	By      string
+	// engines are the replicas of both roles as the performance model has them; nil where it
+	// knows nothing of a handover between them.
+	engines [decision.Roles]*perfmodel.Estimator
 }
 
 // NewTiming takes the profile that a planner is pointed at; without one the performance
@@ -115,6 +135,9 @@ type Timing struct {
 // profile of a model of 8 billion parameters, which what requests get then corrects.
 func NewTiming(c config.Config, parts Components) (*Timing, error) {
 	t := &Timing{GPUs: parts.GPUs(c.GPUs)}
+	if parts.handOver() {
+		t.engines, _, _ = engines(c, parts, t.GPUs) // without them a handover is not known
+	}
 	profile, err := capacity.ReadProfile(os.DirFS(c.Profile))
 	switch {
 	case err == nil:
@@ -137,6 +160,29 @@ func NewTiming(c config.Config, parts Components) (*Timing, error) {
 	return t, nil
 }
 
+// handOver says that prompts go from replicas of one role to those of the other, by engines
+// that are known: of a mock engine that is timed by a profile nobody knows how it hands over.
+func (c Components) handOver() bool {
+	return !c.Aggregated && !slices.ContainsFunc(c.Scaled[:], func(one *graph.Component) bool { return one == nil || one.Engine == graph.EngineNone })
+}
+
+// slowest is by how much a handover is taken to be slower than the performance model says,
+// at most: how fast prompts are says little about a link.
+const slowest = 2
+
+// Handover is how many seconds a computed prompt of so many tokens takes from a prefill
+// replica to one of decode; 0 where nobody knows. Of replicas that compute prompts more
+// slowly, or faster, than the performance model says, handovers are so too.
+func (t *Timing) Handover(tokens float64) float64 {
+	prefill, decode := t.engines[decision.Prefill], t.engines[decision.Decode]
+	if prefill == nil || decode == nil || !(tokens > 0) {
+		return 0
+	}
+	n := int(math.Ceil(min(tokens, float64(decode.Setup().Model.Context))))
+	slower := t.Model.Prefill(float64(n)) / prefill.FirstToken(n, 0).Value.Seconds()
+	return min(slower, slowest) * decode.Transfer(n).Value.Seconds()
+}
+
 // Estimate times replicas without a profile, and says by what.
 func Estimate(c config.Config, parts Components) (model capacity.Model, by string) {
 	model, by, err := estimated(c, parts, parts.GPUs(c.GPUs))
@@ -151,13 +197,23 @@ const assumed = "h200_sxm"
 
 // estimated is the performance model of the engines.
 func estimated(c config.Config, parts Components, gpus decision.Vector) (capacity.Model, string, error) {
-	catalog := perfmodel.Default()
-	gpu, err := catalog.GPU(cmp.Or(c.GPU, assumed))
+	both, name, err := engines(c, parts, gpus)
 	if err != nil {
 		return nil, "", err
 	}
-	var engines [decision.Roles]*perfmodel.Estimator
-	name := c.Model
+	model, err := capacity.FromEstimators(both[decision.Prefill], both[decision.Decode])
+	return model, fmt.Sprintf("the performance model of %s on %s", name, cmp.Or(c.GPU, assumed)), err
+}
+
+// engines are the replicas of both roles as the performance model has them, and the model that
+// they serve. A role that is not scaled is taken to be as the other.
+func engines(c config.Config, parts Components, gpus decision.Vector) (both [decision.Roles]*perfmodel.Estimator, name string, err error) {
+	catalog := perfmodel.Default()
+	gpu, err := catalog.GPU(cmp.Or(c.GPU, assumed))
+	if err != nil {
+		return both, "", err
+	}
+	name = c.Model
 	for role, component := range parts.Scaled {
 		if component == nil {
 			continue
@@ -170,22 +226,21 @@ func estimated(c config.Config, parts Components, gpus decision.Vector) (capacit
 			name = served(*component)
 		}
 		if setup.Model, err = catalog.Model(name); err != nil {
-			return nil, "", err
+			return both, "", err
 		}
-		if engines[role], err = catalog.Estimator(setup); err != nil {
-			return nil, "", err
+		if both[role], err = catalog.Estimator(setup); err != nil {
+			return both, "", err
 		}
 	}
 	for role, other := range map[decision.Role]decision.Role{decision.Prefill: decision.Decode, decision.Decode: decision.Prefill} {
-		if engines[role] == nil {
-			engines[role] = engines[other]
+		if both[role] == nil {
+			both[role] = both[other]
 		}
 	}
-	if engines[decision.Prefill] == nil {
-		return nil, "", errors.New("no service is scaled")
+	if both[decision.Prefill] == nil {
+		return both, "", errors.New("no service is scaled")
 	}
-	model, err := capacity.FromEstimators(engines[decision.Prefill], engines[decision.Decode])
-	return model, fmt.Sprintf("the performance model of %s on %s", name, cmp.Or(c.GPU, assumed)), err
+	return both, name, nil
 }
 
 // served is the model that a worker is started with.

@@ -110,12 +110,61 @@ func TestDecodeNeed(t *testing.T) {
 	}
 }
 
+// A handover leaves less of the target to waiting, and keeps nobody busy.
+func TestAHandoverNeverMeansFewerReplicas(t *testing.T) {
+	target := Target{FirstToken: 0.5, Token: 0.01}
+	for rate := 0.5; rate < 60; rate += 0.5 {
+		last := 0
+		for _, handover := range []float64{0, 0.05, 0.1, 0.2, 0.4, 5} {
+			load := Load{Rate: rate, Lengths: Lengths{Input: 1000, Input95: 1000}, Handover: handover}
+			need := Prefill(line100, load, target, 1, DefaultMargins())
+			if need.Replicas < last || !near(need.Service, 0.1) {
+				t.Errorf("%v a second with a handover of %v s need %+v, with a shorter one %d", rate, handover, need, last)
+			}
+			last = need.Replicas
+		}
+	}
+	tight := Load{Rate: 7, Lengths: Lengths{Input: 1000, Input95: 1000}}
+	if n := Prefill(line100, tight, target, 1, DefaultMargins()).Replicas; n != 1 {
+		t.Errorf("7 a second need %d", n)
+	}
+	tight.Handover = 0.1
+	if n := Prefill(line100, tight, target, 1, DefaultMargins()).Replicas; n != 2 {
+		t.Errorf("7 a second that are handed over in 100 ms need %d", n)
+	}
+}
+
+func TestAHandoverIsNoPartOfAPrompt(t *testing.T) {
+	for _, x := range []struct {
+		rule           string
+		handover, seen float64
+		slower, late   float64
+	}{
+		{"without one all of it is the prompt's", 0, 0.15, 1.5, 0},
+		{"what is late by it is not", 0.1, 0.2, 1, 0.1},
+		{"what is late by more is", 0.1, 0.25, 1.5, 0.1},
+		{"what is late by less is as the model says, and no faster", 0.1, 0.14, 1, 0.04},
+		{"who is faster than the model says hands over in no time", 0.1, 0.08, 0.8, 0},
+		{"nobody knows the time to the first token", 0.1, 0, 1, 0},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			var c Calibration
+			for range 200 {
+				c = c.Next(Observation{Requests: 50, FirstToken: x.seen}, Target{FirstToken: 0.1, Token: 0.01}, x.handover)
+			}
+			if slower, _ := c.Scales(); !near(slower, x.slower) || !near(c.Handover, x.late) {
+				t.Errorf("prompts are %v times as slow and handed over in %v s, want %v and %v", slower, c.Handover, x.slower, x.late)
+			}
+		})
+	}
+}
+
 func TestCalibration(t *testing.T) {
 	expected := Target{FirstToken: 0.1, Token: 0.01}
 	follow := func(times int, o Observation) Calibration {
 		var c Calibration
 		for range times {
-			c = c.Next(o, expected)
+			c = c.Next(o, expected, 0)
 		}
 		return c
 	}

@@ -15,6 +15,10 @@ type Target struct {
 type Load struct {
 	Rate float64 // requests
 	Lengths
+
+	// Handover is how long a computed prompt takes to a replica of the other role: no replica
+	// is busy with it, and no number of them makes it shorter.
+	Handover float64
 }
 
 // Lengths describe the requests of the last minutes.
@@ -67,11 +71,11 @@ type PrefillNeed struct {
 }
 
 // Prefill is the smallest number of replicas at which a long prompt and its wait
-// stay within the target. A prompt that alone takes most of the target leaves three
-// tenths of it to waiting: no number of replicas makes it faster.
+// stay within the target. A prompt that alone, with its handover, takes most of the target
+// leaves three tenths of it to waiting: no number of replicas makes it faster.
 func Prefill(m Model, l Load, t Target, scale float64, g Margins) PrefillNeed {
 	service := scale * m.Prefill(l.fresh(l.Input))
-	long := min(scale*m.Prefill(l.fresh(max(l.Input95, l.Input))), 0.7*t.FirstToken)
+	long := min(scale*m.Prefill(l.fresh(max(l.Input95, l.Input)))+l.Handover, 0.7*t.FirstToken)
 	// Of the spread of lengths that of times remains, the less the larger the part of
 	// a time that every prompt takes.
 	slope := (m.Prefill(l.fresh(2*l.Input)) - m.Prefill(l.fresh(l.Input))) * scale / service

@@ -23,6 +23,9 @@ const (
 	// uneven is the part of a tick by which looks are late. A start that is seen so much
 	// longer than some ticks took those: a horizon of one more costs replicas.
 	uneven = 0.1
+	// doubted is after how many looks in a row at which requests waited in spite of it a
+	// handover is not believed any more: it was prompts that were slow.
+	doubted = 6
 	// worthwhile is how much better a vector must serve for a binding budget to be
 	// divided anew.
 	worthwhile = 1.1
@@ -60,6 +63,11 @@ func Decide(c Config, s Snapshot, m Memory) (Decision, Memory) {
 	if s.Lengths.Input > 0 {
 		m.Lengths = s.Lengths
 	}
+	if m.Waits >= doubted {
+		c.Handover = 0
+	}
+	s.Queue = max(0, s.Queue-d.Forecast.Level*c.Handover) // who is handed over waits for nobody
+	m.doubt(c, s, d.Forecast.Level)
 	m.Calibration = c.calibrate(s, d.Forecast.Level, m)
 
 	target := c.needs(&d, s, m, startup)
@@ -132,23 +140,49 @@ func (d *Decision) clamp(by string, from, to Vector) {
 // calibrate compares what requests got with what the model says they would have got,
 // where nothing disturbs the comparison: no backlog, nothing starting or ending.
 func (c Config) calibrate(s Snapshot, rate float64, m Memory) capacity.Calibration {
-	p, d := s.Roles[Prefill], s.Roles[Decode]
-	if s.Queue > 0 || p.Ready < 1 || d.Ready < 1 || len(p.Starting)+len(d.Starting)+p.Draining+d.Draining > 0 || m.Lengths.Input <= 0 {
+	service, still := c.still(s, rate, m)
+	if s.Queue > 0 || !still {
 		return m.Calibration
 	}
-	l := m.Lengths
+	p, d, l := s.Roles[Prefill], s.Roles[Decode], m.Lengths
 	prefill, _ := m.Calibration.Scales()
-	service := prefill * c.Model.Prefill(l.Input*(1-min(1, l.Hit)))
-	if rate*service > 0.8*float64(p.Ready) {
-		return m.Calibration
-	}
 	// What is expected is the model's word: ratios are of its times, not of those that
 	// are calibrated already.
 	expected := capacity.Target{
 		FirstToken: (service + capacity.Wait(rate, service, p.Ready)) / prefill,
 		Token:      c.Model.Token(s.Active/float64(d.Ready), max(1, l.Context())),
 	}
-	return m.Calibration.Next(s.Observed, expected)
+	return m.Calibration.Next(s.Observed, expected, c.Handover)
+}
+
+// still says that nothing starts or ends and that prefill replicas have time for what comes,
+// by what is believed of them: the time of a prompt.
+func (c Config) still(s Snapshot, rate float64, m Memory) (service float64, still bool) {
+	p, d, l := s.Roles[Prefill], s.Roles[Decode], m.Lengths
+	if p.Ready < 1 || d.Ready < 1 || len(p.Starting)+len(d.Starting)+p.Draining+d.Draining > 0 || l.Input <= 0 {
+		return 0, false
+	}
+	prefill, _ := m.Calibration.Scales()
+	service = prefill * c.Model.Prefill(l.Input*(1-min(1, l.Hit)))
+	return service, !(rate*service > 0.8*float64(p.Ready))
+}
+
+// doubt counts the looks at which requests wait for prefill replicas that have time, by what
+// is believed of them. Where they keep waiting, what was taken for a handover is the prompts'
+// own time from then on, for good: while they wait, nothing else would show it.
+func (m *Memory) doubt(c Config, s Snapshot, rate float64) {
+	service, still := c.still(s, rate, *m)
+	if c.Handover <= 0 || !still {
+		return
+	}
+	if s.Queue <= float64(s.Roles[Prefill].Ready) {
+		m.Waits = 0
+		return
+	}
+	m.Waits++
+	if m.Waits == doubted {
+		m.Calibration = m.Calibration.Slower(1 + c.Handover/service)
+	}
 }
 
 // needs are what the forecast and those who wait need.
@@ -182,7 +216,7 @@ func (c Config) needs(d *Decision, s Snapshot, m Memory, startup time.Duration) 
 // load is what requests that come at a rate need; not comes says that there are none, or
 // none whose lengths are known.
 func (c Config) load(rate float64, m Memory) (p capacity.PrefillNeed, d capacity.DecodeNeed, comes bool) {
-	load := capacity.Load{Rate: rate, Lengths: m.Lengths}
+	load := capacity.Load{Rate: rate, Lengths: m.Lengths, Handover: m.Calibration.Handover}
 	if !(load.Rate > 0 && load.Input > 0) {
 		return p, d, false
 	}

@@ -90,9 +90,12 @@ func (w *world) pass() {
 	}
 }
 
-func (w *world) tick(requests float64) Decision {
+func (w *world) tick(requests float64) Decision { return w.play(w.snapshot(requests)) }
+
+// play lets a look be decided on.
+func (w *world) play(s Snapshot) Decision {
 	var d Decision
-	d, w.memory = Decide(w.config, w.snapshot(requests), w.memory)
+	d, w.memory = Decide(w.config, s, w.memory)
 	for r := range Role(Roles) {
 		w.write(r, d.Replicas[r])
 	}
@@ -422,7 +425,7 @@ func TestAnyNumbersGiveADecision(t *testing.T) {
 	pick := func() float64 { return odd[chance.IntN(len(odd))] }
 	for range 1000 {
 		c := config()
-		c.Quantile, c.Budget = pick(), chance.IntN(40)-5
+		c.Quantile, c.Budget, c.Handover = pick(), chance.IntN(40)-5, pick()
 		s := Snapshot{
 			Now: time.Duration(chance.Int64()), Bins: []float64{pick(), pick()}, Queue: pick(), Active: pick(), Startup: time.Duration(chance.Int64()) - math.MaxInt64/2,
 			Lengths:  capacity.Lengths{Input: pick(), Input95: pick(), InputSpread: pick(), Output: pick(), Hit: pick()},
@@ -563,5 +566,90 @@ func TestWhatComesNowNeedsNoForecastAndNoFloor(t *testing.T) {
 	c.GPUs[Prefill] = 0
 	if got := c.Needed(40, w.memory); got[Prefill] != 0 || got[Decode] == 0 {
 		t.Errorf("of a role that is not scaled %v", got)
+	}
+}
+
+// handing is upstream's scenario as the published planner of SGLang sees it.
+func handing() Config {
+	c := config()
+	c.Target = capacity.Target{FirstToken: 0.5, Token: 0.05}
+	c.Model = capacity.Curve{Lengths: []float64{4000, 8000}, Times: []float64{0.055, 0.11}, Step: 0.005, Tokens: 1e6}
+	c.Handover = 0.126
+	return c
+}
+
+// prompts is a look at requests whose prompts take so long, and so much longer until decode
+// has them.
+func (w *world) prompts(rate, prompt, handover float64) Snapshot {
+	s := w.snapshot(rate * w.config.Tick.Seconds())
+	ready := float64(w.ready[Prefill])
+	first := min(5, prompt+capacity.Wait(rate, prompt, w.ready[Prefill])) + handover
+	s.Lengths = capacity.Lengths{Input: 4000, Input95: 4000, Output: 150}
+	s.Observed = capacity.Observation{Requests: int(5 * rate), FirstToken: first, Token: 0.005}
+	s.Queue, s.Active = max(0, rate*first-ready), rate*150*0.005
+	return s
+}
+
+func TestAHandoverKeepsNoReplica(t *testing.T) {
+	w := newWorld(handing(), 10*time.Second, Vector{2, 2})
+	for _, step := range []struct {
+		rate float64
+		long time.Duration
+		want Vector
+	}{{8, 10 * time.Minute, Vector{1, 1}}, {18, time.Minute, Vector{2, 1}}, {18, 10 * time.Minute, Vector{2, 1}}} {
+		for end := w.now + step.long; w.now < end; {
+			w.play(w.prompts(step.rate, 0.055, 0.126))
+		}
+		if w.wanted != step.want {
+			scale, _ := w.memory.Calibration.Scales()
+			t.Errorf("%v a second end with %v, want %v; prompts taken to be %.1f times as slow", step.rate, w.wanted, step.want, scale)
+		}
+	}
+}
+
+// Prompts that are more than twice as slow as the model says, of engines that hand over in no
+// time: a replica is taken away for the handover that is not there once, and not again.
+func TestAHandoverThatIsNotThereIsDoubted(t *testing.T) {
+	w := newWorld(handing(), 10*time.Second, Vector{2, 2})
+	shrinks, short := 0, time.Duration(0)
+	for w.now < time.Hour {
+		before := w.wanted[Prefill]
+		w.play(w.prompts(7, 0.12, 0))
+		if w.wanted[Prefill] < before {
+			shrinks++
+		}
+		if w.ready[Prefill] < 2 {
+			short += w.config.Tick
+		}
+	}
+	if w.wanted[Prefill] != 2 || shrinks > 1 || short > 2*time.Minute {
+		scale, _ := w.memory.Calibration.Scales()
+		t.Errorf("%v after %d shrinks and %s with too few, prompts taken to be %.1f times as slow", w.wanted, shrinks, short, scale)
+	}
+}
+
+func TestWhoIsHandedOverWaitsForNobody(t *testing.T) {
+	for _, x := range []struct {
+		rule     string
+		handover float64
+		want     int
+	}{
+		{"those who wait keep a replica", 0, 8},
+		{"those who are handed over keep none", 0.126, 4},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			c := handing()
+			c.Handover = x.handover
+			w := newWorld(c, 10*time.Second, Vector{8, 2})
+			for w.now < 20*time.Minute {
+				s := w.prompts(60, 0.055, 0.126)
+				s.Observed.FirstToken = 0 // the queue alone
+				s.Queue = 9
+				w.play(s)
+			}
+			if w.wanted[Prefill] != x.want {
+				t.Errorf("%v, want %d of prefill", w.wanted, x.want)
+			}
+		})
 	}
 }

@@ -10,6 +10,7 @@
 package decision
 
 import (
+	"math"
 	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
@@ -43,6 +44,10 @@ type Config struct {
 	Model  capacity.Model
 	// Margins are what a need leaves free.
 	Margins capacity.Margins
+	// Handover is how many seconds a computed prompt takes from a prefill replica to one of
+	// decode, at most; 0 where nobody knows. It is in the time to the first token, and keeps
+	// no prefill replica busy.
+	Handover float64
 	// GPUs of one replica; a role with none is not scaled.
 	GPUs Vector
 	// Floors are the fewest replicas.
@@ -78,6 +83,9 @@ func (c Config) Defaults() Config {
 	}
 	if c.FilterLevel+c.FilterTrend+c.FilterNoise == 0 {
 		c.FilterLevel, c.FilterTrend, c.FilterNoise = 1, 0.1, 10
+	}
+	if !(c.Handover > 0) || math.IsInf(c.Handover, 0) {
+		c.Handover = 0
 	}
 	return c
 }
@@ -124,9 +132,12 @@ func (s State) held() int { return max(s.Wanted, s.Ready+len(s.Starting)) + s.Dr
 type Memory struct {
 	Forecast    forecast.State
 	Calibration capacity.Calibration
-	Blind       int // ticks in a row
-	Roles       [Roles]Past
-	Lengths     capacity.Lengths
+	// Waits is at how many looks in a row requests waited for prefill replicas that had time
+	// for them, as far as is believed.
+	Waits   int
+	Blind   int // ticks in a row
+	Roles   [Roles]Past
+	Lengths capacity.Lengths
 }
 
 // Past is what is remembered of a role.
