@@ -47,8 +47,8 @@ func rolloutStatus(last *v1alpha1.RolloutStatus, s managed.State, now metav1.Tim
 }
 
 // leading is the cell by which a rollout of several is told: one that is under way. Of those
-// with its target it is one that is not past the step of the others and, if there is one,
-// has not reached it yet: the time of a step is told of all, and begins with the last.
+// with its target it is one that has not reached its step, so that nothing is told of all
+// before it is so, and then the least far.
 func leading(rolling []managed.CellState) managed.CellState {
 	at := slices.IndexFunc(rolling, underWay)
 	if at < 0 {
@@ -65,16 +65,26 @@ func leading(rolling []managed.CellState) managed.CellState {
 
 func underWay(c managed.CellState) bool { return !ended(string(c.Step.Phase)) }
 
+// asleep reports whether a cell waits for replicas to be desired: it has no step that
+// others would have to wait at.
+func asleep(c managed.CellState) bool { return c.Step.Reason == generation.ReasonNothingDesired }
+
 // lessFar reports whether a cell has come less far in the steps than another.
 func lessFar(a, b managed.CellState) bool {
+	if asleep(a) || asleep(b) {
+		return !asleep(a)
+	}
+	held := func(c managed.CellState) bool { return c.Step.Phase == generation.PhaseHeld }
+	if held(a) != held(b) {
+		return held(b)
+	}
 	step := func(c managed.CellState) int {
 		if c.Position.Steps == 0 {
 			return math.MaxInt // it has none to wait at
 		}
 		return c.Position.Step
 	}
-	held := func(c managed.CellState) bool { return c.Step.Phase == generation.PhaseHeld }
-	return step(a) < step(b) || step(a) == step(b) && !held(a) && held(b)
+	return step(a) < step(b)
 }
 
 // position is the step that a rollout of several cells is told to be at: the earliest of
@@ -83,7 +93,7 @@ func lessFar(a, b managed.CellState) bool {
 func position(rolling []managed.CellState, lead managed.CellState) policy.Position {
 	at := lead.Position
 	for _, c := range rolling {
-		if p := c.Position; p.Steps > 0 && c.World.Target() == lead.World.Target() && (at.Steps == 0 || p.Step < at.Step) {
+		if p := c.Position; p.Steps > 0 && !asleep(c) && c.World.Target() == lead.World.Target() && (at.Steps == 0 || p.Step < at.Step) {
 			at = p
 		}
 	}

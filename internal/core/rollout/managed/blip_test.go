@@ -10,6 +10,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/analysis"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/generation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/managed"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/rollout/policy"
 )
@@ -210,6 +211,50 @@ func TestTheTimeOfAStepBeginsOnceAllCellsHaveReachedIt(t *testing.T) {
 				return passed == 2
 			})
 			c.until("the rollout to be completed", settled)
+		})
+	}
+}
+
+// TestACellThatCannotStartIsToldBesideOneThatIsHeld: it may have no step to stop at, and the
+// deadline counts for it.
+func TestACellThatCannotStartIsToldBesideOneThatIsHeld(t *testing.T) {
+	c := begin(t, 4, defaults, map[string]string{v1alpha1.AnnotationRolloutSteps: "25% hold"}, "prefill", "decode", "worker")
+	c.floor = 0
+	for _, service := range []string{"prefill", "decode"} {
+		c.dgd.Spec.Services[service].Replicas = new(int32(1))
+	}
+	c.until("one decode", func(d managed.Decision) bool { return settled(d) && c.told("decode") == 1 && c.told("prefill") == 1 })
+	c.image(second)
+	for _, service := range []string{"prefill", "decode"} {
+		c.dgd.Spec.Services[service].ExtraPodSpec.MainContainer.Image = third
+	}
+	c.broken = third
+	c.until("the deadline", func(d managed.Decision) bool {
+		return c.dgd.Status.Rollout != nil && c.dgd.Status.Rollout.Phase == string(generation.PhaseAborting)
+	})
+}
+
+// TestACellThatSleepsHoldsNoOther: its step is none that another would have to wait at.
+func TestACellThatSleepsHoldsNoOther(t *testing.T) {
+	for awake, asleep := range map[string][]string{"decode": {"worker"}, "worker": {"prefill", "decode"}} {
+		t.Run(awake, func(t *testing.T) {
+			c := begin(t, 4, defaults, map[string]string{v1alpha1.AnnotationRolloutSteps: "25% 10m"}, "prefill", "decode", "worker")
+			c.floor = 0
+			c.image(second)
+			c.until("the step", func(d managed.Decision) bool {
+				return c.dgd.Status.Rollout != nil && c.dgd.Status.Rollout.Reason == string(policy.WaitsForTime)
+			})
+			for _, service := range asleep {
+				c.dgd.Spec.Services[service].Replicas = new(int32(0))
+			}
+			c.until("the others to have passed it", func(d managed.Decision) bool {
+				for _, cell := range d.State.Cells {
+					if told, _ := candidate(cell, awake); told == 4 {
+						return true
+					}
+				}
+				return false
+			})
 		})
 	}
 }
