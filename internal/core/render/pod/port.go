@@ -57,14 +57,20 @@ func target(name string, number int32, main, beside []corev1.ContainerPort) ints
 }
 
 // FrontendPort is where the frontend in a pod listens itself, whoever stands before it: its
-// main container has the name that Services ask for, or, behind an activator, its own.
+// main container, which the user may call otherwise, has the name that Services ask for or,
+// behind an activator, its own.
 func FrontendPort(p corev1.Pod) uint16 {
-	for _, name := range []string{PortNameHTTP, portNameFrontend} {
-		for _, c := range p.Spec.Containers {
-			at := slices.IndexFunc(c.Ports, func(port corev1.ContainerPort) bool { return port.Name == name })
-			if c.Name == MainContainer && at >= 0 {
-				return uint16(c.Ports[at].ContainerPort)
-			}
+	called := func(name string) bool {
+		return slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
+	}
+	name, main := PortNameHTTP, called(MainContainer)
+	if called(activatorContainer) {
+		name = portNameFrontend
+	}
+	for _, c := range p.Spec.Containers {
+		at := slices.IndexFunc(c.Ports, func(port corev1.ContainerPort) bool { return port.Name == name })
+		if at >= 0 && c.Name != activatorContainer && (c.Name == MainContainer || !main) {
+			return uint16(c.Ports[at].ContainerPort)
 		}
 	}
 	return PortHTTP

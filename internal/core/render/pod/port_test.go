@@ -71,6 +71,9 @@ func TestAFrontendIsAskedWhereItListens(t *testing.T) {
 		"at the usual one where none has it":     {[]corev1.Container{port("main", "openai", 8001)}, 8000},
 		"behind an activator at its own":         {[]corev1.Container{port("main", "frontend", 8001), port("activator", "http", PortActivator)}, 8001},
 		"whoever else has a port of its name":    {[]corev1.Container{port("main", "openai", 8000), port("proxy", "http", 8001)}, 8000},
+		"whatever its container is called":       {[]corev1.Container{port("api", "http", 8001)}, 8001},
+		"also behind an activator":               {[]corev1.Container{port("activator", "http", PortActivator), port("api", "frontend", 8001)}, 8001},
+		"with no activator by its own name":      {[]corev1.Container{port("main", "frontend", 3000)}, 8000},
 		"if little is known of it, at the usual": {nil, 8000},
 	} {
 		t.Run(rule, func(t *testing.T) {
