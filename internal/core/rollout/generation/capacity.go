@@ -191,10 +191,11 @@ func Floor(roles []Role) []int {
 
 // floor is that of a world: nothing is kept of what the target serves without. Of what the
 // stable generation does, no more is kept than a level leaves there, and nothing until the
-// target has a whole unit: a candidate before it is to go, and may be in its way. Where no
-// entry is desired, no traffic is left that anything would have to serve.
+// target has a whole unit: a candidate before it is to go, and may be in its way. While no
+// step is taken, only what is desired is followed: with no entry, nothing is left that has
+// to be served.
 func (w World) floor() []int {
-	if !slices.ContainsFunc(w.Roles, func(r Role) bool { return r.Entry && r.Desired > 0 }) {
+	if (w.Paused || w.Unapproved) && !slices.ContainsFunc(w.Roles, func(r Role) bool { return r.Entry && r.Desired > 0 }) {
 		return make([]int, len(w.Roles))
 	}
 	floor, l, g := Floor(w.Roles), w.lacking(), w.index(w.Target())
