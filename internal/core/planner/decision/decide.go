@@ -26,6 +26,8 @@ const (
 	// doubted is after how many looks in a row at which requests waited in spite of it a
 	// handover is not believed any more: it was prompts that were slow.
 	doubted = 6
+	// late is how many times what is believed first tokens take in the mean of such a look.
+	late = 1.5
 	// worthwhile is how much better a vector must serve for a binding budget to be
 	// divided anew.
 	worthwhile = 1.1
@@ -175,13 +177,16 @@ func (m *Memory) doubt(c Config, s Snapshot, rate float64) {
 	if c.Handover <= 0 || !still {
 		return
 	}
-	if s.Queue <= float64(s.Roles[Prefill].Ready) {
+	// Requests that come by chance wait now and then, and soon do not any more: of those of a
+	// whole look the mean would hardly be so late.
+	believed := service + capacity.Wait(rate, service, s.Roles[Prefill].Ready) + c.Handover
+	if s.Queue <= float64(s.Roles[Prefill].Ready) || !(s.Observed.FirstToken > late*believed) {
 		m.Waits = 0
 		return
 	}
 	m.Waits++
 	if m.Waits == doubted {
-		m.Calibration = m.Calibration.Slower(1 + c.Handover/service)
+		m.Calibration = m.Calibration.Slower(1 + m.Calibration.Handover/service)
 	}
 }
 
