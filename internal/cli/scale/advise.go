@@ -179,7 +179,7 @@ func (c *consultation) read(dgd *v1alpha1.DynamoGraphDeployment, given *pflag.Fl
 	if c.profile != "" || c.options.model != "" {
 		c.replicas(parts, told.GPU, given)
 		c.model, err = c.timing()
-		c.by = "what the flags say"
+		c.by = "what the flags say, and on what the graph has where they do not"
 		return err
 	}
 	c.model, c.by = role.Estimate(told, parts)
