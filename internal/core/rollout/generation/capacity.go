@@ -191,11 +191,9 @@ func Floor(roles []Role) []int {
 
 // floor is that of a world: nothing is kept of what the target serves without. Of what the
 // stable generation does, no more is kept than a level leaves there, and nothing until the
-// target has a whole unit: a candidate before it is to go, and may be in its way. While no
-// step is taken, only what is desired is followed: with no entry, nothing is left that has
-// to be served.
+// target has a whole unit: a candidate before it is to go, and may be in its way.
 func (w World) floor() []int {
-	if (w.Paused || w.Unapproved) && !slices.ContainsFunc(w.Roles, func(r Role) bool { return r.Entry && r.Desired > 0 }) {
+	if w.unserved() {
 		return make([]int, len(w.Roles))
 	}
 	floor, l, g := Floor(w.Roles), w.lacking(), w.index(w.Target())
@@ -212,6 +210,21 @@ func (w World) floor() []int {
 		}
 	}
 	return floor
+}
+
+// unserved reports whether nothing is left that has to be served, as no entry is desired, and
+// a floor would keep the last ones: where only what is desired is followed, and where the
+// stable generation is complete with them alone.
+func (w World) unserved() bool {
+	if slices.ContainsFunc(w.Roles, func(r Role) bool { return r.Entry && r.Desired > 0 }) {
+		return false
+	}
+	for r := range w.Roles {
+		if w.Lacks(r) {
+			return true
+		}
+	}
+	return w.Paused || w.Unapproved
 }
 
 // bounds are what a step may not go below.
