@@ -73,25 +73,29 @@ func TestACellThatSleepsKeepsItsStableGeneration(t *testing.T) {
 // TestEntriesThatAreNotDesiredGo, though a stable generation that serves without some of the
 // support would not be complete without them: nothing is left that has to be served.
 func TestEntriesThatAreNotDesiredGo(t *testing.T) {
-	w := World{Spec: "b", Stable: "a", Level: 2, Unapproved: true, Paired: true, Roles: []Role{
-		{Name: "decode", Entry: true, Surge: 1},
-		{Name: "prefill", Desired: 4, Unavailable: 1, GPUs: 1},
-		{Name: "encode", Desired: 1, Surge: 1, GPUs: 1},
-	}, Generations: []Generation{{ID: "a", Roles: up(1, 3, 0)}, {ID: "b", Roles: up(1, 1, 1)}}}
-	for range 20 {
-		step := Next(w)
-		if err := Check(w, step); err != nil {
-			t.Fatalf("%+v: %v", step, err)
-		}
-		if step.Action == Wait {
-			w = comeUp(w, nobody)
-		} else {
-			w = take(w, step)
-		}
-	}
-	for _, g := range w.Generations {
-		if g.Roles[0].Want != 0 {
-			t.Errorf("%s has %d of decode", g.ID, g.Roles[0].Want)
-		}
+	for rule, level := range map[string]int{"while a step is waited at": 2, "while all is rolled out": 0} {
+		t.Run(rule, func(t *testing.T) {
+			w := World{Spec: "b", Stable: "a", Level: level, Unapproved: level > 0, Paired: true, Roles: []Role{
+				{Name: "decode", Entry: true, Surge: 1},
+				{Name: "prefill", Desired: 4, Unavailable: 1, GPUs: 1},
+				{Name: "encode", Desired: 1, Surge: 1, GPUs: 1},
+			}, Generations: []Generation{{ID: "a", Roles: up(1, 3, 0)}, {ID: "b", Roles: up(1, 1, 1)}}}
+			for range 20 {
+				step := Next(w)
+				if err := Check(w, step); err != nil {
+					t.Fatalf("%+v: %v", step, err)
+				}
+				if step.Action == Wait {
+					w = comeUp(w, nobody)
+				} else {
+					w = take(w, step)
+				}
+			}
+			for _, g := range w.Generations {
+				if g.Roles[0].Want != 0 {
+					t.Errorf("%s has %d of decode", g.ID, g.Roles[0].Want)
+				}
+			}
+		})
 	}
 }
