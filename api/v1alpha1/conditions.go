@@ -56,11 +56,13 @@ const (
 
 	// ConditionScalingLimited of a graph is true while a budget of GPUs keeps services
 	// from having the replicas that were asked for, or its planner sees no metrics and so
-	// changes nothing; otherwise it is absent.
+	// changes nothing; otherwise it is absent. That of a scaling adapter is there while a
+	// budget does so to its service.
 	ConditionScalingLimited = "ScalingLimited"
 
 	// ConditionDormant of a graph is there while it scales to zero, and true while its
-	// workers have ended because nobody asks for them.
+	// workers have ended because nobody asks for them. Scaling adapters of its workers
+	// have it, too.
 	ConditionDormant = "Dormant"
 
 	// ConditionCheckpointed of a graph is there where services ask to start from

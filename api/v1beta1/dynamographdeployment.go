@@ -301,6 +301,13 @@ type ComponentReplicaStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	GrantedReplicas *int32 `json:"grantedReplicas,omitempty"`
 
+	// limitedBy is whose budget leaves less than was asked for: "graph" or
+	// "namespace" with its name, or "cluster"; "draining" while what is granted
+	// waits for GPUs that others still hold. Otherwise it is not told.
+	//
+	// +optional
+	LimitedBy string `json:"limitedBy,omitempty"`
+
 	// message is the first cause a person can act on while the component is not
 	// ready.
 	//

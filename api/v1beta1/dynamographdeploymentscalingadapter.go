@@ -72,8 +72,9 @@ type DynamoGraphDeploymentScalingAdapterStatus struct {
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// wantedReplicas are those that were asked for. There are none of these three
-	// while the adapter decides nothing.
+	// wantedReplicas are those that were asked for. Of an adapter that decides nothing
+	// neither they nor granted, draining, ready and startingReplicas, startup and
+	// limitedBy are told.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -92,6 +93,30 @@ type DynamoGraphDeploymentScalingAdapterStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	DrainingReplicas *int32 `json:"drainingReplicas,omitempty"`
 
+	// readyReplicas are those that are ready.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
+
+	// startingReplicas are those that exist and are not ready.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	StartingReplicas *int32 `json:"startingReplicas,omitempty"`
+
+	// startup is how long pods took to be ready, as the graph tells of the component.
+	//
+	// +optional
+	Startup *StartupTimes `json:"startup,omitempty"`
+
+	// limitedBy is whose budget of GPUs leaves less than was asked for, as the graph
+	// tells of the component: "graph" or "namespace" with its name, "cluster" or
+	// "draining".
+	//
+	// +optional
+	LimitedBy string `json:"limitedBy,omitempty"`
+
 	// selector of the component's pods in string form, for autoscalers.
 	//
 	// +optional
@@ -102,7 +127,9 @@ type DynamoGraphDeploymentScalingAdapterStatus struct {
 	// +optional
 	LastScaleTime *metav1.Time `json:"lastScaleTime,omitempty"`
 
-	// conditions of the adapter; Active is true while it decides the scale.
+	// conditions of the adapter; Active is true while it decides the scale,
+	// ScalingLimited while a budget leaves less than was asked for, and Dormant
+	// while the component sleeps with its graph.
 	//
 	// +optional
 	// +listType=map

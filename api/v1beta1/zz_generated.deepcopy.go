@@ -767,6 +767,21 @@ func (in *DynamoGraphDeploymentScalingAdapterStatus) DeepCopyInto(out *DynamoGra
 		*out = new(int32)
 		**out = **in
 	}
+	if in.ReadyReplicas != nil {
+		in, out := &in.ReadyReplicas, &out.ReadyReplicas
+		*out = new(int32)
+		**out = **in
+	}
+	if in.StartingReplicas != nil {
+		in, out := &in.StartingReplicas, &out.StartingReplicas
+		*out = new(int32)
+		**out = **in
+	}
+	if in.Startup != nil {
+		in, out := &in.Startup, &out.Startup
+		*out = new(StartupTimes)
+		**out = **in
+	}
 	if in.LastScaleTime != nil {
 		in, out := &in.LastScaleTime, &out.LastScaleTime
 		*out = (*in).DeepCopy()

@@ -14,7 +14,7 @@ func AdapterToBeta(in *v1alpha1.DynamoGraphDeploymentScalingAdapter) *v1beta1.Dy
 			Replicas: in.Spec.Replicas,
 			DGDRef:   v1beta1.GraphComponentRef{Name: in.Spec.DGDRef.Name, ComponentName: in.Spec.DGDRef.ServiceName},
 		},
-		Status: v1beta1.DynamoGraphDeploymentScalingAdapterStatus(in.Status),
+		Status: upAdapterStatus(in.Status),
 	}
 	out.SetGroupVersionKind(v1beta1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeploymentScalingAdapter))
 	return out
@@ -29,8 +29,42 @@ func AdapterToAlpha(in *v1beta1.DynamoGraphDeploymentScalingAdapter) *v1alpha1.D
 			Replicas: in.Spec.Replicas,
 			DGDRef:   v1alpha1.GraphServiceRef{Name: in.Spec.DGDRef.Name, ServiceName: in.Spec.DGDRef.ComponentName},
 		},
-		Status: v1alpha1.DynamoGraphDeploymentScalingAdapterStatus(in.Status),
+		Status: downAdapterStatus(in.Status),
 	}
 	out.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindDynamoGraphDeploymentScalingAdapter))
 	return out
+}
+
+func upAdapterStatus(in v1alpha1.DynamoGraphDeploymentScalingAdapterStatus) v1beta1.DynamoGraphDeploymentScalingAdapterStatus {
+	return v1beta1.DynamoGraphDeploymentScalingAdapterStatus{
+		ObservedGeneration: in.ObservedGeneration,
+		Replicas:           in.Replicas,
+		WantedReplicas:     in.WantedReplicas,
+		GrantedReplicas:    in.GrantedReplicas,
+		DrainingReplicas:   in.DrainingReplicas,
+		ReadyReplicas:      in.ReadyReplicas,
+		StartingReplicas:   in.StartingReplicas,
+		Startup:            (*v1beta1.StartupTimes)(in.Startup),
+		LimitedBy:          in.LimitedBy,
+		Selector:           in.Selector,
+		LastScaleTime:      in.LastScaleTime,
+		Conditions:         in.Conditions,
+	}
+}
+
+func downAdapterStatus(in v1beta1.DynamoGraphDeploymentScalingAdapterStatus) v1alpha1.DynamoGraphDeploymentScalingAdapterStatus {
+	return v1alpha1.DynamoGraphDeploymentScalingAdapterStatus{
+		ObservedGeneration: in.ObservedGeneration,
+		Replicas:           in.Replicas,
+		WantedReplicas:     in.WantedReplicas,
+		GrantedReplicas:    in.GrantedReplicas,
+		DrainingReplicas:   in.DrainingReplicas,
+		ReadyReplicas:      in.ReadyReplicas,
+		StartingReplicas:   in.StartingReplicas,
+		Startup:            (*v1alpha1.StartupTimes)(in.Startup),
+		LimitedBy:          in.LimitedBy,
+		Selector:           in.Selector,
+		LastScaleTime:      in.LastScaleTime,
+		Conditions:         in.Conditions,
+	}
 }

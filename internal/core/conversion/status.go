@@ -75,6 +75,7 @@ func upReplicas(in v1alpha1.ServiceReplicaStatus) v1beta1.ComponentReplicaStatus
 		AvailableReplicas: in.AvailableReplicas,
 		ScheduledReplicas: in.ScheduledReplicas,
 		GrantedReplicas:   in.GrantedReplicas,
+		LimitedBy:         in.LimitedBy,
 		Message:           in.Message,
 		Startup:           (*v1beta1.StartupTimes)(in.Startup),
 	}
@@ -95,6 +96,7 @@ func downReplicas(in v1beta1.ComponentReplicaStatus) v1alpha1.ServiceReplicaStat
 		AvailableReplicas: in.AvailableReplicas,
 		ScheduledReplicas: in.ScheduledReplicas,
 		GrantedReplicas:   in.GrantedReplicas,
+		LimitedBy:         in.LimitedBy,
 		Message:           in.Message,
 		Startup:           (*v1alpha1.StartupTimes)(in.Startup),
 	}

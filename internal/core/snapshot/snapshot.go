@@ -26,6 +26,8 @@ type Snapshot struct {
 	// Limited says which services may not have the replicas that were asked for, and who
 	// holds the GPUs; empty if none is limited.
 	Limited string
+	// LimitedBy is whose budget it is that limits, by service; the others are not in it.
+	LimitedBy map[string]string
 	// Granted are the replicas that budgets leave of what was asked for, by service; those
 	// that count against none are not in it.
 	Granted map[string]int

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -105,6 +106,83 @@ func TestAnAdapterTellsWantedGrantedAndDrainingReplicas(t *testing.T) {
 			}
 			a.Status = s
 			if diff := cmp.Diff(s, Adapter(a, dgd, x.ending, metav1.NewTime(now.Add(time.Hour)))); diff != "" {
+				t.Errorf("nothing changed, and it is written again: %s", diff)
+			}
+		})
+	}
+}
+
+// TestAnAdapterTellsOfItsServiceWhatItsGraphDoes: what it says is what the graph's status
+// says, and nothing of it while the adapter decides nothing.
+func TestAnAdapterTellsOfItsServiceWhatItsGraphDoes(t *testing.T) {
+	type told struct {
+		Ready, Starting *int32
+		Startup         *v1alpha1.StartupTimes
+		LimitedBy       string
+		Conditions      []string
+	}
+	starts := &v1alpha1.StartupTimes{P50Seconds: 80, P95Seconds: 95, Samples: 4}
+	const short, slept = "decode has 3 of 5 replicas: the budget of graph chat is 3 GPUs", "no request since noon"
+	limited := metav1.Condition{Type: v1alpha1.ConditionScalingLimited, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonBudgetExhausted, Message: short}
+	blind := metav1.Condition{Type: v1alpha1.ConditionScalingLimited, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMetricsUnavailable, Message: "the planner changes nothing"}
+	asleep := metav1.Condition{Type: v1alpha1.ConditionDormant, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonIdle, Message: slept}
+	awake := metav1.Condition{Type: v1alpha1.ConditionDormant, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonActive, Message: "workers end after 15m"}
+	saysLimited, saysAsleep := "ScalingLimited True BudgetExhausted "+short, "Dormant True Idle "+slept
+	for _, x := range []struct {
+		rule       string
+		spec       v1alpha1.SharedSpec
+		asks       int32
+		service    v1alpha1.ServiceReplicaStatus
+		conditions []metav1.Condition
+		want       told
+	}{
+		{"what is not ready starts", v1alpha1.SharedSpec{}, 5, v1alpha1.ServiceReplicaStatus{Replicas: 5, ReadyReplicas: new(int32(2)), Startup: starts}, nil,
+			told{Ready: new(int32(2)), Starting: new(int32(3)), Startup: starts}},
+		{"where readiness is not reported, what is available is ready", v1alpha1.SharedSpec{}, 5, v1alpha1.ServiceReplicaStatus{Replicas: 5, AvailableReplicas: new(int32(4))}, nil,
+			told{Ready: new(int32(4)), Starting: new(int32(1))}},
+		{"what nobody has reported is not told", v1alpha1.SharedSpec{}, 5, v1alpha1.ServiceReplicaStatus{Replicas: 5}, nil, told{}},
+		{"no fewer than none start", v1alpha1.SharedSpec{}, 5, v1alpha1.ServiceReplicaStatus{Replicas: 1, ReadyReplicas: new(int32(2))}, nil,
+			told{Ready: new(int32(2)), Starting: new(int32(0))}},
+		{"a budget limits", v1alpha1.SharedSpec{}, 5, v1alpha1.ServiceReplicaStatus{GrantedReplicas: new(int32(3)), LimitedBy: "graph chat"}, []metav1.Condition{limited},
+			told{LimitedBy: "graph chat", Conditions: []string{saysLimited}}},
+		{"that of another service is not its own", v1alpha1.SharedSpec{}, 5, v1alpha1.ServiceReplicaStatus{GrantedReplicas: new(int32(5))}, []metav1.Condition{limited}, told{}},
+		{"nothing limits one that now asks for what it has", v1alpha1.SharedSpec{}, 3, v1alpha1.ServiceReplicaStatus{GrantedReplicas: new(int32(3)), LimitedBy: "graph chat"}, []metav1.Condition{limited}, told{}},
+		{"a planner that sees nothing does not limit what others ask of the adapter", v1alpha1.SharedSpec{}, 5, v1alpha1.ServiceReplicaStatus{}, []metav1.Condition{blind}, told{}},
+		{"it sleeps with its graph", v1alpha1.SharedSpec{}, 5, v1alpha1.ServiceReplicaStatus{}, []metav1.Condition{asleep}, told{Conditions: []string{saysAsleep}}},
+		{"it is awake with its graph", v1alpha1.SharedSpec{}, 5, v1alpha1.ServiceReplicaStatus{}, []metav1.Condition{awake}, told{Conditions: []string{"Dormant False Active workers end after 15m"}}},
+		{"a frontend does not sleep", v1alpha1.SharedSpec{ComponentType: "frontend"}, 5, v1alpha1.ServiceReplicaStatus{}, []metav1.Condition{asleep}, told{}},
+		{"one that decides nothing tells nothing", v1alpha1.SharedSpec{ScalingAdapter: &v1alpha1.ScalingAdapter{}}, 5,
+			v1alpha1.ServiceReplicaStatus{Replicas: 5, ReadyReplicas: new(int32(2)), Startup: starts, GrantedReplicas: new(int32(3)), LimitedBy: "graph chat"}, []metav1.Condition{limited, asleep}, told{}},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			a := &v1alpha1.DynamoGraphDeploymentScalingAdapter{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: "u", Controller: new(true)}}}}
+			a.Spec.Replicas, a.Spec.DGDRef = x.asks, v1alpha1.GraphServiceRef{Name: "chat", ServiceName: "decode"}
+			// As it was last.
+			a.Status.ReadyReplicas, a.Status.StartingReplicas, a.Status.Startup, a.Status.LimitedBy = new(int32(7)), new(int32(7)), &v1alpha1.StartupTimes{Samples: 7}, "cluster"
+			a.Status.Conditions = []metav1.Condition{
+				{Type: v1alpha1.ConditionScalingLimited, Status: metav1.ConditionTrue, Reason: "Last", LastTransitionTime: now}, {Type: v1alpha1.ConditionDormant, Status: metav1.ConditionTrue, Reason: "Last", LastTransitionTime: now},
+			}
+			dgd := &v1alpha1.DynamoGraphDeployment{ObjectMeta: metav1.ObjectMeta{Name: "chat", UID: "u"}}
+			if x.spec.ComponentType == "" {
+				x.spec.ComponentType = "worker"
+			}
+			if x.spec.ScalingAdapter == nil {
+				x.spec.ScalingAdapter = &v1alpha1.ScalingAdapter{Enabled: true}
+			}
+			dgd.Spec.Services = map[string]*v1alpha1.SharedSpec{"decode": &x.spec}
+			dgd.Status.Services, dgd.Status.Conditions = map[string]v1alpha1.ServiceReplicaStatus{"decode": x.service}, x.conditions
+			s := Adapter(a, dgd, 0, now)
+			got := told{Ready: s.ReadyReplicas, Starting: s.StartingReplicas, Startup: s.Startup, LimitedBy: s.LimitedBy}
+			for _, c := range s.Conditions {
+				if c.Type != v1alpha1.ConditionActive {
+					got.Conditions = append(got.Conditions, strings.Join([]string{c.Type, string(c.Status), c.Reason, c.Message}, " "))
+				}
+			}
+			if diff := cmp.Diff(x.want, got); diff != "" {
+				t.Error(diff)
+			}
+			a.Status = s
+			if diff := cmp.Diff(s, Adapter(a, dgd, 0, metav1.NewTime(now.Add(time.Hour)))); diff != "" {
 				t.Errorf("nothing changed, and it is written again: %s", diff)
 			}
 		})

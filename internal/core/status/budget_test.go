@@ -65,3 +65,21 @@ func TestAGraphTellsWhatBudgetsGrant(t *testing.T) {
 		t.Errorf("the frontend counts against no budget, and is granted %d", *n)
 	}
 }
+
+func TestAGraphTellsWhoseBudgetLimitsAService(t *testing.T) {
+	g := &graph.Graph{Components: []graph.Component{{Name: "decode", Role: graph.RoleDecode}, {Name: "prefill", Role: graph.RolePrefill}}}
+	dgd := &v1alpha1.DynamoGraphDeployment{}
+	for _, want := range []string{"namespace lab", ""} { // the last is not kept
+		limits := map[string]string{}
+		if want != "" {
+			limits["decode"] = want
+		}
+		dgd.Status = Graph(dgd, g, component.Builder{}, snapshot.Snapshot{LimitedBy: limits}, rollout.Step{}, managed.State{}, nil, noon)
+		if got := dgd.Status.Services["decode"].LimitedBy; got != want {
+			t.Errorf("decode is limited by %q, want %q", got, want)
+		}
+		if got := dgd.Status.Services["prefill"].LimitedBy; got != "" {
+			t.Errorf("prefill is limited by %q, and nothing limits it", got)
+		}
+	}
+}

@@ -43,6 +43,7 @@ func Graph(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, by workload.Buil
 			if n, counts := s.Granted[name]; counts {
 				seen.GrantedReplicas = new(int32(n))
 			}
+			seen.LimitedBy = s.LimitedBy[name]
 			st.Services[name] = overGenerations(seen, name, generations)
 			stuck = stuck || p.Stuck
 		}

@@ -49,9 +49,9 @@ func (s Service) floor() int { return min(1, s.Wanted) }
 type Limit struct {
 	Service         string
 	Wanted, Granted int
-	// By is the budget and Holders who has its GPUs.
-	By      string
-	Holders []string
+	// Budget is whose budget it is, By what it is and Holders who has its GPUs.
+	Budget, By string
+	Holders    []string
 }
 
 func (l Limit) String() string {
@@ -68,10 +68,10 @@ func Grants(b Budgets, graphs []Graph, namespace, name string) (map[string]int, 
 	inside := pass(all, namespaceOf, func(c claim) []level {
 		var levels []level
 		if c.graph.Budget > 0 {
-			levels = append(levels, level{fmt.Sprintf("the budget of graph %s is %d GPUs", c.graph.Name, c.graph.Budget), c.graph.Namespace + "/" + c.graph.Name, c.graph.Budget})
+			levels = append(levels, level{"graph " + c.graph.Name, fmt.Sprintf("the budget of graph %s is %d GPUs", c.graph.Name, c.graph.Budget), c.graph.Namespace + "/" + c.graph.Name, c.graph.Budget})
 		}
 		if n := b.Namespaces[c.graph.Namespace]; n > 0 {
-			levels = append(levels, level{fmt.Sprintf("the budget of namespace %s is %d GPUs", c.graph.Namespace, n), c.graph.Namespace, n})
+			levels = append(levels, level{"namespace " + c.graph.Namespace, fmt.Sprintf("the budget of namespace %s is %d GPUs", c.graph.Namespace, n), c.graph.Namespace, n})
 		}
 		return levels
 	})
@@ -80,7 +80,7 @@ func Grants(b Budgets, graphs []Graph, namespace, name string) (map[string]int, 
 		for i := range all {
 			all[i].wanted = min(all[i].wanted, inside[i].now)
 		}
-		result = across(all, level{fmt.Sprintf("the budget of the cluster is %d GPUs", b.Cluster), "", b.Cluster})
+		result = across(all, level{"cluster", fmt.Sprintf("the budget of the cluster is %d GPUs", b.Cluster), "", b.Cluster})
 	}
 	granted := map[string]int{}
 	var limits []Limit
@@ -96,9 +96,9 @@ func Grants(b Budgets, graphs []Graph, namespace, name string) (map[string]int, 
 				by = inside[i]
 			}
 			if by.by == "" {
-				by.by = "GPUs are not free yet"
+				by.budget, by.by = "draining", "GPUs are not free yet"
 			}
-			limits = append(limits, Limit{c.service.Name, c.service.Wanted, n, by.by, by.holders})
+			limits = append(limits, Limit{c.service.Name, c.service.Wanted, n, by.budget, by.by, by.holders})
 		}
 	}
 	return granted, limits
@@ -119,7 +119,7 @@ func across(all []claim, shared level) []outcome {
 		gets[namespaceOf(all[i])] += o.share * all[i].service.GPUs
 	}
 	divided := pass(all, namespaceOf, func(c claim) []level {
-		return []level{{shared.says, namespaceOf(c), gets[namespaceOf(c)]}}
+		return []level{{shared.whose, shared.says, namespaceOf(c), gets[namespaceOf(c)]}}
 	})
 	for i := range equal {
 		equal[i].floor, equal[i].priority = divided[i].share, rank[i]
@@ -170,16 +170,16 @@ func namespaceOf(c claim) string { return c.graph.Namespace }
 
 // level is a budget that a claim counts against.
 type level struct {
-	says, key string
-	gpus      int
+	whose, says, key string
+	gpus             int
 }
 
 type outcome struct {
 	// share is what is due, now as much of it as there are free GPUs for.
-	share   int
-	now     int
-	by      string
-	holders []string
+	share      int
+	now        int
+	budget, by string
+	holders    []string
 }
 
 func claims(graphs []Graph) []claim {
@@ -203,6 +203,7 @@ func pass(all []claim, group func(claim) string, levels func(claim) []level) []o
 	}
 	for _, members := range groups {
 		var budgets []arbitration.Budget
+		var whose []string
 		at := map[string]int{}
 		asked := make([]arbitration.Claim, len(members))
 		for j, i := range members {
@@ -214,7 +215,7 @@ func pass(all []claim, group func(claim) string, levels func(claim) []level) []o
 			for _, l := range levels(c) {
 				if _, known := at[l.key]; !known {
 					at[l.key] = len(budgets)
-					budgets = append(budgets, arbitration.Budget{Name: l.says, GPUs: l.gpus})
+					budgets, whose = append(budgets, arbitration.Budget{Name: l.says, GPUs: l.gpus}), append(whose, l.whose)
 				}
 				asked[j].Budgets = append(asked[j].Budgets, at[l.key])
 			}
@@ -222,7 +223,7 @@ func pass(all []claim, group func(claim) string, levels func(claim) []level) []o
 		for j, grant := range arbitration.Divide(asked, budgets) {
 			out[members[j]] = outcome{share: grant.Replicas, now: grant.Now, holders: grant.Holders}
 			if grant.LimitedBy >= 0 {
-				out[members[j]].by = budgets[grant.LimitedBy].Name
+				out[members[j]].budget, out[members[j]].by = whose[grant.LimitedBy], budgets[grant.LimitedBy].Name
 			}
 		}
 	}

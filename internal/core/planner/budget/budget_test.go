@@ -77,6 +77,37 @@ func TestGrants(t *testing.T) {
 	}
 }
 
+func TestALimitSaysWhoseBudgetItIs(t *testing.T) {
+	own := Graph{Namespace: "lab", Name: "a", Budget: 4, Services: []Service{has("d", 1, 9)}}
+	shared := Graph{Namespace: "lab", Name: "a", Services: []Service{has("d", 1, 9)}}
+	for _, x := range []struct {
+		rule    string
+		budgets Budgets
+		graphs  []Graph
+		want    []string
+	}{
+		{"nobody's", Budgets{}, []Graph{shared}, nil},
+		{"the graph's", Budgets{}, []Graph{own}, []string{"graph a"}},
+		{"the namespace's", Budgets{Namespaces: map[string]int{"lab": 4}}, []Graph{shared}, []string{"namespace lab"}},
+		{"the cluster's", Budgets{Cluster: 4}, []Graph{shared}, []string{"cluster"}},
+		{"the first that is in the way is named alone", Budgets{Cluster: 6, Namespaces: map[string]int{"lab": 5}}, []Graph{own}, []string{"graph a"}},
+		{"what is due waits for those who hold it", Budgets{Cluster: 2}, []Graph{
+			{Namespace: "lab", Name: "a", Services: []Service{has("d", 0, 1)}}, {Namespace: "lab", Name: "b", Services: []Service{has("d", 2, 2)}},
+		}, []string{"draining"}},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			_, limits := Grants(x.budgets, x.graphs, "lab", "a")
+			var got []string
+			for _, l := range limits {
+				got = append(got, l.Budget)
+			}
+			if diff := cmp.Diff(x.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 // TestNoBudgetIsEverExceeded plays graphs whose wishes change at random, each looked at
 // at a time of its own, with replicas that take a while to end: as long as no graph begins
 // with more than there is, what has GPUs is never more than any budget.

@@ -251,3 +251,12 @@ func limited(limits []budget.Limit) string {
 	}
 	return strings.Join(all, "; ")
 }
+
+// limitedBy is whose budgets limit, by service.
+func limitedBy(limits []budget.Limit) map[string]string {
+	all := map[string]string{}
+	for _, l := range limits {
+		all[l.Service] = l.Budget
+	}
+	return all
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -178,6 +179,23 @@ func TestReplicasAreGrantedOutOfBudgets(t *testing.T) {
 			}
 			if (said == "") != (x.says == "") || !strings.Contains(said, x.says) {
 				t.Errorf("says %q", said)
+			}
+		})
+	}
+}
+
+func TestWhoseBudgetLimitsIsToldByService(t *testing.T) {
+	for _, x := range []struct {
+		rule   string
+		limits []budget.Limit
+		want   map[string]string
+	}{
+		{"nobody's", nil, nil},
+		{"one's for each service", []budget.Limit{{Service: "d", Budget: "graph a"}, {Service: "p", Budget: "cluster"}}, map[string]string{"d": "graph a", "p": "cluster"}},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			if diff := cmp.Diff(x.want, limitedBy(x.limits), cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

@@ -244,7 +244,8 @@ func (w Observer) observe(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployme
 // budgets has replicas granted, where the graph counts against a budget.
 func (w Observer) budgets(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment, seen *observation, now time.Time) error {
 	granted, limits, err := w.Budgets.grant(ctx, dgd, seen.wanted(seen.Scale(seen.graph)), now)
-	seen.budgeted, seen.Limited, seen.Granted = granted, limited(limits), granted.granted
+	seen.budgeted, seen.Granted = granted, granted.granted
+	seen.Limited, seen.LimitedBy = limited(limits), limitedBy(limits)
 	return err
 }
 

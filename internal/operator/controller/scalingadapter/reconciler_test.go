@@ -79,6 +79,7 @@ func TestAnAdapterSaysWhatIsTrueOrWhatWasLast(t *testing.T) {
 	}).Build()
 	r := &Reconciler{Client: cluster, Facts: observe.Facts{Cached: cluster}, Clock: testclock.NewFakePassiveClock(time.Unix(1000, 0))}
 	var draining *int32
+	var limitedBy string
 	pass := func(rule, reason string, replicas int32, wrote bool) {
 		t.Helper()
 		live := &v1alpha1.DynamoGraphDeploymentScalingAdapter{}
@@ -98,7 +99,7 @@ func TestAnAdapterSaysWhatIsTrueOrWhatWasLast(t *testing.T) {
 		if (writes > 0) != wrote {
 			t.Errorf("%s: %d writes", rule, writes)
 		}
-		draining = live.Status.DrainingReplicas
+		draining, limitedBy = live.Status.DrainingReplicas, live.Status.LimitedBy
 	}
 	pass("there is no graph", v1alpha1.ReasonGraphNotFound, 0, true)
 	if err := cluster.Create(t.Context(), dgd); err != nil {
@@ -106,6 +107,19 @@ func TestAnAdapterSaysWhatIsTrueOrWhatWasLast(t *testing.T) {
 	}
 	pass("there is one now", v1alpha1.ReasonScalingActive, 2, true)
 	pass("nothing changed", v1alpha1.ReasonScalingActive, 2, false)
+	told := dgd.DeepCopy()
+	told.Status.Services["decode"] = v1alpha1.ServiceReplicaStatus{
+		Replicas: 2, ReadyReplicas: new(int32(1)), GrantedReplicas: new(int32(2)), LimitedBy: "graph chat", Startup: &v1alpha1.StartupTimes{P50Seconds: 80, P95Seconds: 95, Samples: 4},
+	}
+	told.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionScalingLimited, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonBudgetExhausted, Message: "decode has 2 of 3 replicas"}}
+	if err := cluster.Patch(t.Context(), told, client.MergeFrom(dgd)); err != nil {
+		t.Fatal(err)
+	}
+	pass("the graph tells what serves and what limits it", v1alpha1.ReasonScalingActive, 2, true)
+	if limitedBy != "graph chat" {
+		t.Errorf("it is limited by %q", limitedBy)
+	}
+	pass("it still tells that", v1alpha1.ReasonScalingActive, 2, false)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "lab", Name: "chat-decode-1", Finalizers: []string{"test/drains"}, Labels: map[string]string{v1alpha1.LabelGraphName: "chat", v1alpha1.LabelComponent: "decode"},
 	}}
