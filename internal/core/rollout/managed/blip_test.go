@@ -229,7 +229,7 @@ func TestACellThatCannotStartIsToldBesideOneThatIsHeld(t *testing.T) {
 		c.dgd.Spec.Services[service].ExtraPodSpec.MainContainer.Image = third
 	}
 	c.broken = third
-	c.until("the deadline", func(d managed.Decision) bool {
+	c.until("the deadline", func(managed.Decision) bool {
 		return c.dgd.Status.Rollout != nil && c.dgd.Status.Rollout.Phase == string(generation.PhaseAborting)
 	})
 }
@@ -241,7 +241,7 @@ func TestACellThatSleepsHoldsNoOther(t *testing.T) {
 			c := begin(t, 4, defaults, map[string]string{v1alpha1.AnnotationRolloutSteps: "25% 10m"}, "prefill", "decode", "worker")
 			c.floor = 0
 			c.image(second)
-			c.until("the step", func(d managed.Decision) bool {
+			c.until("the step", func(managed.Decision) bool {
 				return c.dgd.Status.Rollout != nil && c.dgd.Status.Rollout.Reason == string(policy.WaitsForTime)
 			})
 			for _, service := range asleep {
