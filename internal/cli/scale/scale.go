@@ -119,7 +119,7 @@ func (o *options) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.decodeGPUs, "decode-gpus", 1, "GPUs of a decode replica")
 	f.StringVar(&o.profile, "profile", "", "`folder` with the profile of an engine, as the planner mounts it")
 	f.StringVar(&o.model, "model", "", "model, timed by the performance model")
-	f.StringVar(&o.gpu, "gpu", "", "GPU that replicas have, by which --model is timed and GPU-hours are priced; "+assumedGPU+" for --model if not given")
+	f.StringVar(&o.gpu, "gpu", "", "GPU that replicas have, by which --model is timed and GPU-hours are priced; "+assumedGPU+" for --model if neither this nor the graph's planner says")
 	f.Float64Var(&o.price, "price", 0, "dollars for a GPU and hour; those of the built-in table for --gpu if not given")
 	f.StringVar(&o.backend, "backend", "vllm", "engine of --model: vllm, sglang or trtllm")
 	f.Uint64Var(&o.seed, "seed", 7, "what chance begins with: the same gives the same")
