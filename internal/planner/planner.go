@@ -25,7 +25,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/observation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/original"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/price"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/kube"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/role"
@@ -50,7 +49,6 @@ type Planner struct {
 
 	begin   time.Time
 	metrics *metrics
-	price   price.Tag
 	timing  *role.Timing
 	traffic observation.Traffic
 	starts  [decision.Roles]observation.Starts
@@ -70,7 +68,7 @@ type Planner struct {
 
 // New makes a planner.
 func New(c config.Config, cluster Cluster, scraper *scrape.Scraper, log *slog.Logger) *Planner {
-	return &Planner{Config: c, Cluster: cluster, Scraper: scraper, Log: log, Now: time.Now, metrics: newMetrics(), price: price.Find(c.Price, c.GPU)}
+	return &Planner{Config: c, Cluster: cluster, Scraper: scraper, Log: log, Now: time.Now, metrics: newMetrics()}
 }
 
 // tickTimeout bounds one tick's reads and writes together.
@@ -156,7 +154,7 @@ func (p *Planner) Tick(ctx context.Context) error {
 func (p *Planner) act(ctx context.Context, g *kube.Graph, parts role.Components, rules decision.Config, s decision.Snapshot, d decision.Decision) error {
 	told := journal.Context{
 		At: p.Now(), Graph: g.Namespace + "/" + g.Name, Policy: string(p.Config.Policy), Config: rules, Seen: s, Startup: s.Startup, Advisory: p.Config.Advisory,
-		Price: parts.Price(p.price, p.Config.GPUs),
+		Prices: parts.Prices(p.Config),
 	}
 	if p.Config.Policy == config.Native && d.Reason != decision.Blind && p.knows(d.Forecast.Level) {
 		told.Needed = new(rules.Needed(d.Forecast.Level, p.memory))

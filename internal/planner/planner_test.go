@@ -217,15 +217,20 @@ func TestADecisionSaysWhatItCostsOrThatNobodyKnows(t *testing.T) {
 		rule  string
 		words []string
 		bare  bool // replicas ask for no GPU
-		hour  float64
+		// prefill and decode are what a replica costs; both 0 where nobody knows.
+		prefill, decode float64
 	}{
-		{"by the GPU that is named", []string{"--gpu=h100_sxm"}, false, 4},
-		{"by the price that is given", []string{"--gpu=h100_sxm", "--price-per-gpu-hour=3.2"}, false, 3.2},
-		{"not by the GPU that replicas are timed by where none is named", nil, false, 0},
-		{"nor by one that has no price", []string{"--gpu=abacus"}, false, 0},
-		{"nor of replicas that ask for none", []string{"--gpu=h100_sxm"}, true, 0},
-		{"nor where those of one role do", []string{"--gpu=h100_sxm", "--prefill-engine-num-gpu=1"}, true, 0},
-		{"unless it is given how many they have", []string{"--gpu=h100_sxm", "--prefill-engine-num-gpu=1", "--decode-engine-num-gpu=1"}, true, 4},
+		{"by the GPU that is named", []string{"--gpu=h100_sxm"}, false, 4, 4},
+		{"by the price that is given", []string{"--gpu=h100_sxm", "--price-per-gpu-hour=3.2"}, false, 3.2, 3.2},
+		{"not by the GPU that replicas are timed by where none is named", nil, false, 0, 0},
+		{"nor by one that has no price", []string{"--gpu=abacus"}, false, 0, 0},
+		{"each role by its own GPU", []string{"--prefill-gpu=l40s", "--decode-gpu=h100_sxm"}, false, 1.9, 4},
+		{"or its own price", []string{"--gpu=h100_sxm", "--decode-price-per-gpu-hour=2"}, false, 4, 2},
+		{"not where one role's is not known", []string{"--prefill-gpu=l40s"}, false, 0, 0},
+		{"nor of replicas that ask for none", []string{"--gpu=h100_sxm"}, true, 0, 0},
+		{"a role that asks for none costs nothing", []string{"--gpu=h100_sxm", "--prefill-engine-num-gpu=1"}, true, 4, 0},
+		{"and the other what its own GPU does", []string{"--prefill-gpu=h100_sxm", "--prefill-engine-num-gpu=1"}, true, 4, 0},
+		{"unless it is given how many they have", []string{"--gpu=h100_sxm", "--prefill-engine-num-gpu=1", "--decode-engine-num-gpu=1"}, true, 4, 4},
 	} {
 		t.Run(x.rule, func(t *testing.T) {
 			w := newWorld(t, x.words...)
@@ -241,13 +246,14 @@ func TestADecisionSaysWhatItCostsOrThatNobodyKnows(t *testing.T) {
 				t.Fatalf("%+v", all)
 			}
 			r := all[grown]
-			if x.hour == 0 {
+			if x.prefill+x.decode == 0 {
 				if r.Cost != nil || r.Unpriced == "" || !strings.Contains(strings.Join(r.Words, "\n"), "what it costs is not known") {
 					t.Errorf("%+v", r)
 				}
 				return
 			}
-			before, after := float64(r.From.Prefill+r.From.Decode)*x.hour, float64(r.To.Prefill+r.To.Decode)*x.hour
+			hour := func(n journal.Replicas) float64 { return float64(n.Prefill)*x.prefill + float64(n.Decode)*x.decode }
+			before, after := hour(r.From), hour(r.To)
 			if r.Cost == nil || r.Cost.From != before || r.Cost.To != after || r.Cost.Headroom == nil || *r.Cost.Headroom < 0 || *r.Cost.Headroom >= after {
 				t.Errorf("%+v of %+v", r.Cost, r)
 			}

@@ -238,6 +238,10 @@ func TestWhatAGraphCostsIsSaidOrThatNobodyKnows(t *testing.T) {
 	priced, unpriced, older := last, last, last
 	unpriced.Cost, unpriced.Unpriced = nil, "it is not said which GPUs replicas have\x1b[2J"
 	older.Cost = nil
+	split := last
+	split.Cost = &journal.Cost{From: 25, To: 40, Roles: map[string]journal.Price{"prefill": {GPU: 9, By: "x"}, "decode": {GPU: 2, By: "y"}}}
+	half := last
+	half.Cost = &journal.Cost{From: 25, To: 40, Roles: map[string]journal.Price{"prefill": {GPU: 9, By: "x"}}}
 	for _, x := range []struct {
 		rule       string
 		decisions  []journal.Record
@@ -246,6 +250,8 @@ func TestWhatAGraphCostsIsSaidOrThatNobodyKnows(t *testing.T) {
 		want       string
 	}{
 		{"as its planner says", []journal.Record{priced}, 0, false, "2 GPUs ($10.00/h), budget 8"},
+		{"each service by the price of its role", []journal.Record{split}, 0, false, "2 GPUs ($4.00/h), budget 8"},
+		{"not one whose price is not told", []journal.Record{half}, 0, false, "2 GPUs (cost unknown: the planner tells no price of GPUs of decode), budget 8"},
 		{"as given, whatever its planner says", []journal.Record{priced}, 2.5, false, "2 GPUs ($5.00/h), budget 8"},
 		{"a planner that does not know", []journal.Record{unpriced}, 0, false, "2 GPUs (cost unknown: it is not said which GPUs replicas have), budget 8"},
 		{"a planner that tells no price", []journal.Record{older}, 0, false, "2 GPUs (cost unknown: no planner tells what a GPU costs, and no --price is given), budget 8"},

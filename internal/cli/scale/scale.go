@@ -45,6 +45,7 @@ type options struct {
 	policies                []string
 	gpus                    int
 	profile, model, gpu     string
+	kinds                   [decision.Roles]string // GPUs of a graph's roles
 	backend, page           string
 	prefillGPUs, decodeGPUs int
 	price                   float64
@@ -281,18 +282,18 @@ func (o *options) timing() (capacity.Model, error) {
 		if err != nil {
 			return nil, err
 		}
-		gpu, err := catalog.GPU(cmp.Or(o.gpu, assumedGPU))
-		if err != nil {
-			return nil, err
-		}
-		engine := func(gpus int) (*perfmodel.Estimator, error) {
+		engine := func(role decision.Role, gpus int) (*perfmodel.Estimator, error) {
+			gpu, err := catalog.GPU(cmp.Or(o.kinds[role], o.gpu, assumedGPU))
+			if err != nil {
+				return nil, err
+			}
 			return catalog.Estimator(perfmodel.Setup{Model: model, GPU: gpu, Engine: perfmodel.Engine(o.backend), Parallel: perfmodel.Parallel{TP: max(1, gpus)}})
 		}
-		prefill, err := engine(o.prefillGPUs)
+		prefill, err := engine(decision.Prefill, o.prefillGPUs)
 		if err != nil {
 			return nil, err
 		}
-		decode, err := engine(o.decodeGPUs)
+		decode, err := engine(decision.Decode, o.decodeGPUs)
 		if err != nil {
 			return nil, err
 		}
