@@ -130,10 +130,12 @@ func (p *Planner) Tick(ctx context.Context) error {
 	// meanwhile: counted for the tick alone they would be a burst. So would those of all
 	// frontends, if they were dated by the slowest of them.
 	at := p.Now().Sub(p.begin)
-	look := p.Scraper.Look(ctx, places.Frontends)
+	look, engines := p.look(ctx, parts, places)
 	look.At = at
 	reading, traffic := p.traffic.Next(look, p.Config.Tick)
 	p.traffic = traffic
+	reading = reading.Beside(engines[decision.Prefill], engines[decision.Decode])
+	p.metrics.busy(engines)
 	p.metrics.timed(reading.Observed)
 	snapshot := p.snapshot(now, g, parts, places, reading)
 	if failed != "" {
@@ -150,11 +152,26 @@ func (p *Planner) Tick(ctx context.Context) error {
 	return p.act(ctx, g, parts, rules, snapshot, d)
 }
 
+// look asks frontends what they have counted, and meanwhile engines of both roles how busy
+// they are.
+func (p *Planner) look(ctx context.Context, parts role.Components, places kube.Places) (observation.Look, [decision.Roles]observation.Engines) {
+	var engines [decision.Roles]observation.Engines
+	var all sync.WaitGroup
+	for i, component := range parts.Scaled {
+		if component != nil {
+			all.Go(func() { engines[i] = p.Scraper.Engines(ctx, places.Workers[component.Name]) })
+		}
+	}
+	look := p.Scraper.Look(ctx, places.Frontends)
+	all.Wait()
+	return look, engines
+}
+
 // act writes what was decided and keeps why.
 func (p *Planner) act(ctx context.Context, g *kube.Graph, parts role.Components, rules decision.Config, s decision.Snapshot, d decision.Decision) error {
 	told := journal.Context{
 		At: p.Now(), Graph: g.Namespace + "/" + g.Name, Policy: string(p.Config.Policy), Config: rules, Seen: s, Startup: s.Startup, Advisory: p.Config.Advisory,
-		Prices: parts.Prices(p.Config),
+		Prices: parts.Prices(p.Config), Caches: p.metrics.caches,
 	}
 	if p.Config.Policy == config.Native && d.Reason != decision.Blind && p.knows(d.Forecast.Level) {
 		told.Needed = new(rules.Needed(d.Forecast.Level, p.memory))

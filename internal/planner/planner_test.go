@@ -59,6 +59,10 @@ type world struct {
 	// placed are the pods that have a node, by service.
 	placed map[string]int
 	kind   v1alpha1.ComponentKind
+	// queued are what the frontend says wait, if it tells, and engines what prefill and decode
+	// engines say of themselves.
+	queued  *float64
+	engines map[string]string
 }
 
 func (w *world) Graph(context.Context, string) (*kube.Graph, error) {
@@ -79,7 +83,9 @@ func (w *world) Places(context.Context, []graph.Component) (kube.Places, error) 
 	w.now = w.now.Add(w.slow)
 	w.began += w.slow.Seconds() * w.rate
 	w.ended += w.slow.Seconds() * w.rate
-	return kube.Places{Frontends: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:8000")}, Placed: w.placed}, nil
+	return kube.Places{Frontends: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:8000")}, Placed: w.placed, Workers: map[string][]netip.AddrPort{
+		"p": {netip.MustParseAddrPort("10.0.0.2:9090")}, "d": {netip.MustParseAddrPort("10.0.0.3:9090")},
+	}}, nil
 }
 
 // Scale makes replicas ready at once.
@@ -99,10 +105,17 @@ func (w *world) Scale(_ context.Context, _ *kube.Graph, replicas map[string]int,
 	return nil
 }
 
-func (w *world) serve(out http.ResponseWriter, _ *http.Request) {
+func (w *world) serve(out http.ResponseWriter, r *http.Request) {
+	if r.URL.Host != "10.0.0.1:8000" {
+		_, _ = io.WriteString(out, w.engines[r.URL.Host])
+		return
+	}
 	if w.deaf {
 		http.Error(out, "", http.StatusServiceUnavailable)
 		return
+	}
+	if w.queued != nil {
+		fmt.Fprintf(out, "# TYPE dynamo_frontend_queued_requests gauge\ndynamo_frontend_queued_requests %v\n", *w.queued)
 	}
 	fmt.Fprintf(out, "# TYPE dynamo_frontend_requests_started_total counter\ndynamo_frontend_requests_started_total %v\n", w.began)
 	fmt.Fprintf(out, "# TYPE dynamo_frontend_requests_total counter\ndynamo_frontend_requests_total %v\n", w.ended)
@@ -269,6 +282,46 @@ func TestNothingIsHeadroomBeforeAnythingWasSeen(t *testing.T) {
 	all := w.decisions()
 	if len(all) != 1 || all[0].Cost == nil || all[0].Cost.Headroom != nil {
 		t.Errorf("%+v", all)
+	}
+}
+
+// TestAQueueThatFrontendsDoNotTellIsSeenInEngines: what comes needs one replica, which would
+// not have served those who wait before others had started.
+func TestAQueueThatFrontendsDoNotTellIsSeenInEngines(t *testing.T) {
+	waits := map[string]string{
+		"10.0.0.2:9090": "vllm:num_requests_waiting{model_name=\"m\"} 10000\nvllm:num_requests_running{model_name=\"m\"} 1\nvllm:kv_cache_usage_perc{model_name=\"m\"} 0.25\n",
+		"10.0.0.3:9090": "vllm:num_requests_waiting{model_name=\"m\"} 0\nvllm:num_requests_running{model_name=\"m\"} 9\nvllm:kv_cache_usage_perc{model_name=\"m\"} 0.5\n",
+	}
+	for _, x := range []struct {
+		rule    string
+		queued  *float64
+		engines map[string]string
+		grows   bool
+	}{
+		{"by what waits in prefill engines", nil, waits, true},
+		{"not where the frontend tells that nobody waits", new(0.0), waits, false},
+		{"nor where nobody tells", nil, nil, false},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			w := newWorld(t)
+			w.queued, w.engines = x.queued, x.engines
+			w.minutes(1, 2)
+			if grown := w.graph.Wanted["p"] > 1; grown != x.grows {
+				t.Errorf("%v, %v", w.graph.Wanted, w.decisions())
+			}
+			if w.engines == nil {
+				return
+			}
+			all := w.decisions()
+			if last := all[len(all)-1].Words; !slices.Contains(last, "caches of decode are 50 % full") || !slices.Contains(last, "caches of prefill are 25 % full") {
+				t.Errorf("%q", last)
+			}
+			metrics := httptest.NewRecorder()
+			w.planner.Handler().ServeHTTP(metrics, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+			if want := `dynamo_planner_kv_cache_usage{role="decode"} 0.5`; !strings.Contains(metrics.Body.String(), want) {
+				t.Errorf("%s is not among\n%s", want, metrics.Body)
+			}
+		})
 	}
 }
 

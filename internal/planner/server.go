@@ -16,6 +16,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/observation"
 )
 
 // gauges are the original's, in its units: milliseconds for times of tokens.
@@ -33,6 +34,9 @@ type metrics struct {
 	decisions *prometheus.CounterVec
 	blind     prometheus.Gauge
 	gpuHours  float64
+	usage     *prometheus.GaugeVec
+	// caches are the shares of caches in use that were told last, by role.
+	caches map[string]float64
 }
 
 func newMetrics() *metrics {
@@ -41,7 +45,8 @@ func newMetrics() *metrics {
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dynamo_planner_decisions_total", Help: "Decisions that differ from the one before, by reason."}, []string{"reason"}),
 		blind:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "dynamo_planner_blind_ticks", Help: "Ticks in a row at which nothing could be seen."}),
 	}
-	m.registry.MustRegister(m.decisions, m.blind, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.usage = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dynamo_planner_kv_cache_usage", Help: "Share of the key-value cache in use, the mean of replicas that tell, by role."}, []string{"role"})
+	m.registry.MustRegister(m.decisions, m.blind, m.usage, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, name := range gauges {
 		for _, prefix := range []string{"planner:", "dynamo_planner_"} {
 			g := prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + name, Help: "As the original's planner reports it."})
@@ -63,6 +68,18 @@ func (m *metrics) timed(o capacity.Observation) {
 	if o.Requests > 0 {
 		m.set("observed_ttft", 1e3*o.FirstToken)
 		m.set("observed_itl", 1e3*o.Token)
+	}
+}
+
+// busy shows what engines tell of their caches.
+func (m *metrics) busy(engines [decision.Roles]observation.Engines) {
+	m.usage.Reset()
+	m.caches = map[string]float64{}
+	for role, e := range engines {
+		if share, told := e.Cache(); told {
+			m.caches[decision.Role(role).String()] = share
+			m.usage.WithLabelValues(decision.Role(role).String()).Set(share)
+		}
 	}
 }
 

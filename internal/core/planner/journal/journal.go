@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -89,6 +90,8 @@ type Context struct {
 	// Prices are those of a GPU of each role, and Needed what the requests that come now need
 	// alone; nil where nobody knows.
 	Prices pricing.Tags
+	// Caches are the shares of caches of keys and values in use, of roles whose engines tell.
+	Caches map[string]float64
 	Needed *decision.Vector
 }
 
@@ -123,6 +126,9 @@ func Tell(c Context, d decision.Decision) Record {
 		if c.Config.GPUs[role] > 0 {
 			say("%s", need(role, d.Roles[role]))
 		}
+	}
+	for _, role := range slices.Sorted(maps.Keys(c.Caches)) {
+		say("caches of %s are %.0f %% full", role, 100*c.Caches[role])
 	}
 	for _, x := range d.Clamps {
 		say("%s: prefill %d, decode %d become prefill %d, decode %d", x.By,
