@@ -25,6 +25,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/observation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/original"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/trace"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/kube"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/role"
@@ -62,6 +63,7 @@ type Planner struct {
 
 	mu      sync.Mutex // of what HTTP shows
 	journal journal.Journal
+	came    trace.Bins
 	ticked  time.Time
 	unread  string // why the graph could not be read at the last tick
 }
@@ -135,6 +137,7 @@ func (p *Planner) Tick(ctx context.Context) error {
 	reading, traffic := p.traffic.Next(look, p.Config.Tick)
 	p.traffic = traffic
 	reading = reading.Beside(engines[decision.Prefill], engines[decision.Decode])
+	p.keep(at, reading)
 	p.metrics.busy(engines)
 	p.metrics.timed(reading.Observed)
 	snapshot := p.snapshot(now, g, parts, places, reading)
@@ -165,6 +168,16 @@ func (p *Planner) look(ctx context.Context, parts role.Components, places kube.P
 	look := p.Scraper.Look(ctx, places.Frontends)
 	all.Wait()
 	return look, engines
+}
+
+// keep remembers what came, so that it can be played again.
+func (p *Planner) keep(at time.Duration, r observation.Reading) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, n := range r.Bins {
+		end := at - time.Duration(len(r.Bins)-1-i)*p.Config.Tick
+		p.came.Add(trace.Bin{At: end.Seconds(), Requests: n, Input: r.Delta.Input.Mean(), Output: r.Delta.Output.Mean()})
+	}
 }
 
 // act writes what was decided and keeps why.

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -28,6 +29,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/observation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/original"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/trace"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/kube"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/role"
@@ -322,6 +324,28 @@ func TestAQueueThatFrontendsDoNotTellIsSeenInEngines(t *testing.T) {
 				t.Errorf("%s is not among\n%s", want, metrics.Body)
 			}
 		})
+	}
+}
+
+func TestWhatCameIsToldForSimulations(t *testing.T) {
+	w := newWorld(t)
+	w.minutes(1, 2)
+	w.minutes(1, 0)
+	w.minutes(1, 8)
+	answer := httptest.NewRecorder()
+	w.planner.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/bins", http.NoBody))
+	var got trace.Bins
+	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil {
+		t.Fatalf("%v: %s", err, answer.Body)
+	}
+	want := trace.Bins{Graph: "chat", Tick: 5}
+	for i := 1; i < 36; i++ { // what was counted before the first look is of unknown age
+		if n := []float64{10, 0, 40}[i/12]; n > 0 {
+			want.Bins = append(want.Bins, trace.Bin{At: 5 * float64(i), Requests: n, Input: 2000, Output: 200})
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

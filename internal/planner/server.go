@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/observation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/trace"
 )
 
 // gauges are the original's, in its units: milliseconds for times of tokens.
@@ -112,7 +114,7 @@ func (m *metrics) observe(c decision.Config, s decision.Snapshot, d decision.Dec
 // stalled is after how long without a tick a planner is not well.
 const stalled = time.Minute
 
-// Handler answers who asks for metrics, decisions or health.
+// Handler answers who asks for metrics, decisions, what came, or health.
 func (p *Planner) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.metrics.registry, promhttp.HandlerOpts{}))
@@ -120,13 +122,13 @@ func (p *Planner) Handler() http.Handler {
 		p.mu.Lock()
 		records := p.journal.Records()
 		p.mu.Unlock()
-		w.Header().Set("Content-Type", "application/json")
-		encoder := json.NewEncoder(w)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(records); err != nil {
-			p.Log.Debug("a client left", "error", err)
-		}
+		p.tell(w, records, "  ")
+	})
+	mux.HandleFunc("GET /bins", func(w http.ResponseWriter, _ *http.Request) {
+		p.mu.Lock()
+		came := trace.Bins{Graph: p.Config.Graph, Tick: p.Config.Tick.Seconds(), Bins: slices.Clone(p.came.Bins)}
+		p.mu.Unlock()
+		p.tell(w, came, "")
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		p.mu.Lock()
@@ -139,6 +141,17 @@ func (p *Planner) Handler() http.Handler {
 		_, _ = w.Write([]byte("ok\n"))
 	})
 	return mux
+}
+
+// tell answers with what there is as JSON.
+func (p *Planner) tell(w http.ResponseWriter, what any, indent string) {
+	w.Header().Set("Content-Type", "application/json")
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", indent)
+	if err := encoder.Encode(what); err != nil {
+		p.Log.Debug("a client left", "error", err)
+	}
 }
 
 // Status answers the probes of planners of 1.x.

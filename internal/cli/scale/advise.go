@@ -45,10 +45,11 @@ func advise() *cobra.Command {
 	share := 0.97
 	o := &options{}
 	command := &cobra.Command{
-		Use:   "advise [GRAPH] --trace TRACE",
+		Use:   "advise [GRAPH] (--trace TRACE | --from-cluster)",
 		Short: "Say which policy of scaling a graph is to take for a trace",
 		Long:  adviseHelp,
 		Example: `  kubectl dynamo scale advise chat --trace day.csv
+  kubectl dynamo scale advise chat --from-cluster
   kubectl dynamo scale advise -f graph.yaml --trace sine --low 5 --high 45 --startup 2m`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,6 +62,12 @@ func advise() *cobra.Command {
 			}
 			if startup < 0 {
 				return fmt.Errorf("--startup %s: want 0 or more", startup)
+			}
+			if o.fromCluster && len(args) == 0 {
+				return errors.New("--from-cluster goes with the name of a graph")
+			}
+			if err := o.ask(cmd.Context(), &to, args); err != nil {
+				return err
 			}
 			c := &consultation{options: o, share: share, startup: startup}
 			if err := c.read(dgd, cmd.Flags()); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +27,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/trace"
 )
 
 func decode[T any](t *testing.T, text string) *T {
@@ -148,6 +150,48 @@ func tells(all ...journal.Record) http.HandlerFunc {
 			return
 		}
 		_ = json.NewEncoder(w).Encode(all)
+	}
+}
+
+func TestWhatCameToAGraphIsATrace(t *testing.T) {
+	bins := trace.Bins{Tick: 5}
+	for i := range 24 {
+		bins.Add(trace.Bin{At: 5 * float64(i), Requests: 20, Input: 2000, Output: 100})
+	}
+	tells := func(what any) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/api/v1/namespaces/lab/pods/chat-planner-1:9085/proxy/bins" {
+				http.NotFound(w, r)
+				return
+			}
+			_ = json.NewEncoder(w).Encode(what)
+		}
+	}
+	came, err := lab(t, tells(bins), objects(t)...).bins(t.Context(), "chat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&bins, came); diff != "" {
+		t.Error(diff)
+	}
+	o := &options{policies: []string{"fixed"}}
+	o.flags(pflag.NewFlagSet("", pflag.ContinueOnError))
+	o.trace, o.came, o.startups = "what came to chat", came, []time.Duration{30 * time.Second}
+	var out bytes.Buffer
+	if err := o.run(&out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"what came to chat: 480 requests in ", ", 4.0/s, 2000 and 100 tokens;", "\nfixed "} {
+		if !strings.Contains(out.String(), part) {
+			t.Errorf("%q is not in\n%s", part, out.String())
+		}
+	}
+	for rule, s := range map[string]source{
+		"a planner that tells none": lab(t, http.NotFound, objects(t)...), "one of somebody else's": lab(t, tells("<html>"), objects(t)...), "no planner": lab(t, tells(bins)),
+	} {
+		if _, err := s.bins(t.Context(), "chat"); err == nil {
+			t.Errorf("%s: no error", rule)
+		}
 	}
 }
 
