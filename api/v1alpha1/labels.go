@@ -137,7 +137,7 @@ const (
 	// AnnotationGPUBudget is the most GPUs that the pods of a graph have together.
 	AnnotationGPUBudget = "nvidia.com/gpu-budget"
 	// AnnotationScalingPriority orders graphs of one namespace when GPUs are short: the
-	// higher number comes first, 0 is that of graphs which say nothing.
+	// higher number comes first. Graphs which say nothing have the priority of their pods.
 	AnnotationScalingPriority = "nvidia.com/scaling-priority"
 	// AnnotationScalePlan is where a planner writes its last decision, as JSON.
 	AnnotationScalePlan = "nvidia.com/scale-plan"

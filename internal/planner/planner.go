@@ -25,7 +25,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/observation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/original"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/price"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/trace"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/kube"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/role"
@@ -50,7 +50,6 @@ type Planner struct {
 
 	begin   time.Time
 	metrics *metrics
-	price   price.Tag
 	timing  *role.Timing
 	traffic observation.Traffic
 	starts  [decision.Roles]observation.Starts
@@ -64,13 +63,14 @@ type Planner struct {
 
 	mu      sync.Mutex // of what HTTP shows
 	journal journal.Journal
+	came    trace.Bins
 	ticked  time.Time
 	unread  string // why the graph could not be read at the last tick
 }
 
 // New makes a planner.
 func New(c config.Config, cluster Cluster, scraper *scrape.Scraper, log *slog.Logger) *Planner {
-	return &Planner{Config: c, Cluster: cluster, Scraper: scraper, Log: log, Now: time.Now, metrics: newMetrics(), price: price.Find(c.Price, c.GPU)}
+	return &Planner{Config: c, Cluster: cluster, Scraper: scraper, Log: log, Now: time.Now, metrics: newMetrics()}
 }
 
 // tickTimeout bounds one tick's reads and writes together.
@@ -132,10 +132,13 @@ func (p *Planner) Tick(ctx context.Context) error {
 	// meanwhile: counted for the tick alone they would be a burst. So would those of all
 	// frontends, if they were dated by the slowest of them.
 	at := p.Now().Sub(p.begin)
-	look := p.Scraper.Look(ctx, places.Frontends)
+	look, engines := p.look(ctx, parts, places)
 	look.At = at
 	reading, traffic := p.traffic.Next(look, p.Config.Tick)
 	p.traffic = traffic
+	reading = reading.Beside(engines[decision.Prefill], engines[decision.Decode])
+	p.keep(at, reading)
+	p.metrics.busy(engines)
 	p.metrics.timed(reading.Observed)
 	snapshot := p.snapshot(now, g, parts, places, reading)
 	if failed != "" {
@@ -152,11 +155,36 @@ func (p *Planner) Tick(ctx context.Context) error {
 	return p.act(ctx, g, parts, rules, snapshot, d)
 }
 
+// look asks frontends what they have counted, and meanwhile engines of both roles how busy
+// they are.
+func (p *Planner) look(ctx context.Context, parts role.Components, places kube.Places) (observation.Look, [decision.Roles]observation.Engines) {
+	var engines [decision.Roles]observation.Engines
+	var all sync.WaitGroup
+	for i, component := range parts.Scaled {
+		if component != nil {
+			all.Go(func() { engines[i] = p.Scraper.Engines(ctx, places.Workers[component.Name]) })
+		}
+	}
+	look := p.Scraper.Look(ctx, places.Frontends)
+	all.Wait()
+	return look, engines
+}
+
+// keep remembers what came, so that it can be played again.
+func (p *Planner) keep(at time.Duration, r observation.Reading) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, n := range r.Bins {
+		end := at - time.Duration(len(r.Bins)-1-i)*p.Config.Tick
+		p.came.Add(trace.Bin{At: end.Seconds(), Requests: n, Input: r.Delta.Input.Mean(), Output: r.Delta.Output.Mean()})
+	}
+}
+
 // act writes what was decided and keeps why.
 func (p *Planner) act(ctx context.Context, g *kube.Graph, parts role.Components, rules decision.Config, s decision.Snapshot, d decision.Decision) error {
 	told := journal.Context{
 		At: p.Now(), Graph: g.Namespace + "/" + g.Name, Policy: string(p.Config.Policy), Config: rules, Seen: s, Startup: s.Startup, Advisory: p.Config.Advisory,
-		Price: parts.Price(p.price, p.Config.GPUs),
+		Prices: parts.Prices(p.Config), Caches: p.metrics.caches,
 	}
 	if p.Config.Policy == config.Native && d.Reason != decision.Blind && p.knows(d.Forecast.Level) {
 		told.Needed = new(rules.Needed(d.Forecast.Level, p.memory))

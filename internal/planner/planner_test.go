@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -28,6 +29,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/observation"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/original"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/trace"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/kube"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/role"
@@ -59,6 +61,10 @@ type world struct {
 	// placed are the pods that have a node, by service.
 	placed map[string]int
 	kind   v1alpha1.ComponentKind
+	// queued are what the frontend says wait, if it tells, and engines what prefill and decode
+	// engines say of themselves.
+	queued  *float64
+	engines map[string]string
 }
 
 func (w *world) Graph(context.Context, string) (*kube.Graph, error) {
@@ -79,7 +85,9 @@ func (w *world) Places(context.Context, []graph.Component) (kube.Places, error) 
 	w.now = w.now.Add(w.slow)
 	w.began += w.slow.Seconds() * w.rate
 	w.ended += w.slow.Seconds() * w.rate
-	return kube.Places{Frontends: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:8000")}, Placed: w.placed}, nil
+	return kube.Places{Frontends: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:8000")}, Placed: w.placed, Workers: map[string][]netip.AddrPort{
+		"p": {netip.MustParseAddrPort("10.0.0.2:9090")}, "d": {netip.MustParseAddrPort("10.0.0.3:9090")},
+	}}, nil
 }
 
 // Scale makes replicas ready at once.
@@ -99,10 +107,17 @@ func (w *world) Scale(_ context.Context, _ *kube.Graph, replicas map[string]int,
 	return nil
 }
 
-func (w *world) serve(out http.ResponseWriter, _ *http.Request) {
+func (w *world) serve(out http.ResponseWriter, r *http.Request) {
+	if r.URL.Host != "10.0.0.1:8000" {
+		_, _ = io.WriteString(out, w.engines[r.URL.Host])
+		return
+	}
 	if w.deaf {
 		http.Error(out, "", http.StatusServiceUnavailable)
 		return
+	}
+	if w.queued != nil {
+		fmt.Fprintf(out, "# TYPE dynamo_frontend_queued_requests gauge\ndynamo_frontend_queued_requests %v\n", *w.queued)
 	}
 	fmt.Fprintf(out, "# TYPE dynamo_frontend_requests_started_total counter\ndynamo_frontend_requests_started_total %v\n", w.began)
 	fmt.Fprintf(out, "# TYPE dynamo_frontend_requests_total counter\ndynamo_frontend_requests_total %v\n", w.ended)
@@ -217,15 +232,20 @@ func TestADecisionSaysWhatItCostsOrThatNobodyKnows(t *testing.T) {
 		rule  string
 		words []string
 		bare  bool // replicas ask for no GPU
-		hour  float64
+		// prefill and decode are what a replica costs; both 0 where nobody knows.
+		prefill, decode float64
 	}{
-		{"by the GPU that is named", []string{"--gpu=h100_sxm"}, false, 4},
-		{"by the price that is given", []string{"--gpu=h100_sxm", "--price-per-gpu-hour=3.2"}, false, 3.2},
-		{"not by the GPU that replicas are timed by where none is named", nil, false, 0},
-		{"nor by one that has no price", []string{"--gpu=abacus"}, false, 0},
-		{"nor of replicas that ask for none", []string{"--gpu=h100_sxm"}, true, 0},
-		{"nor where those of one role do", []string{"--gpu=h100_sxm", "--prefill-engine-num-gpu=1"}, true, 0},
-		{"unless it is given how many they have", []string{"--gpu=h100_sxm", "--prefill-engine-num-gpu=1", "--decode-engine-num-gpu=1"}, true, 4},
+		{"by the GPU that is named", []string{"--gpu=h100_sxm"}, false, 4, 4},
+		{"by the price that is given", []string{"--gpu=h100_sxm", "--price-per-gpu-hour=3.2"}, false, 3.2, 3.2},
+		{"not by the GPU that replicas are timed by where none is named", nil, false, 0, 0},
+		{"nor by one that has no price", []string{"--gpu=abacus"}, false, 0, 0},
+		{"each role by its own GPU", []string{"--prefill-gpu=l40s", "--decode-gpu=h100_sxm"}, false, 1.9, 4},
+		{"or its own price", []string{"--gpu=h100_sxm", "--decode-price-per-gpu-hour=2"}, false, 4, 2},
+		{"not where one role's is not known", []string{"--prefill-gpu=l40s"}, false, 0, 0},
+		{"nor of replicas that ask for none", []string{"--gpu=h100_sxm"}, true, 0, 0},
+		{"a role that asks for none costs nothing", []string{"--gpu=h100_sxm", "--prefill-engine-num-gpu=1"}, true, 4, 0},
+		{"and the other what its own GPU does", []string{"--prefill-gpu=h100_sxm", "--prefill-engine-num-gpu=1"}, true, 4, 0},
+		{"unless it is given how many they have", []string{"--gpu=h100_sxm", "--prefill-engine-num-gpu=1", "--decode-engine-num-gpu=1"}, true, 4, 4},
 	} {
 		t.Run(x.rule, func(t *testing.T) {
 			w := newWorld(t, x.words...)
@@ -241,13 +261,14 @@ func TestADecisionSaysWhatItCostsOrThatNobodyKnows(t *testing.T) {
 				t.Fatalf("%+v", all)
 			}
 			r := all[grown]
-			if x.hour == 0 {
+			if x.prefill+x.decode == 0 {
 				if r.Cost != nil || r.Unpriced == "" || !strings.Contains(strings.Join(r.Words, "\n"), "what it costs is not known") {
 					t.Errorf("%+v", r)
 				}
 				return
 			}
-			before, after := float64(r.From.Prefill+r.From.Decode)*x.hour, float64(r.To.Prefill+r.To.Decode)*x.hour
+			hour := func(n journal.Replicas) float64 { return float64(n.Prefill)*x.prefill + float64(n.Decode)*x.decode }
+			before, after := hour(r.From), hour(r.To)
 			if r.Cost == nil || r.Cost.From != before || r.Cost.To != after || r.Cost.Headroom == nil || *r.Cost.Headroom < 0 || *r.Cost.Headroom >= after {
 				t.Errorf("%+v of %+v", r.Cost, r)
 			}
@@ -263,6 +284,68 @@ func TestNothingIsHeadroomBeforeAnythingWasSeen(t *testing.T) {
 	all := w.decisions()
 	if len(all) != 1 || all[0].Cost == nil || all[0].Cost.Headroom != nil {
 		t.Errorf("%+v", all)
+	}
+}
+
+// TestAQueueThatFrontendsDoNotTellIsSeenInEngines: what comes needs one replica, which would
+// not have served those who wait before others had started.
+func TestAQueueThatFrontendsDoNotTellIsSeenInEngines(t *testing.T) {
+	waits := map[string]string{
+		"10.0.0.2:9090": "vllm:num_requests_waiting{model_name=\"m\"} 10000\nvllm:num_requests_running{model_name=\"m\"} 1\nvllm:kv_cache_usage_perc{model_name=\"m\"} 0.25\n",
+		"10.0.0.3:9090": "vllm:num_requests_waiting{model_name=\"m\"} 0\nvllm:num_requests_running{model_name=\"m\"} 9\nvllm:kv_cache_usage_perc{model_name=\"m\"} 0.5\n",
+	}
+	for _, x := range []struct {
+		rule    string
+		queued  *float64
+		engines map[string]string
+		grows   bool
+	}{
+		{"by what waits in prefill engines", nil, waits, true},
+		{"not where the frontend tells that nobody waits", new(0.0), waits, false},
+		{"nor where nobody tells", nil, nil, false},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			w := newWorld(t)
+			w.queued, w.engines = x.queued, x.engines
+			w.minutes(1, 2)
+			if grown := w.graph.Wanted["p"] > 1; grown != x.grows {
+				t.Errorf("%v, %v", w.graph.Wanted, w.decisions())
+			}
+			if w.engines == nil {
+				return
+			}
+			all := w.decisions()
+			if last := all[len(all)-1].Words; !slices.Contains(last, "caches of decode are 50 % full") || !slices.Contains(last, "caches of prefill are 25 % full") {
+				t.Errorf("%q", last)
+			}
+			metrics := httptest.NewRecorder()
+			w.planner.Handler().ServeHTTP(metrics, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+			if want := `dynamo_planner_kv_cache_usage{role="decode"} 0.5`; !strings.Contains(metrics.Body.String(), want) {
+				t.Errorf("%s is not among\n%s", want, metrics.Body)
+			}
+		})
+	}
+}
+
+func TestWhatCameIsToldForSimulations(t *testing.T) {
+	w := newWorld(t)
+	w.minutes(1, 2)
+	w.minutes(1, 0)
+	w.minutes(1, 8)
+	answer := httptest.NewRecorder()
+	w.planner.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/bins", http.NoBody))
+	var got trace.Bins
+	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil {
+		t.Fatalf("%v: %s", err, answer.Body)
+	}
+	want := trace.Bins{Graph: "chat", Tick: 5}
+	for i := 1; i < 36; i++ { // what was counted before the first look is of unknown age
+		if n := []float64{10, 0, 40}[i/12]; n > 0 {
+			want.Bins = append(want.Bins, trace.Bin{At: 5 * float64(i), Requests: n, Input: 2000, Output: 200})
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,6 +17,8 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/observation"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/trace"
 )
 
 // gauges are the original's, in its units: milliseconds for times of tokens.
@@ -33,6 +36,9 @@ type metrics struct {
 	decisions *prometheus.CounterVec
 	blind     prometheus.Gauge
 	gpuHours  float64
+	usage     *prometheus.GaugeVec
+	// caches are the shares of caches in use that were told last, by role.
+	caches map[string]float64
 }
 
 func newMetrics() *metrics {
@@ -41,7 +47,8 @@ func newMetrics() *metrics {
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dynamo_planner_decisions_total", Help: "Decisions that differ from the one before, by reason."}, []string{"reason"}),
 		blind:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "dynamo_planner_blind_ticks", Help: "Ticks in a row at which nothing could be seen."}),
 	}
-	m.registry.MustRegister(m.decisions, m.blind, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.usage = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dynamo_planner_kv_cache_usage", Help: "Share of the key-value cache in use, the mean of replicas that tell, by role."}, []string{"role"})
+	m.registry.MustRegister(m.decisions, m.blind, m.usage, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, name := range gauges {
 		for _, prefix := range []string{"planner:", "dynamo_planner_"} {
 			g := prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + name, Help: "As the original's planner reports it."})
@@ -63,6 +70,18 @@ func (m *metrics) timed(o capacity.Observation) {
 	if o.Requests > 0 {
 		m.set("observed_ttft", 1e3*o.FirstToken)
 		m.set("observed_itl", 1e3*o.Token)
+	}
+}
+
+// busy shows what engines tell of their caches.
+func (m *metrics) busy(engines [decision.Roles]observation.Engines) {
+	m.usage.Reset()
+	m.caches = map[string]float64{}
+	for role, e := range engines {
+		if share, told := e.Cache(); told {
+			m.caches[decision.Role(role).String()] = share
+			m.usage.WithLabelValues(decision.Role(role).String()).Set(share)
+		}
 	}
 }
 
@@ -95,7 +114,7 @@ func (m *metrics) observe(c decision.Config, s decision.Snapshot, d decision.Dec
 // stalled is after how long without a tick a planner is not well.
 const stalled = time.Minute
 
-// Handler answers who asks for metrics, decisions or health.
+// Handler answers who asks for metrics, decisions, what came, or health.
 func (p *Planner) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.metrics.registry, promhttp.HandlerOpts{}))
@@ -103,13 +122,13 @@ func (p *Planner) Handler() http.Handler {
 		p.mu.Lock()
 		records := p.journal.Records()
 		p.mu.Unlock()
-		w.Header().Set("Content-Type", "application/json")
-		encoder := json.NewEncoder(w)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(records); err != nil {
-			p.Log.Debug("a client left", "error", err)
-		}
+		p.tell(w, records, "  ")
+	})
+	mux.HandleFunc("GET /bins", func(w http.ResponseWriter, _ *http.Request) {
+		p.mu.Lock()
+		came := trace.Bins{Graph: p.Config.Graph, Tick: p.Config.Tick.Seconds(), Bins: slices.Clone(p.came.Bins)}
+		p.mu.Unlock()
+		p.tell(w, came, "")
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		p.mu.Lock()
@@ -122,6 +141,17 @@ func (p *Planner) Handler() http.Handler {
 		_, _ = w.Write([]byte("ok\n"))
 	})
 	return mux
+}
+
+// tell answers with what there is as JSON.
+func (p *Planner) tell(w http.ResponseWriter, what any, indent string) {
+	w.Header().Set("Content-Type", "application/json")
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", indent)
+	if err := encoder.Encode(what); err != nil {
+		p.Log.Debug("a client left", "error", err)
+	}
 }
 
 // Status answers the probes of planners of 1.x.

@@ -21,8 +21,8 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/pricing"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/simulation"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/price"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/validation"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/role"
@@ -45,10 +45,11 @@ func advise() *cobra.Command {
 	share := 0.97
 	o := &options{}
 	command := &cobra.Command{
-		Use:   "advise [GRAPH] --trace TRACE",
+		Use:   "advise [GRAPH] (--trace TRACE | --from-cluster)",
 		Short: "Say which policy of scaling a graph is to take for a trace",
 		Long:  adviseHelp,
 		Example: `  kubectl dynamo scale advise chat --trace day.csv
+  kubectl dynamo scale advise chat --from-cluster
   kubectl dynamo scale advise -f graph.yaml --trace sine --low 5 --high 45 --startup 2m`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,6 +62,12 @@ func advise() *cobra.Command {
 			}
 			if startup < 0 {
 				return fmt.Errorf("--startup %s: want 0 or more", startup)
+			}
+			if o.fromCluster && len(args) == 0 {
+				return errors.New("--from-cluster goes with the name of a graph")
+			}
+			if err := o.ask(cmd.Context(), &to, args); err != nil {
+				return err
 			}
 			c := &consultation{options: o, share: share, startup: startup}
 			if err := c.read(dgd, cmd.Flags()); err != nil {
@@ -126,7 +133,7 @@ type consultation struct {
 	model    capacity.Model
 	by, from string
 	planner  string
-	price    price.Tag
+	prices   pricing.Tags
 	notes    []string // of the planner's arguments
 }
 
@@ -142,10 +149,10 @@ func (c *consultation) read(dgd *v1alpha1.DynamoGraphDeployment, given *pflag.Fl
 		return err
 	}
 	if c.gpu != "" {
-		told.GPU = c.gpu
+		told.GPU = [decision.Roles]string{c.gpu, c.gpu}
 	}
-	if c.options.price > 0 {
-		told.Price = c.options.price
+	if c.price > 0 {
+		told.Price = [decision.Roles]float64{c.price, c.price}
 	}
 	parts, missing := role.Find(g.Components, told.Mode)
 	if missing == "" && (parts.Scaled[decision.Prefill] == nil || parts.Scaled[decision.Decode] == nil) {
@@ -162,7 +169,7 @@ func (c *consultation) read(dgd *v1alpha1.DynamoGraphDeployment, given *pflag.Fl
 			c.each[i] = told.GPUs[i]
 		}
 	}
-	c.price = parts.Price(price.Find(told.Price, told.GPU), told.GPUs)
+	c.prices = parts.Prices(told)
 	if c.planner != "" {
 		c.floors = told.Floors
 		if !given.Changed("ttft") {
@@ -177,7 +184,7 @@ func (c *consultation) read(dgd *v1alpha1.DynamoGraphDeployment, given *pflag.Fl
 	}
 	c.starts(dgd, given)
 	if c.profile != "" || c.options.model != "" {
-		c.replicas(parts, told.GPU, given)
+		c.replicas(parts, told, given)
 		c.model, err = c.timing()
 		c.by = "what the flags say, and on what the graph has where they do not"
 		return err
@@ -190,8 +197,8 @@ func (c *consultation) read(dgd *v1alpha1.DynamoGraphDeployment, given *pflag.Fl
 }
 
 // replicas have a model that is named be timed on what the graph has, where no flag says.
-func (c *consultation) replicas(parts role.Components, gpu string, given *pflag.FlagSet) {
-	c.gpu, c.prefillGPUs, c.decodeGPUs = gpu, c.each[decision.Prefill], c.each[decision.Decode]
+func (c *consultation) replicas(parts role.Components, told config.Config, given *pflag.FlagSet) {
+	c.kinds, c.prefillGPUs, c.decodeGPUs = parts.Kinds(told), c.each[decision.Prefill], c.each[decision.Decode]
 	if engine := parts.Scaled[decision.Prefill].Engine; engine != graph.EngineNone && !given.Changed("backend") {
 		c.backend = string(engine)
 	}
@@ -272,11 +279,11 @@ func (c *consultation) run(out io.Writer) error {
 	prompt, answer := t.Means()
 	fmt.Fprintf(out, "%s: %d requests in %s, %.1f/s, %.0f and %.0f tokens\n", c.trace, len(t), round(t.Length()), t.Rate(), prompt, answer)
 	fmt.Fprintf(out, "%s: TTFT %.0f ms, ITL %.0f ms for %.0f %% of requests, %d GPUs (%d and %d a replica), starts of %s (%s), timed by %s\n%s\n\n",
-		c.name, c.ttft, c.itl, 100*c.share, c.gpus, c.each[decision.Prefill], c.each[decision.Decode], c.startup, c.from, c.by, c.price)
+		c.name, c.ttft, c.itl, 100*c.share, c.gpus, c.each[decision.Prefill], c.each[decision.Decode], c.startup, c.from, c.by, c.prices)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "POLICY\tSLO %\tP95 TTFT\tP95 ITL\tGPU-HOURS\tCOST\tPEAK\tCHANGES")
 	row := func(called string, p simulation.Played) {
-		fmt.Fprintf(w, "%s\t%.1f\t%.0f ms\t%.1f ms\t%.2f\t%s\t%d\t%d\n", called, 100*p.Met, 1e3*p.First95, 1e3*p.Token95, p.GPUHours, c.price.Hours(p.GPUHours), p.Peak, p.Changes)
+		fmt.Fprintf(w, "%s\t%.1f\t%.0f ms\t%.1f ms\t%.2f\t%s\t%d\t%d\n", called, 100*p.Met, 1e3*p.First95, 1e3*p.Token95, p.GPUHours, c.prices.Hours(p.RoleHours), p.Peak, p.Changes)
 	}
 	row(a.Take.Called(), a.Take.Played)
 	for _, x := range a.Others {
@@ -296,17 +303,17 @@ func round(seconds float64) time.Duration {
 }
 
 // hours are those of GPUs, with what they cost.
-func (c *consultation) hours(n float64) string {
-	cost := c.price.Hours(n)
-	if !c.price.Known() {
+func (c *consultation) hours(p simulation.Played) string {
+	cost := c.prices.Hours(p.RoleHours)
+	if !c.prices.Known() {
 		cost = "cost " + cost
 	}
-	return fmt.Sprintf("%.2f GPU-hours (%s)", n, cost)
+	return fmt.Sprintf("%.2f GPU-hours (%s)", p.GPUHours, cost)
 }
 
 // words are the advice.
 func (c *consultation) words(a simulation.Advice) []string {
-	said := []string{fmt.Sprintf("Take %s: %.1f %% of requests keep the targets, with %s.", a.Take.Called(), 100*a.Take.Met, c.hours(a.Take.GPUHours))}
+	said := []string{fmt.Sprintf("Take %s: %.1f %% of requests keep the targets, with %s.", a.Take.Called(), 100*a.Take.Met, c.hours(a.Take.Played))}
 	if !a.Reached {
 		said = append(said, fmt.Sprintf("Nothing reaches %.0f %% here, and who knows the future %.1f %%: more GPUs, or other targets, are needed.", 100*c.share, 100*a.Bound.Met))
 	}
@@ -318,7 +325,7 @@ func (c *consultation) words(a simulation.Advice) []string {
 				break
 			}
 		}
-		said = append(said, fmt.Sprintf("Next is %s: %.1f %%, with %s.", next.Called(), 100*next.Met, c.hours(next.GPUHours)))
+		said = append(said, fmt.Sprintf("Next is %s: %.1f %%, with %s.", next.Called(), 100*next.Met, c.hours(next.Played)))
 	}
 	switch b := a.Bursts; {
 	case b.Count == 0:

@@ -67,6 +67,10 @@ func TestAdviceIsInWordsThatCanBeWritten(t *testing.T) {
 		{"not of replicas that ask for none", strings.NewReplacer("PLANNER", named, `, resources: {limits: {gpu: "1"}}`, "", `, resources: {limits: {gpu: "2"}}`, "").Replace(disaggregated),
 			[]string{"--trace", "poisson", "--high", "5", "--length", "2m"},
 			[]string{"what it costs is not known: replicas of prefill and decode ask for no GPU", "GPU-hours (cost unknown)."}},
+		{"of each role by its own GPU", strings.NewReplacer("PLANNER", "", "subComponentType: decode,", "subComponentType: decode, extraPodSpec: {nodeSelector: {nvidia.com/gpu.product: NVIDIA-L40S}},",
+			"subComponentType: prefill,", "subComponentType: prefill, extraPodSpec: {nodeSelector: {nvidia.com/gpu.product: NVIDIA-H200}},").Replace(disaggregated),
+			[]string{"--trace", "poisson", "--high", "5", "--length", "2m"},
+			[]string{"prefill: a GPU costs $5.00/h (by the built-in table, for h200_sxm); decode: a GPU costs $1.90/h (by the built-in table, for l40s)", "GPU-hours ($"}},
 		{"a slow wave, without a planner", strings.Replace(disaggregated, "PLANNER", "", 1),
 			[]string{"--trace", "sine", "--low", "2", "--high", "20", "--period", "24m", "--length", "24m", "--startup", "20s", "--gpus", "24"}, []string{
 				"TTFT 200 ms, ITL 10 ms", "24 GPUs", "starts of 20s (as given)", "Take native, floors ", "there is time to follow them", "Write: a service of componentType planner", "--max-gpu-budget=24",

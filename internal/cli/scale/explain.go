@@ -297,13 +297,7 @@ func explain(f facts) Explanation {
 	if n := len(f.decisions); n > 0 {
 		e.Planner = &f.decisions[n-1]
 	}
-	if tag := f.tag(e.Planner); f.podsUnread {
-		e.Unpriced = "pods, which have the GPUs, could not be read"
-	} else if tag.Known() {
-		e.DollarsPerHour = new(float64(e.GPUs) * tag.Hour)
-	} else {
-		e.Unpriced = tag.Why()
-	}
+	e.DollarsPerHour, e.Unpriced = f.cost(e)
 	if f.unasked != nil {
 		e.NoPlanner = f.unasked.Error()
 		if !slices.ContainsFunc(conversion.Order(g), func(name string) bool {
@@ -316,17 +310,53 @@ func explain(f facts) Explanation {
 	return e
 }
 
-// tag is the price of a GPU: as given, or as the last decision says.
-func (f facts) tag(last *journal.Record) price.Tag {
+// cost is what a graph's GPUs cost by the hour, each by its service, or why nobody knows.
+func (f facts) cost(e Explanation) (dollars *float64, unpriced string) {
+	if f.podsUnread {
+		return nil, "pods, which have the GPUs, could not be read"
+	}
+	sum := 0.0
+	for _, s := range e.Services {
+		tag := f.tag(e.Planner, s.Name)
+		if s.GPUs > 0 && !tag.Known() {
+			return nil, tag.Why()
+		}
+		sum += float64(s.GPUs) * tag.Hour
+	}
+	if e.GPUs == 0 && f.price <= 0 && (e.Planner == nil || e.Planner.Cost == nil) {
+		return nil, f.tag(e.Planner, "").Why()
+	}
+	return &sum, ""
+}
+
+// tag is the price of a GPU of a service: as given, or as the last decision says.
+func (f facts) tag(last *journal.Record, service string) price.Tag {
 	switch {
 	case f.price > 0:
 		return price.Find(f.price, "")
+	case last != nil && last.Cost != nil && len(last.Cost.Roles) > 0:
+		if own, told := last.Cost.Roles[string(f.role(service))]; told {
+			return price.Tag{Hour: own.GPU, By: own.By}
+		}
+		return price.Tag{Unknown: "the planner tells no price of GPUs of " + service}
 	case last != nil && last.Cost != nil:
 		return price.Tag{Hour: last.Cost.GPU, By: last.Cost.By}
 	case last != nil && last.Unpriced != "":
 		return price.Tag{Unknown: last.Unpriced}
 	}
 	return price.Tag{Unknown: "no planner tells what a GPU costs, and no --price is given"}
+}
+
+// role is that of a service: prefill and decode are the kinds of some, and the types of others.
+func (f facts) role(service string) graph.Role {
+	spec := f.graph.Spec.Services[service]
+	if spec == nil {
+		return graph.RoleOther
+	}
+	if sub := graph.RoleOf(spec.SubComponentType); sub != graph.RoleOther {
+		return sub
+	}
+	return graph.RoleOf(string(spec.ComponentType))
 }
 
 // asleep is since when a graph sleeps, why and what wakes it; empty if it does not.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +27,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cluster/scheme"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/trace"
 )
 
 func decode[T any](t *testing.T, text string) *T {
@@ -151,6 +153,48 @@ func tells(all ...journal.Record) http.HandlerFunc {
 	}
 }
 
+func TestWhatCameToAGraphIsATrace(t *testing.T) {
+	bins := trace.Bins{Tick: 5}
+	for i := range 24 {
+		bins.Add(trace.Bin{At: 5 * float64(i), Requests: 20, Input: 2000, Output: 100})
+	}
+	tells := func(what any) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/api/v1/namespaces/lab/pods/chat-planner-1:9085/proxy/bins" {
+				http.NotFound(w, r)
+				return
+			}
+			_ = json.NewEncoder(w).Encode(what)
+		}
+	}
+	came, err := lab(t, tells(bins), objects(t)...).bins(t.Context(), "chat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&bins, came); diff != "" {
+		t.Error(diff)
+	}
+	o := &options{policies: []string{"fixed"}}
+	o.flags(pflag.NewFlagSet("", pflag.ContinueOnError))
+	o.trace, o.came, o.startups = "what came to chat", came, []time.Duration{30 * time.Second}
+	var out bytes.Buffer
+	if err := o.run(&out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"what came to chat: 480 requests in ", ", 4.0/s, 2000 and 100 tokens;", "\nfixed "} {
+		if !strings.Contains(out.String(), part) {
+			t.Errorf("%q is not in\n%s", part, out.String())
+		}
+	}
+	for rule, s := range map[string]source{
+		"a planner that tells none": lab(t, http.NotFound, objects(t)...), "one of somebody else's": lab(t, tells("<html>"), objects(t)...), "no planner": lab(t, tells(bins)),
+	} {
+		if _, err := s.bins(t.Context(), "chat"); err == nil {
+			t.Errorf("%s: no error", rule)
+		}
+	}
+}
+
 func TestAnExplanationSaysWhoAskedWhatWasGrantedAndWhy(t *testing.T) {
 	f, err := lab(t, tells(journal.Record{Reason: "Steady"}, last), objects(t)...).facts(t.Context(), "chat")
 	if err != nil {
@@ -238,6 +282,10 @@ func TestWhatAGraphCostsIsSaidOrThatNobodyKnows(t *testing.T) {
 	priced, unpriced, older := last, last, last
 	unpriced.Cost, unpriced.Unpriced = nil, "it is not said which GPUs replicas have\x1b[2J"
 	older.Cost = nil
+	split := last
+	split.Cost = &journal.Cost{From: 25, To: 40, Roles: map[string]journal.Price{"prefill": {GPU: 9, By: "x"}, "decode": {GPU: 2, By: "y"}}}
+	half := last
+	half.Cost = &journal.Cost{From: 25, To: 40, Roles: map[string]journal.Price{"prefill": {GPU: 9, By: "x"}}}
 	for _, x := range []struct {
 		rule       string
 		decisions  []journal.Record
@@ -246,6 +294,8 @@ func TestWhatAGraphCostsIsSaidOrThatNobodyKnows(t *testing.T) {
 		want       string
 	}{
 		{"as its planner says", []journal.Record{priced}, 0, false, "2 GPUs ($10.00/h), budget 8"},
+		{"each service by the price of its role", []journal.Record{split}, 0, false, "2 GPUs ($4.00/h), budget 8"},
+		{"not one whose price is not told", []journal.Record{half}, 0, false, "2 GPUs (cost unknown: the planner tells no price of GPUs of decode), budget 8"},
 		{"as given, whatever its planner says", []journal.Record{priced}, 2.5, false, "2 GPUs ($5.00/h), budget 8"},
 		{"a planner that does not know", []journal.Record{unpriced}, 0, false, "2 GPUs (cost unknown: it is not said which GPUs replicas have), budget 8"},
 		{"a planner that tells no price", []journal.Record{older}, 0, false, "2 GPUs (cost unknown: no planner tells what a GPU costs, and no --price is given), budget 8"},

@@ -9,12 +9,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/tree"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/trace"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/render/pod"
 )
 
@@ -27,6 +31,10 @@ var ErrNoPlanner = errors.New("no pod of a planner is ready")
 // AskPlanner asks the planners among pods of a graph one by one for their decisions, until
 // one answers. It goes through the API server, with the rights of who asks.
 func AskPlanner(ctx context.Context, through rest.Interface, pods []corev1.Pod) (answer []byte, from string, err error) {
+	return askPlanner(ctx, through, pods, "decisions")
+}
+
+func askPlanner(ctx context.Context, through rest.Interface, pods []corev1.Pod, what string) (answer []byte, from string, err error) {
 	err = ErrNoPlanner
 	for i := range pods {
 		p := &pods[i]
@@ -34,7 +42,7 @@ func AskPlanner(ctx context.Context, through rest.Interface, pods []corev1.Pod) 
 			continue
 		}
 		for _, port := range plannerPorts {
-			request := through.Get().Namespace(p.Namespace).Resource("pods").Name(p.Name + ":" + strconv.Itoa(port)).SubResource("proxy").Suffix("decisions")
+			request := through.Get().Namespace(p.Namespace).Resource("pods").Name(p.Name + ":" + strconv.Itoa(port)).SubResource("proxy").Suffix(what)
 			if answer, err = request.DoRaw(ctx); err == nil {
 				return answer, p.Name, nil
 			}
@@ -42,9 +50,38 @@ func AskPlanner(ctx context.Context, through rest.Interface, pods []corev1.Pod) 
 				return nil, "", err
 			}
 		}
-		err = fmt.Errorf("%s tells no decisions: %w", p.Name, err)
+		err = fmt.Errorf("%s tells no %s: %w", p.Name, what, err)
 	}
 	return nil, "", err
+}
+
+// observed is what came to a graph of a cluster, as its planner has seen it.
+func observed(ctx context.Context, to *connect.Flags, name string) (*trace.Bins, error) {
+	cluster, err := to.Cluster()
+	if err != nil {
+		return nil, err
+	}
+	core, err := typedcorev1.NewForConfig(cluster.Config)
+	if err != nil {
+		return nil, fmt.Errorf("reach the cluster: %w", err)
+	}
+	return source{cluster, core.RESTClient(), cluster.Namespace}.bins(ctx, name)
+}
+
+func (s source) bins(ctx context.Context, name string) (*trace.Bins, error) {
+	var pods corev1.PodList
+	if err := s.List(ctx, &pods, client.InNamespace(s.namespace), client.MatchingLabels{v1alpha1.LabelGraphName: name}); err != nil {
+		return nil, fmt.Errorf("list pods of graph %s/%s: %w", s.namespace, name, err)
+	}
+	answer, from, err := askPlanner(ctx, s.pods, pods.Items, "bins")
+	if err != nil {
+		return nil, fmt.Errorf("what came to graph %s/%s: %w", s.namespace, name, err)
+	}
+	came := &trace.Bins{}
+	if err := json.Unmarshal(answer, came); err != nil {
+		return nil, fmt.Errorf("what came to graph %s/%s: %s answers in another form than dynamo-planner's", s.namespace, name, from)
+	}
+	return came, nil
 }
 
 // records are the decisions of a planner of ours.

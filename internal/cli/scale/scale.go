@@ -6,6 +6,8 @@ package scale
 import (
 	"cmp"
 	"compress/gzip"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -18,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/connect"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
@@ -36,6 +39,8 @@ func Command() *cobra.Command {
 
 type options struct {
 	trace                   string
+	fromCluster             bool
+	came                    *trace.Bins // to a graph, where its planner was asked
 	low, high               float64
 	period, length, repeat  time.Duration
 	input, output           int32
@@ -45,6 +50,7 @@ type options struct {
 	policies                []string
 	gpus                    int
 	profile, model, gpu     string
+	kinds                   [decision.Roles]string // GPUs of a graph's roles
 	backend, page           string
 	prefillGPUs, decodeGPUs int
 	price                   float64
@@ -63,27 +69,38 @@ policies:
   clairvoyant  knows every request beforehand: no policy can be expected to do better
 
 --trace is a file in the form of Azure's or BurstGPT's CSV or Mooncake's JSON lines, gzip or not,
-or one of sine, step and poisson, which are made. Replicas are timed by --profile, a folder that
-the profiler wrote, by --model and --gpu through the performance model, or else as a model of 8
-billion parameters on one H200. GPU-hours are priced by --price, or by a table of round figures for
---gpu; what GPU a profile is of nobody knows. Routing is ideal and the timing exact: what differs
-between two lines is the policy.`
+or one of sine, step and poisson, which are made. With --from-cluster and a GRAPH it is what came to
+that graph, as its planner has seen it while it ran, a day at most: ticks of 5 s and mean lengths,
+in which requests come by chance. The planner is asked through pods/proxy, with your rights.
+Replicas are timed by --profile, a folder that the profiler wrote, by --model and --gpu through the
+performance model, or else as a model of 8 billion parameters on one H200. GPU-hours are priced by
+--price, or by a table of round figures for --gpu; what GPU a profile is of nobody knows. Routing is
+ideal and the timing exact: what differs between two lines is the policy.`
 
 func simulate() *cobra.Command {
+	var to connect.Flags
 	o := &options{}
 	command := &cobra.Command{
-		Use:   "simulate --trace TRACE",
+		Use:   "simulate (--trace TRACE | GRAPH --from-cluster)",
 		Short: "Play a trace against policies of scaling, without a cluster",
 		Long:  help,
 		Example: `  kubectl dynamo scale simulate --trace sine --low 5 --high 45
-  kubectl dynamo scale simulate --trace day.csv --rate-scale 12 --ttft 300 --itl 12 --page day.html`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+  kubectl dynamo scale simulate --trace day.csv --rate-scale 12 --ttft 300 --itl 12 --page day.html
+  kubectl dynamo scale simulate chat --from-cluster --rate-scale 2`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.fromCluster != (len(args) == 1) {
+				return errors.New("--from-cluster goes with the name of a graph, and a graph with it")
+			}
+			if err := o.ask(cmd.Context(), &to, args); err != nil {
+				return err
+			}
 			return o.run(sanitise.Document(cmd.OutOrStdout()), cmd.ErrOrStderr())
 		},
 	}
 	f := command.Flags()
 	o.flags(f)
+	to.Add(f)
 	f.DurationSliceVar(&o.startups, "startup", []time.Duration{30 * time.Second, 120 * time.Second}, "how long a replica takes to serve; several by comma")
 	f.StringSliceVar(&o.policies, "policy", []string{"native", "original", "hpa", "fixed", "clairvoyant"}, "policies, by comma")
 	f.Float64Var(&o.quantile, "quantile", 0, "share of futures that native is ready for; its default if not given")
@@ -92,16 +109,27 @@ func simulate() *cobra.Command {
 	return command
 }
 
-// require has a trace be given.
+// require has a trace be given, once.
 func require(command *cobra.Command) {
-	if err := command.MarkFlagRequired("trace"); err != nil {
-		panic(err) // it is one of flags
+	command.MarkFlagsOneRequired("trace", "from-cluster")
+	command.MarkFlagsMutuallyExclusive("trace", "from-cluster")
+}
+
+// ask asks the planner of a graph what came to it, where that is the trace.
+func (o *options) ask(ctx context.Context, to *connect.Flags, graphs []string) (err error) {
+	if !o.fromCluster {
+		return nil
 	}
+	if o.came, err = observed(ctx, to, graphs[0]); err == nil {
+		o.trace = "what came to " + graphs[0]
+	}
+	return err
 }
 
 // flags are those of what is played, and on what.
 func (o *options) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.trace, "trace", "", "`file` of requests, or sine, step or poisson")
+	f.BoolVar(&o.fromCluster, "from-cluster", false, "take what came to the graph, as its planner has seen it, for the trace")
 	f.Float64Var(&o.low, "low", 5, "lowest rate of a trace that is made, in requests a second")
 	f.Float64Var(&o.high, "high", 45, "highest rate of a trace that is made; the rate of poisson")
 	f.DurationVar(&o.period, "period", 10*time.Minute, "period of sine; of step a third of it before, in and after the step is --length / 3")
@@ -109,9 +137,9 @@ func (o *options) flags(f *pflag.FlagSet) {
 	f.Int32Var(&o.input, "isl", 3000, "prompt tokens of a trace that is made")
 	f.Int32Var(&o.output, "osl", 300, "output tokens of a trace that is made")
 	f.DurationVar(&o.repeat, "repeat", 0, "play the trace again and again for so long")
-	f.Float64Var(&o.rate, "rate-scale", 1, "copies of each request of a file")
+	f.Float64Var(&o.rate, "rate-scale", 1, "copies of each request of a file, or of a graph's")
 	f.Float64Var(&o.spread, "spread", 20, "seconds over which the copies are spread")
-	f.Float64Var(&o.time, "time-scale", 1, "factor on the times of a file")
+	f.Float64Var(&o.time, "time-scale", 1, "factor on the times of a file, or of a graph's")
 	f.Float64Var(&o.ttft, "ttft", 200, "target of the time to the first token, in ms")
 	f.Float64Var(&o.itl, "itl", 10, "target of the time between tokens, in ms")
 	f.IntVar(&o.gpus, "gpus", 16, "budget of GPUs; 0 is none")
@@ -233,7 +261,7 @@ func (o *options) requests() (trace.Trace, error) {
 		t = trace.Generate(trace.Poisson(o.high), length, o.input, o.output, chance)
 	default:
 		var err error
-		if t, err = ReadTrace(o.trace); err != nil {
+		if t, err = o.recorded(chance); err != nil {
 			return nil, err
 		}
 		t = t.Stretch(o.time)
@@ -246,6 +274,18 @@ func (o *options) requests() (trace.Trace, error) {
 	}
 	if t.Length() < simulation.Slot {
 		return nil, fmt.Errorf("trace %s: %d requests in %.0f s are too few", o.trace, len(t), t.Length())
+	}
+	return t, nil
+}
+
+// recorded are requests that somebody sent: those that a planner saw, or those of a file.
+func (o *options) recorded(chance *rand.Rand) (trace.Trace, error) {
+	if o.came == nil {
+		return ReadTrace(o.trace)
+	}
+	t, err := o.came.Trace(chance)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.trace, err)
 	}
 	return t, nil
 }
@@ -281,18 +321,18 @@ func (o *options) timing() (capacity.Model, error) {
 		if err != nil {
 			return nil, err
 		}
-		gpu, err := catalog.GPU(cmp.Or(o.gpu, assumedGPU))
-		if err != nil {
-			return nil, err
-		}
-		engine := func(gpus int) (*perfmodel.Estimator, error) {
+		engine := func(role decision.Role, gpus int) (*perfmodel.Estimator, error) {
+			gpu, err := catalog.GPU(cmp.Or(o.kinds[role], o.gpu, assumedGPU))
+			if err != nil {
+				return nil, err
+			}
 			return catalog.Estimator(perfmodel.Setup{Model: model, GPU: gpu, Engine: perfmodel.Engine(o.backend), Parallel: perfmodel.Parallel{TP: max(1, gpus)}})
 		}
-		prefill, err := engine(o.prefillGPUs)
+		prefill, err := engine(decision.Prefill, o.prefillGPUs)
 		if err != nil {
 			return nil, err
 		}
-		decode, err := engine(o.decodeGPUs)
+		decode, err := engine(decision.Decode, o.decodeGPUs)
 		if err != nil {
 			return nil, err
 		}

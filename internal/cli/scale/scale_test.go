@@ -143,6 +143,10 @@ func TestWhatCannotBePlayedIsRefused(t *testing.T) {
 		"fewer GPUs than none":                    {"--trace", "sine", "--length", "2m", "--gpus", "-3"},
 		"a share of more than all":                {"--trace", "sine", "--length", "2m", "--quantile", "5"},
 		"a price that is no number":               {"--trace", "sine", "--length", "2m", "--price", "NaN"},
+		"nothing":                                 {"--policy", "fixed"},
+		"what came to nobody":                     {"--from-cluster"},
+		"a graph beside a trace":                  {"chat", "--trace", "sine"},
+		"a trace and what came":                   {"chat", "--from-cluster", "--trace", "sine"},
 		"copies without number":                   {"--trace", good, "--rate-scale", "Inf"},
 	} {
 		t.Run(rule, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
@@ -37,6 +38,9 @@ type PodCount struct {
 	Live, Ending int
 	// GPUs are those of pods that have a node, as their limits say.
 	GPUs int
+	// Priority is the lowest that admission gave to those that live, by their PriorityClass: a
+	// class that a quota admits few pods of does not lift the others.
+	Priority int
 }
 
 // PodsByService counts the pods of a graph that have not ended, by service.
@@ -72,9 +76,12 @@ func count(pods []corev1.Pod) map[types.NamespacedName]map[string]PodCount {
 		}
 		service := pod.Labels[v1alpha1.LabelComponent]
 		n := counts[of][service]
-		if pod.DeletionTimestamp != nil {
+		if priority := int(ptr.Deref(pod.Spec.Priority, 0)); pod.DeletionTimestamp != nil {
 			n.Ending++
 		} else {
+			if n.Live == 0 || priority < n.Priority {
+				n.Priority = priority
+			}
 			n.Live++
 		}
 		for _, c := range pod.Spec.Containers {

@@ -87,7 +87,7 @@ func TrimPod(object any) (any, error) {
 			CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
 		},
 		Spec: corev1.PodSpec{
-			NodeName: pod.Spec.NodeName, ReadinessGates: pod.Spec.ReadinessGates, Volumes: volumes(pod.Spec.Volumes),
+			NodeName: pod.Spec.NodeName, Priority: pod.Spec.Priority, ReadinessGates: pod.Spec.ReadinessGates, Volumes: volumes(pod.Spec.Volumes),
 			InitContainers: containers(pod.Spec.InitContainers), Containers: containers(pod.Spec.Containers),
 		},
 		Status: corev1.PodStatus{

@@ -72,6 +72,17 @@ func TestPortsThatHaveANameAreKept(t *testing.T) {
 	}
 }
 
+// TestThePriorityOfAPodIsKept: graphs are ordered by it where GPUs are short.
+func TestThePriorityOfAPodIsKept(t *testing.T) {
+	trimmed, err := TrimPod(&corev1.Pod{Spec: corev1.PodSpec{Priority: new(int32(7)), PriorityClassName: "high"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(corev1.PodSpec{Priority: new(int32(7))}, trimmed.(*corev1.Pod).Spec); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestWarningsThatAPodTellsBetterAreNotHeld(t *testing.T) {
 	selector := Warnings().String()
 	for _, part := range []string{"type=Warning", "reason!=BackOff", "reason!=FailedScheduling"} {

@@ -45,6 +45,8 @@ type Tag struct {
 	By   string
 	// Unknown is why there is no price; empty where there is one.
 	Unknown string
+	// Free says that there is no GPU to pay for.
+	Free bool
 }
 
 // Find is the price of a GPU, by any of its names; what is given counts more than the
@@ -89,8 +91,11 @@ func (t Tag) Hours(n float64) string {
 	if !t.Known() {
 		return "unknown"
 	}
-	return fmt.Sprintf("$%.2f", n*t.Hour)
+	return Dollars(n * t.Hour)
 }
+
+// Dollars is a sum, in words.
+func Dollars(n float64) string { return fmt.Sprintf("$%.2f", n) }
 
 // Rate is dollars an hour, in words.
 func Rate(dollars float64) string { return fmt.Sprintf("$%.2f/h", dollars) }

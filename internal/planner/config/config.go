@@ -65,11 +65,11 @@ type Config struct {
 	// GPUs of one replica where they are given; else the graph says.
 	GPUs    decision.Vector
 	Profile string
-	// GPU is what replicas have, by which they are priced, and timed without a profile;
-	// empty if nobody says so.
-	GPU string
-	// Price of a GPU and hour in dollars; 0 is that of the table.
-	Price        float64
+	// GPU is what replicas of a role have, by which they are priced, and timed without a
+	// profile; empty if nobody says so.
+	GPU [decision.Roles]string
+	// Price of a GPU and hour in dollars, of each role; 0 is that of the table.
+	Price        [decision.Roles]float64
 	TTFT, ITL    time.Duration
 	Predictor    original.Predictor
 	Log1p        bool
@@ -141,8 +141,16 @@ var flags = []flag{
 	{names: []string{"prefill-engine-num-gpu"}, set: integer(func(c *Config) *int { return &c.GPUs[decision.Prefill] })},
 	{names: []string{"decode-engine-num-gpu"}, set: integer(func(c *Config) *int { return &c.GPUs[decision.Decode] })},
 	{names: []string{"profile-results-dir"}, set: text(func(c *Config) *string { return &c.Profile })},
-	{names: []string{"gpu"}, set: text(func(c *Config) *string { return &c.GPU })},
-	{names: []string{"price-per-gpu-hour"}, set: dollars},
+	{names: []string{"gpu"}, general: true, set: func(c *Config, v string) error { c.GPU = [decision.Roles]string{v, v}; return nil }},
+	{names: []string{"prefill-gpu"}, set: text(func(c *Config) *string { return &c.GPU[decision.Prefill] })},
+	{names: []string{"decode-gpu"}, set: text(func(c *Config) *string { return &c.GPU[decision.Decode] })},
+	{names: []string{"price-per-gpu-hour"}, general: true, set: func(c *Config, v string) error {
+		err := dollars(decision.Prefill)(c, v)
+		c.Price[decision.Decode] = c.Price[decision.Prefill]
+		return err
+	}},
+	{names: []string{"prefill-price-per-gpu-hour"}, set: dollars(decision.Prefill)},
+	{names: []string{"decode-price-per-gpu-hour"}, set: dollars(decision.Decode)},
 	{names: []string{"ttft", "ttft-ms"}, set: milliseconds(func(c *Config) *time.Duration { return &c.TTFT })},
 	{names: []string{"itl", "itl-ms"}, set: milliseconds(func(c *Config) *time.Duration { return &c.ITL })},
 	{names: []string{"load-predictor"}, set: predictor},
@@ -270,12 +278,14 @@ func number(at func(*Config) *float64) func(*Config, string) error {
 }
 
 // dollars reads the price of a GPU and hour, of which many can be added up.
-func dollars(c *Config, v string) error {
-	err := number(func(c *Config) *float64 { return &c.Price })(c, v)
-	if err == nil && c.Price > price.Highest {
-		return fmt.Errorf("want at most %d dollars", price.Highest)
+func dollars(role decision.Role) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		err := number(func(c *Config) *float64 { return &c.Price[role] })(c, v)
+		if err == nil && c.Price[role] > price.Highest {
+			return fmt.Errorf("want at most %d dollars", price.Highest)
+		}
+		return err
 	}
-	return err
 }
 
 // span reads a time in a unit; it is more than nothing and less than a day.
@@ -315,7 +325,7 @@ type Machine struct {
 func New(words []string, m Machine) (Config, error) {
 	c := Config{
 		Graph: m.Env["DYN_PARENT_DGD_K8S_NAME"], Namespace: m.Env["POD_NAMESPACE"], Mode: Disaggregated, Policy: Native,
-		Interval: 180 * time.Second, Tick: 5 * time.Second, Budget: 8, Floors: decision.Vector{1, 1}, Profile: "profiling_results", GPU: m.Env["MOCKER_GPU"],
+		Interval: 180 * time.Second, Tick: 5 * time.Second, Budget: 8, Floors: decision.Vector{1, 1}, Profile: "profiling_results", GPU: [decision.Roles]string{m.Env["MOCKER_GPU"], m.Env["MOCKER_GPU"]},
 		TTFT: 500 * time.Millisecond, ITL: 50 * time.Millisecond, Predictor: original.Constant, QLevel: 1, QTrend: 0.1, RNoise: 10,
 		Listen: m.Env["DYNAMO_LISTEN_HOST"], Proxy: m.Env["DYNAMO_FORWARD_PROXY"],
 	}

@@ -69,8 +69,11 @@ func TestEveryFormOfStartingAPlannerIsRead(t *testing.T) {
 		{"a file that is not there is no reason to act on the defaults", []string{"--config", "/nowhere.yaml"}, func(c *Config) { c.Advisory = true }},
 		{"whatever flags say", []string{"--config", "/nowhere.yaml", "--advisory=false", "--ttft=200"}, func(c *Config) { c.TTFT, c.Advisory = 200*time.Millisecond, true }},
 		{"who arbitrates among graphs stays up", []string{"python3", "-m", "dynamo.global_planner", "--no-operation", "--max-total-gpus=8"}, func(c *Config) { c.Idle, c.Advisory = true, true }},
-		{"what GPUs are, and cost", []string{"--gpu=h100_sxm", "--price-per-gpu-hour=3.2"}, func(c *Config) { c.GPU, c.Price = "h100_sxm", 3.2 }},
-		{"what they cost, in a document", []string{"--config", `{"price_per_gpu_hour":2.5}`}, func(c *Config) { c.Price = 2.5 }},
+		{"what GPUs are, and cost", []string{"--gpu=h100_sxm", "--price-per-gpu-hour=3.2"}, func(c *Config) { c.GPU, c.Price = [2]string{"h100_sxm", "h100_sxm"}, [2]float64{3.2, 3.2} }},
+		{"what they cost, in a document", []string{"--config", `{"price_per_gpu_hour":2.5}`}, func(c *Config) { c.Price = [2]float64{2.5, 2.5} }},
+		{"those of a role win over those of both", []string{"--prefill-gpu=l40s", "--gpu=h100_sxm", "--config", `{"decode_price_per_gpu_hour":2.5,"price_per_gpu_hour":3}`}, func(c *Config) {
+			c.GPU, c.Price = [2]string{"l40s", "h100_sxm"}, [2]float64{3, 2.5}
+		}},
 		{"the policy of the original", []string{"--policy=original", "--load-predictor=kalman", "--kalman-r=5"}, func(c *Config) {
 			c.Policy, c.Predictor, c.RNoise = Original, original.Kalman, 5
 		}},

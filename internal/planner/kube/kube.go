@@ -171,15 +171,17 @@ func (c *Client) decode(object *unstructured.Unstructured) (*v1alpha1.DynamoGrap
 // ending.
 type Places struct {
 	Frontends []netip.AddrPort
+	// Workers are where those that are ready tell their load, by component.
+	Workers map[string][]netip.AddrPort
 	// Placed are those that do not end and that a Service lists, so that they have an
 	// address, and with it a node; both are by component.
 	Placed, Ending map[string]int
 }
 
-// Places finds frontends that are ready, and pods that have a node and that end, by the
+// Places finds frontends and workers that are ready, and pods that have a node and that end, by the
 // EndpointSlices of components.
 func (c *Client) Places(ctx context.Context, components []graph.Component) (Places, error) {
-	places := Places{Placed: map[string]int{}, Ending: map[string]int{}}
+	places := Places{Workers: map[string][]netip.AddrPort{}, Placed: map[string]int{}, Ending: map[string]int{}}
 	found, err := c.slices(ctx, components)
 	if err != nil {
 		return places, err
@@ -188,18 +190,25 @@ func (c *Client) Places(ctx context.Context, components []graph.Component) (Plac
 	for i := range components {
 		component := components[i]
 		for _, slice := range found[component.Name] {
-			port := frontendPort(slice.Ports, component)
 			for _, e := range slice.Endpoints {
 				ending := is(e.Conditions.Terminating, false)
 				at := pod{component.Name, identity(e)}
 				ends[at] = ends[at] || ending
-				if ending || component.Role != graph.RoleFrontend || !is(e.Conditions.Ready, true) || len(e.Addresses) == 0 {
+				if ending || !is(e.Conditions.Ready, true) || len(e.Addresses) == 0 {
 					continue
 				}
-				if address, err := netip.ParseAddr(e.Addresses[0]); err == nil {
-					places.Frontends = append(places.Frontends, netip.AddrPortFrom(address, port))
+				address, err := netip.ParseAddr(e.Addresses[0])
+				switch {
+				case err != nil:
+				case component.Role == graph.RoleFrontend:
+					places.Frontends = append(places.Frontends, netip.AddrPortFrom(address, frontendPort(slice.Ports, component)))
+				default:
+					places.Workers[component.Name] = append(places.Workers[component.Name], netip.AddrPortFrom(address, systemPort(slice.Ports)))
 				}
 			}
+		}
+		if found := places.Workers[component.Name]; len(found) > 0 {
+			places.Workers[component.Name] = unique(found)
 		}
 	}
 	for at, ending := range ends {
@@ -209,9 +218,14 @@ func (c *Client) Places(ctx context.Context, components []graph.Component) (Plac
 			places.Placed[at.component]++
 		}
 	}
-	slices.SortFunc(places.Frontends, netip.AddrPort.Compare)
-	places.Frontends = slices.Compact(places.Frontends)
+	places.Frontends = unique(places.Frontends)
 	return places, nil
+}
+
+// unique are addresses in order: several Services may list the same.
+func unique(all []netip.AddrPort) []netip.AddrPort {
+	slices.SortFunc(all, netip.AddrPort.Compare)
+	return slices.Compact(all)
 }
 
 // pod is one of a component. Services of several generations select the pods of all of them.
@@ -273,8 +287,21 @@ func is(value *bool, byDefault bool) bool {
 	return *value
 }
 
-// defaultPort is where frontends listen.
-const defaultPort = 8000
+// Where frontends listen, and where workers tell about themselves, unless Services say.
+const (
+	defaultPort       = 8000
+	defaultSystemPort = 9090
+)
+
+// systemPort is that of name system.
+func systemPort(ports []discoveryv1.EndpointPort) uint16 {
+	for _, p := range ports {
+		if p.Name != nil && *p.Name == "system" && p.Port != nil && *p.Port > 0 && *p.Port < 1<<16 {
+			return uint16(*p.Port)
+		}
+	}
+	return defaultSystemPort
+}
 
 // frontendPort is that of name http, or the only one. A frontend whose type does not say
 // that it is one has a Service for its health alone, or for no port that it has: it is

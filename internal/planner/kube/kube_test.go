@@ -89,7 +89,7 @@ metadata:
   namespace: lab
   labels: {kubernetes.io/service-name: chat-decode-abc123, nvidia.com/dynamo-graph-deployment-name: chat, nvidia.com/dynamo-component: Decode}
 addressType: IPv4
-ports: [{name: system, port: 9090}]
+ports: [{name: health, port: 9099}, {name: system, port: 9091}]
 endpoints:
 - {addresses: [10.0.0.5], conditions: {ready: true}}
 - {addresses: [10.0.0.6], conditions: {ready: false, serving: true, terminating: true}}
@@ -165,13 +165,14 @@ func TestPlaces(t *testing.T) {
 		rule           string
 		slices         []string
 		placed, ending map[string]int
+		workers        []string
 	}{
 		// Those that are not ready yet have a node, too.
-		{"by the names of Services", []string{slice, ending}, map[string]int{"Frontend": 3, "Decode": 1}, map[string]int{"Frontend": 1, "Decode": 1}},
-		{"of workers that are named after a generation", []string{slice, generation}, map[string]int{"Frontend": 3, "Decode": 2}, map[string]int{"Frontend": 1, "Decode": 1}},
-		{"each pod once, whichever Services select it", []string{slice, ending, generation}, map[string]int{"Frontend": 3, "Decode": 2}, map[string]int{"Frontend": 1, "Decode": 1}},
-		{"pods that share their node's address are several", []string{slice, hosted}, map[string]int{"Frontend": 3, "Decode": 2}, map[string]int{"Frontend": 1}},
-		{"of this graph alone", []string{slice, other}, map[string]int{"Frontend": 3}, map[string]int{"Frontend": 1}},
+		{"by the names of Services", []string{slice, ending}, map[string]int{"Frontend": 3, "Decode": 1}, map[string]int{"Frontend": 1, "Decode": 1}, []string{"10.0.0.5:9090"}},
+		{"of workers that are named after a generation", []string{slice, generation}, map[string]int{"Frontend": 3, "Decode": 2}, map[string]int{"Frontend": 1, "Decode": 1}, []string{"10.0.0.5:9091", "10.0.0.7:9091"}},
+		{"each pod once, whichever Services select it", []string{slice, ending, strings.Replace(generation, "9091", "9090", 1)}, map[string]int{"Frontend": 3, "Decode": 2}, map[string]int{"Frontend": 1, "Decode": 1}, []string{"10.0.0.5:9090", "10.0.0.7:9090"}},
+		{"pods that share their node's address are several", []string{slice, hosted}, map[string]int{"Frontend": 3, "Decode": 2}, map[string]int{"Frontend": 1}, []string{"10.0.0.5:9090"}},
+		{"of this graph alone", []string{slice, other}, map[string]int{"Frontend": 3}, map[string]int{"Frontend": 1}, nil},
 	} {
 		t.Run(x.rule, func(t *testing.T) {
 			c, _ := cluster(t, v1alpha1.SchemeGroupVersion, append([]string{alpha}, x.slices...)...)
@@ -183,7 +184,10 @@ func TestPlaces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := Places{Frontends: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:8000"), netip.MustParseAddrPort("10.0.0.2:8000")}, Placed: x.placed, Ending: x.ending}
+			want := Places{Frontends: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:8000"), netip.MustParseAddrPort("10.0.0.2:8000")}, Workers: map[string][]netip.AddrPort{}, Placed: x.placed, Ending: x.ending}
+			for _, address := range x.workers {
+				want.Workers["Decode"] = append(want.Workers["Decode"], netip.MustParseAddrPort(address))
+			}
 			if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
 				t.Error(diff)
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/original"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/pricing"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/price"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
 )
@@ -103,19 +104,56 @@ func (c Components) GPUs(given decision.Vector) decision.Vector {
 	return each
 }
 
-// Price is that of a GPU, and none where replicas ask for no GPU and nobody gives how many they
-// have: they are counted as if they had one, which nobody pays for.
-func (c Components) Price(tag price.Tag, given decision.Vector) price.Tag {
+// Prices are those of a GPU of each role. Replicas that ask for no GPU, of which nobody gives
+// how many they have, cost nothing: they are counted as if they had one, which nobody pays for.
+// A role that is not scaled is taken to be as the other.
+func (c Components) Prices(told config.Config) pricing.Tags {
+	var tags pricing.Tags
 	var bare []string
+	paid := false
 	for role, one := range c.Scaled {
-		if one != nil && given[role] <= 0 && one.Resources.GPUs <= 0 {
+		tags[role] = price.Find(told.Price[role], c.kind(told, role))
+		if one != nil && told.GPUs[role] <= 0 && one.Resources.GPUs <= 0 {
+			tags[role] = price.Tag{Free: true}
 			bare = append(bare, decision.Role(role).String())
+		} else if one != nil {
+			paid = true
 		}
 	}
-	if len(bare) == 0 {
-		return tag
+	switch {
+	case len(bare) > 0 && !paid:
+		return pricing.Both(price.Tag{Unknown: fmt.Sprintf("replicas of %s ask for no GPU", strings.Join(bare, " and "))})
+	case c.Scaled[decision.Prefill] == nil:
+		return pricing.Both(tags[decision.Decode])
+	case c.Scaled[decision.Decode] == nil:
+		return pricing.Both(tags[decision.Prefill])
 	}
-	return price.Tag{Unknown: fmt.Sprintf("replicas of %s ask for no GPU", strings.Join(bare, " and "))}
+	return tags
+}
+
+// labelProduct is the label of nodes that tells what GPUs they have.
+const labelProduct = "nvidia.com/gpu.product"
+
+// Kinds are the GPUs that replicas of each role have; empty where nobody says, or where nobody
+// knows what a node's label means.
+func (c Components) Kinds(told config.Config) [decision.Roles]string {
+	var kinds [decision.Roles]string
+	for role := range kinds {
+		kinds[role] = c.kind(told, role)
+		if _, err := perfmodel.Default().GPU(kinds[role]); err != nil {
+			kinds[role] = told.GPU[role]
+		}
+	}
+	return kinds
+}
+
+// kind is the GPU that replicas of a role have: as the planner is told, or as the label of the
+// nodes that its pods ask for; empty where nobody says.
+func (c Components) kind(told config.Config, role int) string {
+	if told.GPU[role] != "" || c.Scaled[role] == nil || c.Scaled[role].Pod == nil {
+		return told.GPU[role]
+	}
+	return c.Scaled[role].Pod.NodeSelector[labelProduct]
 }
 
 // Timing is how long replicas take, and who says so.
@@ -202,21 +240,25 @@ func estimated(c config.Config, parts Components, gpus decision.Vector) (capacit
 		return nil, "", err
 	}
 	model, err := capacity.FromEstimators(both[decision.Prefill], both[decision.Decode])
-	return model, fmt.Sprintf("the performance model of %s on %s", name, cmp.Or(c.GPU, assumed)), err
+	prefill, decode := both[decision.Prefill].Setup().GPU.Name, both[decision.Decode].Setup().GPU.Name
+	if prefill == decode {
+		return model, fmt.Sprintf("the performance model of %s on %s", name, decode), err
+	}
+	return model, fmt.Sprintf("the performance model of %s on %s for prefill and %s for decode", name, prefill, decode), err
 }
 
 // engines are the replicas of both roles as the performance model has them, and the model that
 // they serve. A role that is not scaled is taken to be as the other.
 func engines(c config.Config, parts Components, gpus decision.Vector) (both [decision.Roles]*perfmodel.Estimator, name string, err error) {
-	catalog := perfmodel.Default()
-	gpu, err := catalog.GPU(cmp.Or(c.GPU, assumed))
-	if err != nil {
-		return both, "", err
-	}
+	catalog, kinds := perfmodel.Default(), parts.Kinds(c)
 	name = c.Model
 	for role, component := range parts.Scaled {
 		if component == nil {
 			continue
+		}
+		gpu, err := catalog.GPU(cmp.Or(kinds[role], assumed))
+		if err != nil {
+			return both, "", err
 		}
 		setup := perfmodel.Setup{GPU: gpu, Engine: perfmodel.VLLM, Parallel: perfmodel.Parallel{TP: max(1, gpus[role])}}
 		if component.Engine != graph.EngineNone {

@@ -10,6 +10,7 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/graph"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
 	"github.com/dynamo-operator/dynamo-operator/test/corpus"
 )
@@ -68,6 +69,41 @@ func TestAHandoverIsKnownBetweenTwoRolesOfKnownEngines(t *testing.T) {
 				if got := timing.Handover(4000) / took; math.Abs(got/want-1) > 0.02 {
 					t.Errorf("prompts of %v times the time are handed over in %v times, want %v", by, got, want)
 				}
+			}
+		})
+	}
+}
+
+func TestReplicasAreTimedAndPricedByTheGPUOfTheirRole(t *testing.T) {
+	const qwen = "Qwen/Qwen3-0.6B"
+	for _, x := range []struct {
+		rule            string
+		prefill, decode string // labels of nodes
+		told            [decision.Roles]string
+		by, costs       string
+	}{
+		{"as nodes are labelled", "NVIDIA-H200", "NVIDIA-L40S", [2]string{}, "on h200_sxm for prefill and l40s for decode",
+			"prefill: a GPU costs $5.00/h (by the built-in table, for h200_sxm); decode: a GPU costs $1.90/h (by the built-in table, for l40s)"},
+		{"what is told counts more", "NVIDIA-H200", "NVIDIA-L40S", [2]string{"", "h200_sxm"}, "on h200_sxm", "a GPU costs $5.00/h (by the built-in table, for h200_sxm)"},
+		{"a label that nobody knows has no price, and is none to be timed by", "Abacus", "Abacus", [2]string{}, "on h200_sxm", "what it costs is not known: the built-in table has no price of Abacus"},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			worker := func(name, product string) graph.Component {
+				return graph.Component{
+					Name: name, Role: graph.RoleWorker, SubType: name, Nodes: 1, Engine: graph.EngineVLLM, Resources: graph.Resources{GPUs: 1},
+					Main: &corev1.Container{Args: []string{"--model", qwen}}, Pod: &corev1.PodSpec{NodeSelector: map[string]string{labelProduct: product}},
+				}
+			}
+			parts, missing := Find([]graph.Component{worker("prefill", x.prefill), worker("decode", x.decode)}, config.Disaggregated)
+			if missing != "" {
+				t.Fatal(missing)
+			}
+			told := config.Config{GPU: x.told}
+			if _, by := Estimate(told, parts); by != "the performance model of "+qwen+" "+x.by {
+				t.Errorf("timed by %s", by)
+			}
+			if got := parts.Prices(told).String(); got != x.costs {
+				t.Errorf("%s, want %s", got, x.costs)
 			}
 		})
 	}

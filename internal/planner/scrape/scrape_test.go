@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 )
 
 // pods answers for every address, as the proxy of a local cluster does.
@@ -60,5 +61,37 @@ func TestLook(t *testing.T) {
 	look := s.Look(t.Context(), []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:8000")})
 	if got := look.Frontends["10.0.0.1:8000"].Ended; got != 7 {
 		t.Errorf("%v requests ended", got)
+	}
+}
+
+func TestEngines(t *testing.T) {
+	gone := make(chan struct{})
+	defer close(gone)
+	s := pods(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasPrefix(r.URL.Host, "10.0.0.1:"):
+			_, _ = io.WriteString(w, "vllm:num_requests_waiting 7\nvllm:kv_cache_usage_perc 0.5\n")
+		case strings.HasPrefix(r.URL.Host, "10.0.0.2:"):
+			_, _ = io.WriteString(w, "vllm:num_requests_waiting 1\nvllm:kv_cache_usage_perc 0.25\n")
+		case strings.HasPrefix(r.URL.Host, "10.0.0.3:"):
+			http.Error(w, "", http.StatusServiceUnavailable)
+		default: // it never answers
+			select {
+			case <-gone:
+			case <-r.Context().Done():
+			}
+		}
+	})
+	var all []netip.AddrPort
+	for _, address := range []string{"10.0.0.1:9090", "10.0.0.2:9090", "10.0.0.3:9090", "10.0.0.4:9090", "127.0.0.1:9090"} {
+		all = append(all, netip.MustParseAddrPort(address))
+	}
+	began := time.Now()
+	e := s.Engines(t.Context(), all)
+	if cache, told := e.Cache(); e.Waiting != 8 || e.Told != 2 || cache != 0.375 || !told {
+		t.Errorf("%+v", e)
+	}
+	if took := time.Since(began); took > timeout {
+		t.Errorf("who does not answer is waited for: %s", took)
 	}
 }

@@ -5,7 +5,9 @@
 package budget
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -24,9 +26,12 @@ func (b Budgets) Shared(namespace string) bool { return b.Cluster > 0 || b.Names
 // Graph is one that wants replicas.
 type Graph struct {
 	Namespace, Name string
-	// Budget is its own; 0 is none. Priority orders graphs of one namespace.
-	Budget, Priority int
-	Services         []Service
+	// Budget is its own; 0 is none.
+	Budget int
+	// Priority orders graphs of one namespace, and Class those of several: it is the value of
+	// the PriorityClass that their pods have.
+	Priority, Class int
+	Services        []Service
 }
 
 // Service is a part of a graph. Those without GPUs are in nobody's way.
@@ -105,44 +110,58 @@ func Grants(b Budgets, graphs []Graph, namespace, name string) (map[string]int, 
 }
 
 // across divides what all namespaces share. Within a namespace priorities count; across
-// namespaces nobody can claim one: an annotation is anybody's to write. So what each
-// namespace gets is found without them, and divided in it by them. What sizes leave over
-// there goes to whom it fits.
+// namespaces nobody can claim one: an annotation is anybody's to write, while who may use a
+// PriorityClass is said by quotas. So what each namespace gets is found by classes, and divided
+// in it by priorities. What sizes leave over there goes to whom it fits.
 func across(all []claim, shared level) []outcome {
 	one, only := func(claim) string { return "" }, func(claim) []level { return []level{shared} }
-	equal, rank := slices.Clone(all), ranks(all)
-	for i := range equal {
-		equal[i].priority = 0
+	classed, rank := slices.Clone(all), ranks(all)
+	for i := range classed {
+		classed[i].priority = classed[i].graph.Class
 	}
 	gets := map[string]int{}
-	for i, o := range pass(equal, one, only) {
+	for i, o := range pass(classed, one, only) {
 		gets[namespaceOf(all[i])] += o.share * all[i].service.GPUs
 	}
 	divided := pass(all, namespaceOf, func(c claim) []level {
 		return []level{{shared.whose, shared.says, namespaceOf(c), gets[namespaceOf(c)]}}
 	})
-	for i := range equal {
-		equal[i].floor, equal[i].priority = divided[i].share, rank[i]
+	for i := range classed {
+		classed[i].floor, classed[i].priority = divided[i].share, rank[i]
 	}
-	return pass(equal, one, only)
+	return pass(classed, one, only)
 }
 
-// ranks are priorities that are the same in all namespaces: the highest of each is 0, the
-// next -1.
+// ranks are priorities that mean the same in all namespaces: by class, and in one class by
+// place in the namespace. There the order stays that of its priorities: who comes first has the
+// best class of those behind it.
 func ranks(all []claim) []int {
-	used := map[string][]int{}
-	for _, c := range all {
-		used[namespaceOf(c)] = append(used[namespaceOf(c)], c.priority)
-	}
-	for namespace, n := range used {
-		slices.Sort(n)
-		used[namespace] = slices.Compact(n)
-	}
-	out := make([]int, len(all))
+	type rank struct{ class, place int }
+	own, members := make([]rank, len(all)), map[string][]int{}
 	for i, c := range all {
-		n := used[namespaceOf(c)]
-		at, _ := slices.BinarySearch(n, c.priority)
-		out[i] = at - len(n) + 1
+		members[namespaceOf(c)] = append(members[namespaceOf(c)], i)
+	}
+	for _, of := range members {
+		slices.SortFunc(of, func(a, b int) int { return cmp.Compare(all[a].priority, all[b].priority) })
+		best, place := math.MinInt, 0
+		for from, to := 0, 0; from < len(of); from, place = to, place+1 {
+			for to < len(of) && all[of[to]].priority == all[of[from]].priority {
+				best = max(best, all[of[to]].graph.Class)
+				to++
+			}
+			for _, i := range of[from:to] {
+				own[i] = rank{best, place}
+			}
+		}
+		for _, i := range of {
+			own[i].place -= place // so that the first are equal, whoever is behind them
+		}
+	}
+	compare := func(a, b rank) int { return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.place, b.place)) }
+	sorted := slices.Compact(slices.SortedFunc(slices.Values(own), compare))
+	out := make([]int, len(all))
+	for i := range own {
+		out[i], _ = slices.BinarySearchFunc(sorted, own[i], compare)
 	}
 	return out
 }

@@ -41,6 +41,20 @@ func TestGrants(t *testing.T) {
 			{Namespace: "lab", Name: "a", Priority: 9, Services: []Service{has("d", 1, 9)}}, {Namespace: "lab", Name: "b", Services: []Service{has("d", 1, 9)}},
 			{Namespace: "other", Name: "c", Priority: 99, Services: []Service{has("d", 1, 9)}},
 		}, map[string]int{"d": 5}, "cluster"},
+		{"a class comes first in all namespaces", Budgets{Cluster: 8}, []Graph{
+			{Namespace: "lab", Name: "a", Class: 1000, Services: []Service{has("d", 1, 8)}}, {Namespace: "other", Name: "b", Priority: 99, Services: []Service{has("d", 1, 8)}},
+		}, map[string]int{"d": 7}, "d has 7 of 8 replicas: the budget of the cluster is 8 GPUs, held by other/b d"},
+		{"and takes nobody's floor", Budgets{Cluster: 8}, []Graph{
+			{Namespace: "lab", Name: "a", Class: -1000, Services: []Service{has("d", 3, 8)}}, {Namespace: "other", Name: "b", Services: []Service{has("d", 5, 8)}},
+		}, map[string]int{"d": 2}, "d has 2 of 8 replicas: the budget of the cluster is 8 GPUs, held by other/b d"},
+		{"what a class brings to its namespace goes there by priority", Budgets{Cluster: 9}, []Graph{
+			{Namespace: "lab", Name: "a", Priority: 9, Services: []Service{has("d", 1, 9)}}, {Namespace: "lab", Name: "b", Class: 1000, Services: []Service{has("d", 1, 9)}},
+			{Namespace: "other", Name: "c", Priority: 99, Services: []Service{has("d", 1, 9)}},
+		}, map[string]int{"d": 7}, "cluster"},
+		{"what is free goes to the class that comes first", Budgets{Cluster: 8}, []Graph{
+			{Namespace: "lab", Name: "a", Class: 1, Services: []Service{has("d", 3, 4)}}, {Namespace: "other", Name: "b", Services: []Service{has("d", 3, 4)}},
+			{Namespace: "other", Name: "gone", Services: []Service{{Name: "d", GPUs: 1, Held: 1}}},
+		}, map[string]int{"d": 4}, ""},
 		{"who comes last in its namespace gives up one at a time", Budgets{Cluster: 8}, []Graph{
 			{Namespace: "lab", Name: "a", Services: []Service{has("d", 7, 8)}}, {Namespace: "lab", Name: "b", Priority: 9, Services: []Service{has("d", 1, 8)}},
 		}, map[string]int{"d": 6}, "cluster"},
@@ -184,7 +198,7 @@ func TestPrioritiesCountWithinNamespacesAlone(t *testing.T) {
 				s.Granted, s.Held = s.floor(), s.floor()
 			}
 			graphs = append(graphs, Graph{
-				Namespace: string(rune('m' + chance.IntN(3))), Name: string(rune('a' + i)), Priority: chance.IntN(3) - 1, Services: []Service{s},
+				Namespace: string(rune('m' + chance.IntN(3))), Name: string(rune('a' + i)), Priority: chance.IntN(3) - 1, Class: chance.IntN(2), Services: []Service{s},
 			})
 		}
 		got := settled(t, budgets, graphs)
@@ -213,6 +227,33 @@ func TestPrioritiesCountWithinNamespacesAlone(t *testing.T) {
 		for i, g := range settled(t, budgets, graphs) {
 			if g.Services[0].Granted < got[i].Services[0].Granted {
 				t.Fatalf("seed %d: one GPU more took from %+v", seed, got[i])
+			}
+		}
+	}
+}
+
+// TestClassesCountInAllNamespaces: where no annotation says otherwise nobody is short while
+// somebody of a lower class has more than its floor.
+func TestClassesCountInAllNamespaces(t *testing.T) {
+	for seed := range uint64(300) {
+		chance := rand.New(rand.NewPCG(seed, 3))
+		budgets := Budgets{Cluster: 4 + chance.IntN(24)}
+		var graphs []Graph
+		for i := range 2 + chance.IntN(5) {
+			s, class := Service{Name: "d", GPUs: 1, Wanted: chance.IntN(9)}, 1000*chance.IntN(3)
+			if i < 4 { // no more than there is
+				s.Granted, s.Held = s.floor(), s.floor()
+			}
+			graphs = append(graphs, Graph{
+				Namespace: string(rune('m' + chance.IntN(3))), Name: string(rune('a' + i)), Priority: class, Class: class, Services: []Service{s},
+			})
+		}
+		got := settled(t, budgets, graphs)
+		for _, g := range got {
+			for _, other := range got {
+				if s, o := g.Services[0], other.Services[0]; g.Class > other.Class && s.Granted < s.Wanted && o.Granted > o.floor() {
+					t.Fatalf("seed %d: %+v is short, and %+v has more than its floor", seed, g, other)
+				}
 			}
 		}
 	}

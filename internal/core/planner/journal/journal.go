@@ -6,12 +6,14 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/pricing"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/price"
 )
 
@@ -57,7 +59,15 @@ type Cost struct {
 	// Headroom is what of To the requests that come now do not need; nil where that is
 	// not known.
 	Headroom *float64 `json:"headroom,omitempty"`
-	// GPU is the price of one, By who says so.
+	// GPU is the price of one, By who says so; where those of the roles differ Roles has them
+	// instead.
+	GPU   float64          `json:"gpu,omitempty"`
+	By    string           `json:"by,omitempty"`
+	Roles map[string]Price `json:"roles,omitempty"`
+}
+
+// Price is that of a GPU and hour, and who says so.
+type Price struct {
 	GPU float64 `json:"gpu"`
 	By  string  `json:"by"`
 }
@@ -77,9 +87,11 @@ type Context struct {
 	// Timing says where the times of replicas come from.
 	Timing   string
 	Advisory bool
-	// Price is that of a GPU, and Needed what the requests that come now need alone; nil
-	// where nobody knows.
-	Price  price.Tag
+	// Prices are those of a GPU of each role, and Needed what the requests that come now need
+	// alone; nil where nobody knows.
+	Prices pricing.Tags
+	// Caches are the shares of caches of keys and values in use, of roles whose engines tell.
+	Caches map[string]float64
 	Needed *decision.Vector
 }
 
@@ -115,6 +127,9 @@ func Tell(c Context, d decision.Decision) Record {
 			say("%s", need(role, d.Roles[role]))
 		}
 	}
+	for _, role := range slices.Sorted(maps.Keys(c.Caches)) {
+		say("caches of %s are %.0f %% full", role, 100*c.Caches[role])
+	}
 	for _, x := range d.Clamps {
 		say("%s: prefill %d, decode %d become prefill %d, decode %d", x.By,
 			x.From[decision.Prefill], x.From[decision.Decode], x.To[decision.Prefill], x.To[decision.Decode])
@@ -122,7 +137,7 @@ func Tell(c Context, d decision.Decision) Record {
 	if d.Limited != "" {
 		say("limited: %s", d.Limited)
 	}
-	say("%s%s", c.Price, headroom(r.Cost))
+	say("%s%s", c.Prices, headroom(r.Cost))
 	for role := range decision.Role(decision.Roles) {
 		t := d.Roles[role]
 		if c.Config.GPUs[role] > 0 && t.ShrinksAt > c.Seen.Now {
@@ -137,11 +152,19 @@ func Tell(c Context, d decision.Decision) Record {
 
 // cost is what replicas cost before and after, or why nobody knows.
 func (c Context) cost(from, to decision.Vector) (cost *Cost, unpriced string) {
-	if !c.Price.Known() {
-		return nil, c.Price.Why()
+	if !c.Prices.Known() {
+		return nil, c.Prices.Why()
 	}
-	hour := func(v decision.Vector) float64 { return float64(v.GPUs(c.Config.GPUs)) * c.Price.Hour }
-	cost = &Cost{From: hour(from), To: hour(to), GPU: c.Price.Hour, By: c.Price.By}
+	hour := func(v decision.Vector) float64 { return c.Prices.Hour(v, c.Config.GPUs) }
+	cost = &Cost{From: hour(from), To: hour(to)}
+	if tag, one := c.Prices.Common(); one {
+		cost.GPU, cost.By = tag.Hour, tag.By
+	} else {
+		cost.Roles = map[string]Price{}
+		for role, tag := range c.Prices {
+			cost.Roles[decision.Role(role).String()] = Price{GPU: tag.Hour, By: tag.By}
+		}
+	}
 	if c.Needed != nil {
 		var more decision.Vector
 		for role := range decision.Roles {

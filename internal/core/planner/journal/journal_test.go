@@ -10,6 +10,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/forecast"
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/pricing"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/price"
 )
 
@@ -18,7 +19,7 @@ func told() (Context, decision.Decision) {
 		At: time.Date(2026, 11, 16, 14, 2, 10, 0, time.UTC), Graph: "lab/chat", Policy: "native", Timing: "a profile",
 		Config: decision.Config{GPUs: decision.Vector{1, 2}, Budget: 12},
 		Seen:   decision.Snapshot{Now: time.Hour},
-		Price:  price.Tag{Hour: 5, By: "the built-in table, for h200_sxm"}, Needed: &decision.Vector{3, 5},
+		Prices: pricing.Both(price.Tag{Hour: 5, By: "the built-in table, for h200_sxm"}), Needed: &decision.Vector{3, 5},
 	}
 	c.Seen.Roles[decision.Prefill].Wanted, c.Seen.Roles[decision.Decode].Wanted = 2, 3
 	d := decision.Decision{
@@ -58,14 +59,38 @@ func TestADecisionIsTold(t *testing.T) {
 
 func TestACostThatNobodyKnowsIsSaidAndIsNotZero(t *testing.T) {
 	c, d := told()
-	c.Price = price.Tag{Unknown: "it is not said which GPUs replicas have"}
+	c.Prices = pricing.Both(price.Tag{Unknown: "it is not said which GPUs replicas have"})
 	r := Tell(c, d)
-	if text := r.Plan(); r.Cost != nil || r.Unpriced != c.Price.Unknown || strings.Contains(text, "$") || !strings.Contains(text, "what it costs is not known: it is not said") {
+	if text := r.Plan(); r.Cost != nil || r.Unpriced != c.Prices.Why() || strings.Contains(text, "$") || !strings.Contains(text, "what it costs is not known: it is not said") {
 		t.Errorf("%+v, %s", r.Cost, text)
 	}
-	c.Price, c.Needed = price.Tag{Hour: 5, By: "what was given"}, nil
+	c.Prices, c.Needed = pricing.Both(price.Tag{Hour: 5, By: "what was given"}), nil
 	if r = Tell(c, d); r.Cost == nil || r.Cost.Headroom != nil || !slices.Contains(r.Words, "a GPU costs $5.00/h (by what was given)") {
 		t.Errorf("headroom that nobody knows: %+v, %q", r.Cost, r.Words)
+	}
+}
+
+func TestARoleCostsWhatItsOwnGPUDoes(t *testing.T) {
+	dear, cheap := price.Tag{Hour: 5, By: "dear"}, price.Tag{Hour: 2, By: "cheap"}
+	for _, x := range []struct {
+		rule string
+		of   pricing.Tags
+		want Cost
+		says string
+	}{
+		{"a kind each", pricing.Tags{dear, cheap}, Cost{From: 22, To: 36, Headroom: new(5.0), Roles: map[string]Price{"prefill": {5, "dear"}, "decode": {2, "cheap"}}},
+			"prefill: a GPU costs $5.00/h (by dear); decode: a GPU costs $2.00/h (by cheap); of the sum $5.00/h is more than what comes now needs"},
+		{"one without GPUs costs nothing, and the other is told", pricing.Tags{{Free: true}, cheap}, Cost{From: 12, To: 16, Headroom: new(0.0), GPU: 2, By: "cheap"},
+			"a GPU costs $2.00/h (by cheap); replicas of prefill ask for none; of the sum $0.00/h is more than what comes now needs"},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			c, d := told()
+			c.Prices = x.of
+			r := Tell(c, d)
+			if diff := cmp.Diff(&x.want, r.Cost); diff != "" || r.Unpriced != "" || !slices.Contains(r.Words, x.says) {
+				t.Errorf("%s, %q, %q", diff, r.Unpriced, r.Words)
+			}
+		})
 	}
 }
 

@@ -19,8 +19,11 @@ import (
 type Counters struct {
 	// Began are the requests that were accepted. Frontends before 1.0 do not tell: of
 	// those it is what ended and what is under way.
-	Began, Ended      float64
-	InFlight, Queued  float64
+	Began, Ended     float64
+	InFlight, Queued float64
+	// TellsInFlight and TellsQueued say that the frontend counts these at all.
+	TellsInFlight, TellsQueued bool
+
 	Input, Output     Histogram // tokens
 	Cached            Histogram // tokens of prompts
 	FirstToken, Token Histogram // seconds
@@ -67,6 +70,7 @@ func Parse(text io.Reader) (Counters, error) {
 	}
 	c := Counters{
 		Ended: sum("requests_total"), InFlight: sum("inflight_requests"), Queued: sum("queued_requests"),
+		TellsInFlight: families[prefix+"inflight_requests"] != nil, TellsQueued: families[prefix+"queued_requests"] != nil,
 		Input: histogram("input_sequence_tokens"), Output: histogram("output_sequence_tokens"), Cached: histogram("cached_tokens"),
 		FirstToken: histogram("time_to_first_token_seconds"), Token: histogram("inter_token_latency_seconds"),
 		Duration: histogram("request_duration_seconds"),
@@ -176,6 +180,7 @@ func (c Counters) since(earlier Counters) Counters {
 	}
 	return Counters{
 		Began: max(0, c.Began-earlier.Began), Ended: c.Ended - earlier.Ended, InFlight: c.InFlight, Queued: c.Queued,
+		TellsInFlight: c.TellsInFlight, TellsQueued: c.TellsQueued,
 		Input: c.Input.since(earlier.Input), Output: c.Output.since(earlier.Output), Cached: c.Cached.since(earlier.Cached),
 		FirstToken: c.FirstToken.since(earlier.FirstToken), Token: c.Token.since(earlier.Token), Duration: c.Duration.since(earlier.Duration),
 	}
@@ -185,6 +190,7 @@ func (c Counters) since(earlier Counters) Counters {
 func (c Counters) Plus(other Counters) Counters {
 	return Counters{
 		Began: c.Began + other.Began, Ended: c.Ended + other.Ended, InFlight: c.InFlight + other.InFlight, Queued: c.Queued + other.Queued,
+		TellsInFlight: c.TellsInFlight || other.TellsInFlight, TellsQueued: c.TellsQueued || other.TellsQueued,
 		Input: c.Input.plus(other.Input), Output: c.Output.plus(other.Output), Cached: c.Cached.plus(other.Cached),
 		FirstToken: c.FirstToken.plus(other.FirstToken), Token: c.Token.plus(other.Token), Duration: c.Duration.plus(other.Duration),
 	}

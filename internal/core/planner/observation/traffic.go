@@ -63,6 +63,26 @@ type Reading struct {
 	Queue, Active float64
 	// Delta is what was counted since then.
 	Delta Counters
+
+	// tells are the gauges of frontends.
+	tells Counters
+}
+
+// Beside is a reading with what engines of both roles tell where frontends do not: who waits
+// for a first token waits or is computed in a prefill engine, and whoever has one is in a
+// decode engine. What frontends tell is all of it, and is not counted twice.
+func (r Reading) Beside(prefill, decode Engines) Reading {
+	if r.Failed != "" {
+		return r
+	}
+	if !r.tells.TellsQueued && prefill.Told > 0 {
+		r.Queue = prefill.Waiting + prefill.Running
+		r.Active = max(0, r.tells.InFlight-r.Queue)
+	}
+	if !r.tells.TellsInFlight && decode.Told > 0 {
+		r.Active = decode.Waiting + decode.Running
+	}
+	return r
 }
 
 // Next takes in a look. One at which a frontend did not answer changes nothing: what it
@@ -93,7 +113,7 @@ func (t Traffic) Next(l Look, tick time.Duration) (Reading, Traffic) {
 	}
 	elapsed := l.At - t.at
 	t.last, t.at = remember(t.last, l), l.At
-	r.Queue, r.Active = delta.Queued, max(0, delta.InFlight-delta.Queued)
+	r.Queue, r.Active, r.tells = delta.Queued, max(0, delta.InFlight-delta.Queued), delta
 	if !known {
 		return r, t
 	}

@@ -51,6 +51,8 @@ type Result struct {
 	// tenth.
 	First95, Token95 float64
 	GPUHours         float64
+	// RoleHours are those of each role.
+	RoleHours [decision.Roles]float64
 	// Changes are decisions that changed something, Violations moments over the budget.
 	Changes, Violations int
 	Peak                int // GPUs
@@ -123,7 +125,7 @@ type run struct {
 	slot             *Count
 	slotEnd          float64
 	accounted        float64
-	gpuSeconds       float64
+	gpuSeconds       [decision.Roles]float64
 	firsts, tokens   [bands]int
 	counts           bool // it is past Warm
 }
@@ -200,7 +202,10 @@ func Run(s Setup, p Policy) Result {
 	n := math.Max(1, float64(res.Requests))
 	res.Met, res.MetFirst, res.MetToken = float64(r.met)/n, float64(r.first)/n, float64(r.told)/n
 	res.First95, res.Token95 = quantile(&r.firsts, 0.95, res.Requests), quantile(&r.tokens, 0.95, res.Requests)
-	res.GPUHours = r.gpuSeconds / 3600
+	for role, seconds := range r.gpuSeconds {
+		res.RoleHours[role] = seconds / 3600
+		res.GPUHours += seconds / 3600
+	}
 	return *res
 }
 
@@ -242,19 +247,23 @@ func (r *run) advance(to float64) {
 	r.now = to
 }
 
-// gpus are all that are held.
-func (r *run) gpus() int {
-	n := max(r.prefill, len(r.computing))*r.GPUs[decision.Prefill] + len(r.decode)*r.GPUs[decision.Decode]
+// held are the replicas that have GPUs.
+func (r *run) held() decision.Vector {
+	n := decision.Vector{max(r.prefill, len(r.computing)), len(r.decode)}
 	for _, s := range r.starts {
-		n += r.GPUs[s.role]
+		n[s.role]++
 	}
 	return n
 }
 
+// gpus are all that are held.
+func (r *run) gpus() int { return r.held().GPUs(r.GPUs) }
+
 // account adds up the GPUs until now; it is called before they change.
 func (r *run) account() {
-	n := r.gpus()
-	r.gpuSeconds += float64(n) * (r.now - r.accounted)
+	for role, n := range r.held() {
+		r.gpuSeconds[role] += float64(n*r.GPUs[role]) * (r.now - r.accounted)
+	}
 	r.accounted = r.now
 }
 
@@ -271,7 +280,7 @@ func (r *run) peak() {
 func (r *run) close() {
 	r.account()
 	if !r.counts && r.now >= r.Warm {
-		r.counts, r.gpuSeconds = true, 0
+		r.counts, r.gpuSeconds = true, [decision.Roles]float64{}
 		r.result.Changes, r.result.Violations, r.result.Peak = 0, 0, 0
 	}
 	r.peak()

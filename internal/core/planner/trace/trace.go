@@ -47,6 +47,11 @@ func Read(from io.Reader) (Trace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read a trace: %w", err)
 	}
+	return t.begun()
+}
+
+// begun are requests in order, the first at 0.
+func (t Trace) begun() (Trace, error) {
 	if len(t) == 0 {
 		return nil, errors.New("read a trace: it has no request")
 	}

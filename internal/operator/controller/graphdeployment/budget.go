@@ -207,7 +207,11 @@ func has(g *graph.Graph, service string) bool {
 func (l *Ledger) claims(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, pods map[string]observe.PodCount, now time.Time) budget.Graph {
 	out := budget.Graph{
 		Namespace: dgd.Namespace, Name: dgd.Name,
-		Budget: annotated(dgd.Annotations, v1alpha1.AnnotationGPUBudget), Priority: annotated(dgd.Annotations, v1alpha1.AnnotationScalingPriority),
+		Budget: annotated(dgd.Annotations, v1alpha1.AnnotationGPUBudget), Class: class(g, pods),
+	}
+	out.Priority = out.Class
+	if n, err := strconv.Atoi(dgd.Annotations[v1alpha1.AnnotationScalingPriority]); err == nil {
+		out.Priority = n
 	}
 	for _, c := range g.Components {
 		nodes := int(max(1, c.Nodes))
@@ -228,6 +232,19 @@ func (l *Ledger) claims(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, pod
 	maps.DeleteFunc(left, func(service string, _ observe.PodCount) bool { return has(g, service) })
 	out.Services = append(out.Services, unwanted(left)...)
 	return out
+}
+
+// class is the lowest priority of the pods of services with GPUs; 0 while there are none. It
+// is that of pods, and not of what a graph asks for: only they show that its namespace may use
+// a PriorityClass.
+func class(g *graph.Graph, pods map[string]observe.PodCount) int {
+	lowest, known := 0, false
+	for _, c := range g.Components {
+		if n := pods[c.Name]; c.Resources.GPUs > 0 && n.Live > 0 && (!known || n.Priority < lowest) {
+			lowest, known = n.Priority, true
+		}
+	}
+	return lowest
 }
 
 // up is how many groups of nodes so many pods are of.

@@ -53,6 +53,12 @@ func placed(pod *corev1.Pod, gpus string) *corev1.Pod {
 	return pod
 }
 
+// ranked is a pod to which admission gave the value of its PriorityClass.
+func ranked(pod *corev1.Pod, priority int32) *corev1.Pod {
+	pod.Spec.Priority = &priority
+	return pod
+}
+
 // of is a pod of another service.
 func of(service string, pod *corev1.Pod) *corev1.Pod {
 	pod.Labels[v1alpha1.LabelComponent] = service
@@ -179,6 +185,41 @@ func TestReplicasAreGrantedOutOfBudgets(t *testing.T) {
 			}
 			if (said == "") != (x.says == "") || !strings.Contains(said, x.says) {
 				t.Errorf("says %q", said)
+			}
+		})
+	}
+}
+
+// TestTheClassOfPodsOrdersGraphs: of 12 GPUs there are six replicas, for two graphs that want
+// five each.
+func TestTheClassOfPodsOrdersGraphs(t *testing.T) {
+	pod := func(name string) *corev1.Pod { return podOf("lab", name, "a", false) }
+	annotated := func(n string) map[string]string { return map[string]string{v1alpha1.AnnotationScalingPriority: n} }
+	for _, x := range []struct {
+		rule      string
+		own       map[string]string
+		pods      []client.Object
+		namespace string // of the other
+		other     map[string]string
+		want      int
+	}{
+		{"without one they share", nil, []client.Object{pod("a-1")}, "other", nil, 3},
+		{"the higher comes first", nil, []client.Object{ranked(pod("a-1"), 1000)}, "other", nil, 5},
+		{"whatever the other says of itself", nil, []client.Object{ranked(pod("a-1"), 1000)}, "other", annotated("2000"), 5},
+		{"the lower last", nil, []client.Object{ranked(pod("a-1"), -1)}, "other", nil, 1},
+		{"an annotation is no class", annotated("1000"), []client.Object{pod("a-1")}, "other", nil, 3},
+		{"one pod does not lift the others", nil, []client.Object{ranked(pod("a-1"), 1000), pod("a-2")}, "other", nil, 3},
+		{"one that ends does not hold them back", nil, []client.Object{ranked(pod("a-1"), 1000), podOf("lab", "a-2", "a", true)}, "other", nil, 4},
+		{"nor does one without GPUs, or lift them", nil, []client.Object{pod("a-1"), of("Frontend", ranked(pod("a-2"), 1000))}, "other", nil, 3},
+		{"in a namespace, too", nil, []client.Object{ranked(pod("a-1"), 1000)}, "lab", nil, 5},
+		{"where annotations count more", annotated("1"), []client.Object{ranked(pod("a-1"), 1000)}, "lab", annotated("2"), 1},
+		{"and stand beside classes", nil, []client.Object{ranked(pod("a-1"), 1000)}, "lab", annotated("2000"), 1},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			others := append([]client.Object{wants(x.namespace, "b", 5, x.other), podOf(x.namespace, "b-1", "b", false)}, x.pods...)
+			b, _ := ask(t, ledger(t, budget.Budgets{Cluster: 12}, others...), wants("lab", "a", 5, x.own), time.Unix(100000, 0))
+			if got := b.granted["Worker"]; got != x.want {
+				t.Errorf("%d replicas, want %d", got, x.want)
 			}
 		})
 	}

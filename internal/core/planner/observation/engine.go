@@ -1,0 +1,130 @@
+package observation
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// Engines are what engines of a role tell of their load together. The zero value is that
+// of nobody who tells.
+type Engines struct {
+	// Running and Waiting are requests in batches and in line, of Told engines.
+	Running, Waiting float64
+	Told             int
+	// cache is the sum of the shares of the caches in use, of so many engines.
+	cache  float64
+	caches int
+}
+
+// Plus is what both tell.
+func (e Engines) Plus(other Engines) Engines {
+	return Engines{
+		Running: e.Running + other.Running, Waiting: e.Waiting + other.Waiting, Told: e.Told + other.Told,
+		cache: e.cache + other.cache, caches: e.caches + other.caches,
+	}
+}
+
+// Cache is the share of their caches of keys and values in use; told is false where no
+// engine says.
+func (e Engines) Cache() (share float64, told bool) {
+	return e.cache / float64(max(1, e.caches)), e.caches > 0
+}
+
+// What engines call their load. Of several names the first that is there counts: releases of
+// an engine tell the same under an older name as well, and Dynamo tells it beside them.
+var (
+	runningNames = []string{"vllm:num_requests_running", "sglang:num_running_reqs", "trtllm_num_requests_running"}
+	waitingNames = []string{"vllm:num_requests_waiting", "sglang:num_queue_reqs", "trtllm_num_requests_waiting"}
+	cacheNames   = []string{
+		"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage", "trtllm_kv_cache_utilization",
+		"dynamo_component_gpu_cache_usage_percent", "dynamo_component_kvstats_gpu_cache_usage_percent",
+	}
+)
+
+// longestLine is that of a page: an engine that names hundreds of adapters in a label has long ones.
+const longestLine = 1 << 20
+
+// ParseEngine reads what one engine tells of its load, in Prometheus' text format. Pages of
+// engines are long, and are read every few seconds: nothing else is looked at.
+func ParseEngine(text io.Reader) (Engines, error) {
+	known := map[string]bool{}
+	for _, names := range [][]string{runningNames, waitingNames, cacheNames} {
+		for _, name := range names {
+			known[name] = true
+		}
+	}
+	var page bytes.Buffer
+	lines := bufio.NewScanner(text)
+	lines.Buffer(nil, longestLine)
+	for lines.Scan() {
+		if line := lines.Bytes(); known[string(line[:max(0, bytes.IndexAny(line, "{ \t"))])] {
+			page.Write(line)
+			page.WriteByte('\n')
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return Engines{}, fmt.Errorf("read metrics: %w", err)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(&page)
+	if err != nil {
+		return Engines{}, fmt.Errorf("read metrics: %w", err)
+	}
+	var e Engines
+	e.Running, _, _ = first(families, runningNames)
+	waiting, _, told := first(families, waitingNames)
+	if told {
+		e.Waiting, e.Told = waiting, 1
+	}
+	if sum, ranks, told := first(families, cacheNames); told {
+		e.cache, e.caches = min(1, sum/float64(ranks)), 1
+	}
+	return e, nil
+}
+
+// first is the sum over the ranks of the first series that is there, and how many those are.
+func first(families map[string]*dto.MetricFamily, names []string) (sum float64, ranks int, told bool) {
+	for _, name := range names {
+		if family := families[name]; family != nil {
+			sum, ranks = ofRanks(family)
+			return sum, ranks, true
+		}
+	}
+	return 0, 0, false
+}
+
+// shards are the labels of processes that hold parts of one model, and tell the same: those
+// alone that have a batch of their own add up.
+var shards = map[string]bool{"tp_rank": true, "pp_rank": true, "moe_ep_rank": true}
+
+// ofRanks is the sum of a series over those who have a batch of their own.
+func ofRanks(family *dto.MetricFamily) (sum float64, ranks int) {
+	most := map[string]float64{}
+	for _, m := range family.GetMetric() {
+		var whose strings.Builder
+		for _, l := range m.GetLabel() {
+			if !shards[l.GetName()] {
+				fmt.Fprintf(&whose, "%q=%q,", l.GetName(), l.GetValue())
+			}
+		}
+		v := m.GetUntyped().GetValue()
+		if !(v > 0) || math.IsInf(v, 0) {
+			v = 0
+		}
+		most[whose.String()] = max(most[whose.String()], v)
+	}
+	for _, whose := range slices.Sorted(maps.Keys(most)) {
+		sum += most[whose]
+	}
+	return sum, len(most)
+}
