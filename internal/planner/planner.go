@@ -231,7 +231,7 @@ func (p *Planner) rules(parts role.Components, seen capacity.Lengths) decision.C
 	c := decision.Config{
 		Tick: p.Config.Tick, Target: capacity.Target{FirstToken: p.Config.TTFT.Seconds(), Token: p.Config.ITL.Seconds()},
 		GPUs: parts.GPUs(p.Config.GPUs), Floors: p.Config.Floors, Budget: p.Config.Budget, Pause: p.Config.Pause,
-		FilterLevel: p.Config.QLevel, FilterTrend: p.Config.QTrend, FilterNoise: p.Config.RNoise,
+		FilterLevel: p.Config.QLevel, FilterTrend: p.Config.QTrend, FilterNoise: p.Config.RNoise, Uncorrected: p.Config.NoCorrection,
 	}
 	if p.timing != nil {
 		c.Model, c.Handover = p.timing.Model, p.timing.Handover(p.lengths.Input)
@@ -346,9 +346,6 @@ func ready(s v1alpha1.ServiceReplicaStatus) int {
 func (p *Planner) decide(rules decision.Config, s decision.Snapshot, r observation.Reading) (decision.Decision, bool) {
 	if p.Config.Policy == config.Original {
 		return p.decideAsOriginal(s, r)
-	}
-	if p.Config.NoCorrection { // nothing is learnt
-		s.Observed, rules.Handover = capacity.Observation{}, 0
 	}
 	var d decision.Decision
 	d, p.memory = decision.Decide(rules, s, p.memory)

@@ -630,7 +630,7 @@ func TestMetricsTellTheCorrectionThatIsInUse(t *testing.T) {
 			w := newWorld(t, append(x.words, "--ttft=2000")...) // that no second replica is needed
 			w.planner.past = x.past
 			w.token = 1.5 * token
-			w.firstToken = 2*prompt + capacity.Wait(5, 2*prompt, 1) + decodesFirst*w.token
+			w.firstToken = 2*prompt + decodesFirst*w.token // at even distances nobody waits
 			if w.planner.Config.Policy == config.Original {
 				w.planner.timing = &role.Timing{Model: model} // no profile, so it decides nothing
 			}

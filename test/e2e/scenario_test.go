@@ -177,13 +177,20 @@ type publishedPlanner struct {
 	// profiled manifests mount a profile that has to be there; the other names a folder of
 	// its image, which is not here, and is timed by the performance model.
 	profiled bool
+	// even manifests have time for the rates at even distances alone, which a planner has to
+	// have seen.
+	even float64
+	// settles is how long a planner takes at the low rate, at most.
+	settles time.Duration
+	// more is what a forecast may be above what comes.
+	more float64
 }
 
 var publishedPlanners = []publishedPlanner{
-	{"examples/backends/vllm/deploy/disagg_planner.yaml", "vllm", "Qwen/Qwen3-0.6B", capacity.Target{FirstToken: 0.5, Token: 0.05}, true},
-	{"examples/backends/sglang/deploy/disagg_planner.yaml", "sglang", "Qwen/Qwen3-0.6B", capacity.Target{FirstToken: 0.5, Token: 0.05}, true},
-	{"examples/backends/trtllm/deploy/disagg_planner.yaml", "trtllm", "Qwen/Qwen3-0.6B", capacity.Target{FirstToken: 0.5, Token: 0.05}, true},
-	{"tests/planner/perf_test_configs/disagg_8b_planner.yaml", "vllm", "nvidia/Llama-3.1-8B-Instruct-FP8", capacity.Target{FirstToken: 0.2, Token: 0.01}, false},
+	{"examples/backends/vllm/deploy/disagg_planner.yaml", "vllm", "Qwen/Qwen3-0.6B", capacity.Target{FirstToken: 0.5, Token: 0.05}, true, 0, 30 * time.Second, 1.25},
+	{"examples/backends/sglang/deploy/disagg_planner.yaml", "sglang", "Qwen/Qwen3-0.6B", capacity.Target{FirstToken: 0.5, Token: 0.05}, true, 0, 30 * time.Second, 1.25},
+	{"examples/backends/trtllm/deploy/disagg_planner.yaml", "trtllm", "Qwen/Qwen3-0.6B", capacity.Target{FirstToken: 0.5, Token: 0.05}, true, 0, 30 * time.Second, 1.25},
+	{"tests/planner/perf_test_configs/disagg_8b_planner.yaml", "vllm", "nvidia/Llama-3.1-8B-Instruct-FP8", capacity.Target{FirstToken: 0.2, Token: 0.01}, false, 0.9, 5 * time.Minute, 1.1},
 }
 
 // brings is what a reader makes before the manifest: the token's Secret, whose variables
@@ -229,7 +236,7 @@ func (p publishedPlanner) brings(t *testing.T) (model capacity.Model, documents 
 
 // need is what the planner's model says that a rate needs.
 func (p publishedPlanner) need(m capacity.Model, rate float64) journal.Replicas {
-	l := capacity.Load{Rate: rate, Lengths: capacity.Lengths{Input: scenarioInput, Input95: scenarioInput, Output: scenarioOutput}}
+	l := capacity.Load{Rate: rate, Even: p.even, Lengths: capacity.Lengths{Input: scenarioInput, Input95: scenarioInput, Output: scenarioOutput}}
 	return journal.Replicas{
 		Prefill: capacity.Prefill(m, l, p.target, 1, capacity.DefaultMargins()).Replicas,
 		Decode:  capacity.Decode(m, l, p.target, 1, capacity.DefaultMargins()).Replicas,
@@ -271,12 +278,10 @@ func TestPublishedPlannersFollowUpstreamsScenario(t *testing.T) {
 			w := newWorld(t)
 			model, brought := p.brings(t)
 			one, two := journal.Replicas{Prefill: 1, Decode: 1}, journal.Replicas{Prefill: 2, Decode: 1}
-			// A forecast has to have room above what comes.
-			const more = 1.25
 			for _, c := range []struct {
 				rate float64
 				want journal.Replicas
-			}{{scenarioLow, one}, {more * scenarioLow, one}, {scenarioHigh, two}, {more * scenarioHigh, two}} {
+			}{{scenarioLow, one}, {p.more * scenarioLow, one}, {scenarioHigh, two}, {p.more * scenarioHigh, two}} {
 				if need := p.need(model, c.rate); need != c.want {
 					t.Fatalf("by the planner's model %.1f requests a second need %+v, want %+v", c.rate, need, c.want)
 				}
@@ -303,7 +308,7 @@ func TestPublishedPlannersFollowUpstreamsScenario(t *testing.T) {
 			begin := time.Now()
 			low, _ := w.played(url, p.model, even(scenarioLow, 10*time.Minute, scenarioInput, scenarioOutput))
 			w.eventually("one replica of each at the low rate", has(one))
-			w.wait(30*time.Second - time.Since(begin)) // as long as a forecast takes to settle
+			w.wait(p.settles - time.Since(begin))
 			if err := has(one)(w.ctx); err != nil {
 				t.Errorf("at %d requests a second: %v", scenarioLow, err)
 			}

@@ -6,6 +6,9 @@ import "math"
 // more is an error of a counter, not traffic.
 const Most = 10000
 
+// spare is the share of their time that prefill replicas have left at even distances.
+const spare = 0.08
+
 // Target is what a request is promised.
 type Target struct {
 	FirstToken, Token float64
@@ -15,6 +18,10 @@ type Target struct {
 type Load struct {
 	Rate float64 // requests
 	Lengths
+
+	// Even is how much less than requests that come by chance these wait for one another:
+	// not at all less, 0, or not at all, 1, where they come at even distances.
+	Even float64
 
 	// Handover is how long a computed prompt takes to a replica of the other role: no replica
 	// is busy with it, and no number of them makes it shorter.
@@ -57,6 +64,15 @@ func Wait(rate, service float64, n int) float64 {
 	return service / 2 * math.Pow(busy, math.Sqrt(2*float64(n+1))-1) / (float64(n) * (1 - busy))
 }
 
+// Even is what is left of a mean wait where requests come more evenly than by chance: those
+// who take the same time each would not wait for one another at even distances.
+func Even(wait, even float64) float64 {
+	if math.IsInf(wait, 1) {
+		return wait // whoever cannot keep up is late, too
+	}
+	return (1 - even) * wait
+}
+
 // fresh are the tokens of a prompt that are computed.
 func (l Lengths) fresh(tokens float64) float64 {
 	return tokens * (1 - min(max(l.Hit, 0), 1))
@@ -80,10 +96,15 @@ func Prefill(m Model, l Load, t Target, scale float64, g Margins) PrefillNeed {
 	// a time that every prompt takes.
 	slope := (m.Prefill(l.fresh(2*l.Input)) - m.Prefill(l.fresh(l.Input))) * scale / service
 	spread := l.InputSpread * slope * slope
-	waits := g.Waits * (1 + spread)
-	fits := func(n int) bool { return long+waits*Wait(l.Rate, service, n) <= t.FirstToken }
+	waits := g.Waits * (1 - l.Even + spread)
+	// Where waits do not limit how busy replicas are, a share that is left free does.
+	busiest := 1 - spare*l.Even
+	fits := func(n int) bool {
+		return l.Rate*service <= busiest*float64(n) && long+waits*Wait(l.Rate, service, n) <= t.FirstToken
+	}
 	n := search(l.Rate*service, fits)
-	return PrefillNeed{Replicas: n, Service: service, Wait: Wait(l.Rate, service, n), Shorter: Wait(l.Rate, service, max(1, n-1))}
+	wait := func(n int) float64 { return Even(Wait(l.Rate, service, n), l.Even) }
+	return PrefillNeed{Replicas: n, Service: service, Wait: wait(n), Shorter: wait(max(1, n-1))}
 }
 
 // search is the smallest number, at least one, that fits; more always fit better.

@@ -68,6 +68,10 @@ func Decide(c Config, s Snapshot, m Memory) (Decision, Memory) {
 	if m.Waits >= doubted {
 		c.Handover = 0
 	}
+	m.Evenness = c.evenness(s, d.Forecast.Level, m)
+	if c.Uncorrected {
+		c.Handover = 0
+	}
 	s.Queue = max(0, s.Queue-d.Forecast.Level*c.Handover) // who is handed over waits for nobody
 	m.doubt(c, s, d.Forecast.Level)
 	m.Calibration = c.calibrate(s, d.Forecast.Level, m)
@@ -143,7 +147,7 @@ func (d *Decision) clamp(by string, from, to Vector) {
 // where nothing disturbs the comparison: no backlog, nothing starting or ending.
 func (c Config) calibrate(s Snapshot, rate float64, m Memory) capacity.Calibration {
 	service, still := c.still(s, rate, m)
-	if s.Queue > 0 || !still {
+	if c.Uncorrected || s.Queue > 0 || !still {
 		return m.Calibration
 	}
 	p, d, l := s.Roles[Prefill], s.Roles[Decode], m.Lengths
@@ -151,7 +155,7 @@ func (c Config) calibrate(s Snapshot, rate float64, m Memory) capacity.Calibrati
 	// What is expected is the model's word: ratios are of its times, not of those that
 	// are calibrated already.
 	expected := capacity.Target{
-		FirstToken: (service + capacity.Wait(rate, service, p.Ready)) / prefill,
+		FirstToken: (service + capacity.Even(capacity.Wait(rate, service, p.Ready), m.Evenness.Value())) / prefill,
 		Token:      c.Model.Token(s.Active/float64(d.Ready), max(1, l.Context())),
 	}
 	return m.Calibration.Next(s.Observed, expected, c.Handover)
@@ -190,6 +194,19 @@ func (m *Memory) doubt(c Config, s Snapshot, rate float64) {
 	}
 }
 
+// evenness takes in the bins of a look. More than one were made of what came in all of their
+// time, and look more even than they were. Requests that are as many in every bin may still
+// come in bursts within it: first tokens that are late, of replicas that have time, tell.
+func (c Config) evenness(s Snapshot, rate float64, m Memory) forecast.Evenness {
+	if service, still := c.still(s, rate, m); still && s.Observed.FirstToken > late*(service+c.Handover) {
+		return forecast.Evenness{}
+	}
+	if len(s.Bins) != 1 {
+		return m.Evenness.Gap()
+	}
+	return m.Evenness.Next(s.Bins[0])
+}
+
 // needs are what the forecast and those who wait need.
 func (c Config) needs(d *Decision, s Snapshot, m Memory, startup time.Duration) Vector {
 	var need Vector // where nothing comes the floors speak
@@ -202,6 +219,7 @@ func (c Config) needs(d *Decision, s Snapshot, m Memory, startup time.Duration) 
 			d.Roles[Decode].Binding = ByCache
 		}
 	}
+	d.Even = m.Evenness.Value()
 	d.Roles[Prefill].Need, d.Roles[Decode].Need = need[Prefill], need[Decode]
 	more := c.react(s, m, d.Forecast.Level, startup)
 	for r := range Roles {
@@ -221,7 +239,7 @@ func (c Config) needs(d *Decision, s Snapshot, m Memory, startup time.Duration) 
 // load is what requests that come at a rate need; not comes says that there are none, or
 // none whose lengths are known.
 func (c Config) load(rate float64, m Memory) (p capacity.PrefillNeed, d capacity.DecodeNeed, comes bool) {
-	load := capacity.Load{Rate: rate, Lengths: m.Lengths, Handover: m.Calibration.Handover}
+	load := capacity.Load{Rate: rate, Lengths: m.Lengths, Even: m.Evenness.Value(), Handover: m.Calibration.Handover}
 	if !(load.Rate > 0 && load.Input > 0) {
 		return p, d, false
 	}

@@ -690,3 +690,62 @@ func TestWhoIsHandedOverWaitsForNobody(t *testing.T) {
 		})
 	}
 }
+
+// steady is a look at requests that come at even distances, and so wait for nobody.
+func (w *world) steady(rate float64) Snapshot {
+	s := w.prompts(rate, 0.091, 0)
+	if busy := rate * 0.091; busy < float64(w.ready[Prefill]) {
+		s.Observed.FirstToken, s.Queue = 0.091, 0
+	}
+	return s
+}
+
+// paced is upstream's scenario for the planner that has no profile: 4000 tokens take 91 ms.
+func paced() Config {
+	c := config()
+	c.Model = capacity.Curve{Lengths: []float64{4000, 8000}, Times: []float64{0.091, 0.182}, Step: 0.005, Tokens: 1e6}
+	return c
+}
+
+func TestRequestsAtEvenDistancesKeepNoReplicaForWaits(t *testing.T) {
+	late := func(w *world, rate float64) Snapshot {
+		s := w.steady(rate)
+		s.Observed.FirstToken = 0.19
+		return s
+	}
+	for _, x := range []struct {
+		rule        string
+		uncorrected bool
+		look        func(w *world, rate float64) Snapshot
+		want        [2]Vector // at 8 and at 18 a second
+	}{
+		{"at even distances nobody waits", false, (*world).steady, [2]Vector{{1, 1}, {2, 1}}},
+		{"by chance some do", false, func() func(*world, float64) Snapshot {
+			chance := rand.New(rand.NewPCG(1, 1))
+			return func(w *world, rate float64) Snapshot {
+				s := w.steady(rate)
+				s.Bins = []float64{0}
+				for left := chance.ExpFloat64(); left < 5*rate; left += chance.ExpFloat64() {
+					s.Bins[0]++
+				}
+				return s
+			}
+		}(), [2]Vector{{2, 1}, {3, 1}}},
+		{"as many in each bin, and late: in bursts", false, late, [2]Vector{{2, 1}, {4, 1}}},
+		{"also for who believes the model alone", true, late, [2]Vector{{2, 1}, {3, 1}}},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			c := paced()
+			c.Uncorrected = x.uncorrected
+			w := newWorld(c, 10*time.Second, Vector{1, 1})
+			for i, rate := range []float64{8, 18} {
+				for range 12 * 10 {
+					w.play(x.look(w, rate))
+				}
+				if w.wanted != x.want[i] {
+					t.Errorf("%v a second end with %v, want %v", rate, w.wanted, x.want[i])
+				}
+			}
+		})
+	}
+}

@@ -48,6 +48,8 @@ type Config struct {
 	// decode, at most; 0 where nobody knows. It is in the time to the first token, and keeps
 	// no prefill replica busy.
 	Handover float64
+	// Uncorrected believes the model, whatever requests got.
+	Uncorrected bool
 	// GPUs of one replica; a role with none is not scaled.
 	GPUs Vector
 	// Floors are the fewest replicas.
@@ -131,6 +133,7 @@ func (s State) held() int { return max(s.Wanted, s.Ready+len(s.Starting)) + s.Dr
 // Memory is what a decision leaves to the next. The zero value has seen nothing.
 type Memory struct {
 	Forecast    forecast.State
+	Evenness    forecast.Evenness
 	Calibration capacity.Calibration
 	// Waits is at how many looks in a row requests waited for prefill replicas that had time
 	// for them, as far as is believed.
@@ -203,7 +206,9 @@ type Decision struct {
 
 	Forecast forecast.Forecast
 	Horizon  time.Duration
-	Roles    [Roles]Term
+	// Even is how evenly requests come: 0 by chance, 1 at even distances.
+	Even  float64
+	Roles [Roles]Term
 	// Clamps are what changed the numbers on the way, in order.
 	Clamps []Clamp
 }

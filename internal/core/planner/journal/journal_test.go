@@ -57,6 +57,17 @@ func TestADecisionIsTold(t *testing.T) {
 	}
 }
 
+func TestRequestsAtEvenDistancesAreTold(t *testing.T) {
+	c, d := told()
+	for even, want := range map[float64]bool{0: false, 0.4: false, 0.9: true} {
+		d.Even = even
+		said := slices.Contains(Tell(c, d).Words, "they come at even distances: of the waits of requests that come by chance 10 % are planned with")
+		if said != want {
+			t.Errorf("%v: said %v", even, said)
+		}
+	}
+}
+
 func TestACostThatNobodyKnowsIsSaidAndIsNotZero(t *testing.T) {
 	c, d := told()
 	c.Prices = pricing.Both(price.Tag{Unknown: "it is not said which GPUs replicas have"})
