@@ -140,13 +140,18 @@ func (d *Decision) clamp(by string, from, to Vector) {
 }
 
 // calibrate compares what requests got with what the model says they would have got,
-// where nothing disturbs the comparison: no backlog, nothing starting or ending.
+// where nothing disturbs the comparison: no backlog, nothing starting or ending. Who waits for
+// prefill replicas within the target does not disturb that of decode, unless these are the same.
 func (c Config) calibrate(s Snapshot, rate float64, m Memory) capacity.Calibration {
+	p, d, l := s.Roles[Prefill], s.Roles[Decode], m.Lengths
 	service, still := c.still(s, rate, m)
 	if s.Queue > 0 || !still {
-		return m.Calibration
+		_, same := c.Model.(capacity.Aggregated)
+		if same || s.Queue > rate*c.Target.FirstToken || d.Ready < 1 || len(d.Starting)+d.Draining > 0 || l.Input <= 0 {
+			return m.Calibration
+		}
+		s.Observed.FirstToken = 0 // of which nothing is learnt
 	}
-	p, d, l := s.Roles[Prefill], s.Roles[Decode], m.Lengths
 	prefill, _ := m.Calibration.Scales()
 	// What is expected is the model's word: ratios are of its times, not of those that
 	// are calibrated already.
