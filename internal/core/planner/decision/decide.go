@@ -146,11 +146,17 @@ func (d *Decision) clamp(by string, from, to Vector) {
 // calibrate compares what requests got with what the model says they would have got,
 // where nothing disturbs the comparison: no backlog, nothing starting or ending.
 func (c Config) calibrate(s Snapshot, rate float64, m Memory) capacity.Calibration {
+	p, d, l := s.Roles[Prefill], s.Roles[Decode], m.Lengths
 	service, still := c.still(s, rate, m)
-	if c.Uncorrected || s.Queue > 0 || !still {
+	if c.Uncorrected {
 		return m.Calibration
 	}
-	p, d, l := s.Roles[Prefill], s.Roles[Decode], m.Lengths
+	if s.Queue > 0 || !still {
+		if l.Input <= 0 || !c.decodes(s, rate) {
+			return m.Calibration
+		}
+		s.Observed.FirstToken = 0 // of which nothing is learnt
+	}
 	prefill, _ := m.Calibration.Scales()
 	// What is expected is the model's word: ratios are of its times, not of those that
 	// are calibrated already.
@@ -159,6 +165,14 @@ func (c Config) calibrate(s Snapshot, rate float64, m Memory) capacity.Calibrati
 		Token:      c.Model.Token(s.Active/float64(d.Ready), max(1, l.Context())),
 	}
 	return m.Calibration.Next(s.Observed, expected, c.Handover)
+}
+
+// decodes says that nothing disturbs the times of decode, whoever waits for prefill: it is
+// not done by the same replicas, and nobody waits for longer than the target.
+func (c Config) decodes(s Snapshot, rate float64) bool {
+	_, same := c.Model.(capacity.Aggregated)
+	d := s.Roles[Decode]
+	return !same && s.Queue <= rate*c.Target.FirstToken && d.Ready > 0 && len(d.Starting)+d.Draining == 0
 }
 
 // still says that nothing starts or ends and that prefill replicas have time for what comes,

@@ -570,6 +570,47 @@ func TestWhatComesNowNeedsNoForecastAndNoFloor(t *testing.T) {
 	}
 }
 
+// slowly is a look at requests whose tokens take so many times what the model says, at the
+// number of sequences that settles then.
+func (w *world) slowly(rate, times float64) Snapshot {
+	s := w.snapshot(rate * w.config.Tick.Seconds())
+	each := func(n float64) float64 {
+		return times * w.config.Model.Token(n/float64(w.ready[Decode]), s.Lengths.Context())
+	}
+	n := 0.0
+	for range 200 {
+		n = min(rate*s.Lengths.Output*each(n), 1e5)
+	}
+	service := w.config.Model.Prefill(s.Lengths.Input)
+	wait := min(5, capacity.Wait(rate, service, w.ready[Prefill]))
+	s.Active, s.Queue = n, max(0, rate*(wait+service)-float64(w.ready[Prefill]))
+	s.Observed = capacity.Observation{Requests: int(5 * rate), FirstToken: service + wait, Token: each(n)}
+	return s
+}
+
+// Prefill replicas are busy for nine tenths of the time where the target of the first token has
+// room for waits: that says nothing about how long tokens take.
+func TestDecodeThatIsSlowIsLearntWhilePrefillIsBusy(t *testing.T) {
+	for rule, want := range map[string]struct{ times, least, most float64 }{
+		"slower": {1.5, 1.4, 1.55}, "as the model says": {1, 0.95, 1.05}, "faster": {0.8, 0.75, 0.85},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			c := config()
+			c.Target.FirstToken, c.Budget = 0.5, 0
+			w := newWorld(c, 30*time.Second, Vector{3, 3})
+			var s Snapshot
+			for w.now < 20*time.Minute {
+				s = w.slowly(45, want.times)
+				w.play(s)
+			}
+			_, decode := w.memory.Calibration.Scales()
+			if decode < want.least || decode > want.most || s.Observed.Token > c.Target.Token {
+				t.Errorf("%v replicas: a token takes %.1f ms, and is taken to be %.2f times as slow", w.wanted, 1e3*s.Observed.Token, decode)
+			}
+		})
+	}
+}
+
 // handing is upstream's scenario as the published planner of SGLang sees it.
 func handing() Config {
 	c := config()
