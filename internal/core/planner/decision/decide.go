@@ -24,7 +24,8 @@ const (
 	// longer than some ticks took those: a horizon of one more costs replicas.
 	uneven = 0.1
 	// doubted is after how many looks in a row at which requests waited in spite of it a
-	// handover is not believed any more: it was prompts that were slow.
+	// handover is not believed any more: it was prompts that were slow. Nor are they taken
+	// to come at even distances then.
 	doubted = 6
 	// late is how many times what is believed first tokens take in the mean of such a look.
 	late = 1.5
@@ -68,7 +69,7 @@ func Decide(c Config, s Snapshot, m Memory) (Decision, Memory) {
 	if m.Waits >= doubted {
 		c.Handover = 0
 	}
-	m.Evenness = c.evenness(s, d.Forecast.Level, m)
+	m.even(c, s, d.Forecast.Level)
 	if c.Uncorrected {
 		c.Handover = 0
 	}
@@ -161,7 +162,7 @@ func (c Config) calibrate(s Snapshot, rate float64, m Memory) capacity.Calibrati
 	// What is expected is the model's word: ratios are of its times, not of those that
 	// are calibrated already.
 	expected := capacity.Target{
-		FirstToken: (service + capacity.Even(capacity.Wait(rate, service, p.Ready), m.Evenness.Value())) / prefill,
+		FirstToken: (service + capacity.Even(capacity.Wait(rate, service, p.Ready), m.evenness())) / prefill,
 		Token:      c.Model.Token(s.Active/float64(d.Ready), max(1, l.Context())),
 	}
 	return m.Calibration.Next(s.Observed, expected, c.Handover)
@@ -208,17 +209,37 @@ func (m *Memory) doubt(c Config, s Snapshot, rate float64) {
 	}
 }
 
-// evenness takes in the bins of a look. More than one were made of what came in all of their
+// even takes in the bins of a look. More than one were made of what came in all of their
 // time, and look more even than they were. Requests that are as many in every bin may still
-// come in bursts within it: first tokens that are late, of replicas that have time, tell.
-func (c Config) evenness(s Snapshot, rate float64, m Memory) forecast.Evenness {
-	if service, still := c.still(s, rate, m); still && s.Observed.FirstToken > late*(service+c.Handover) {
-		return forecast.Evenness{}
+// come in bursts within it, or as fast as replicas let them: where they keep waiting for
+// prefill replicas that have time, that is not believed any more, for good.
+func (m *Memory) even(c Config, s Snapshot, rate float64) {
+	if len(s.Bins) == 1 {
+		m.Evenness = m.Evenness.Next(s.Bins[0])
+	} else {
+		m.Evenness = m.Evenness.Gap()
 	}
-	if len(s.Bins) != 1 {
-		return m.Evenness.Gap()
+	p, first := s.Roles[Prefill], s.Observed.FirstToken
+	if m.Bursts >= doubted || !(first > 0) || p.Ready < 1 || len(p.Starting)+p.Draining > 0 || m.Lengths.Input <= 0 {
+		return
 	}
-	return m.Evenness.Next(s.Bins[0])
+	prefill, _ := m.Calibration.Scales()
+	prompt := prefill * c.Model.Prefill(m.Lengths.Input*(1-min(1, m.Lengths.Hit)))
+	alone := prompt + c.Handover
+	switch late := alone+c.Margins.Waits*max(0, first-alone) > c.Target.FirstToken; {
+	case !late:
+		m.Bursts = 0
+	case rate*prompt <= float64(p.Ready): // or it is more replicas that they wait for
+		m.Bursts++
+	}
+}
+
+// evenness is how evenly requests come, as far as that is believed.
+func (m *Memory) evenness() float64 {
+	if m.Bursts >= doubted {
+		return 0
+	}
+	return m.Evenness.Value()
 }
 
 // needs are what the forecast and those who wait need.
@@ -233,7 +254,7 @@ func (c Config) needs(d *Decision, s Snapshot, m Memory, startup time.Duration) 
 			d.Roles[Decode].Binding = ByCache
 		}
 	}
-	d.Even = m.Evenness.Value()
+	d.Even = m.evenness()
 	d.Roles[Prefill].Need, d.Roles[Decode].Need = need[Prefill], need[Decode]
 	more := c.react(s, m, d.Forecast.Level, startup)
 	for r := range Roles {
@@ -253,7 +274,7 @@ func (c Config) needs(d *Decision, s Snapshot, m Memory, startup time.Duration) 
 // load is what requests that come at a rate need; not comes says that there are none, or
 // none whose lengths are known.
 func (c Config) load(rate float64, m Memory) (p capacity.PrefillNeed, d capacity.DecodeNeed, comes bool) {
-	load := capacity.Load{Rate: rate, Lengths: m.Lengths, Even: m.Evenness.Value(), Handover: m.Calibration.Handover}
+	load := capacity.Load{Rate: rate, Lengths: m.Lengths, Even: m.evenness(), Handover: m.Calibration.Handover}
 	if !(load.Rate > 0 && load.Input > 0) {
 		return p, d, false
 	}

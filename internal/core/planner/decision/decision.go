@@ -132,8 +132,11 @@ func (s State) held() int { return max(s.Wanted, s.Ready+len(s.Starting)) + s.Dr
 
 // Memory is what a decision leaves to the next. The zero value has seen nothing.
 type Memory struct {
-	Forecast    forecast.State
+	Forecast forecast.State
+	// Evenness is how evenly requests come, and Bursts at how many looks in a row they waited
+	// all the same for prefill replicas that had time for them.
 	Evenness    forecast.Evenness
+	Bursts      int
 	Calibration capacity.Calibration
 	// Waits is at how many looks in a row requests waited for prefill replicas that had time
 	// for them, as far as is believed.

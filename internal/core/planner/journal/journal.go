@@ -122,7 +122,7 @@ func Tell(c Context, d decision.Decision) Record {
 		lost = fmt.Sprintf("; its error was %.0f %%", 100*d.Forecast.Loss)
 	}
 	say("arrivals %.1f/s, expected %.1f/s within %s (%s%s)", d.Forecast.Level, d.Forecast.Rate, d.Horizon.Round(time.Second), d.Forecast.Way, lost)
-	if d.Even >= 0.5 {
+	if d.Even >= 0.5 && c.Config.GPUs[decision.Prefill] > 0 {
 		say("they come at even distances: of the waits of requests that come by chance %.0f %% are planned with", 100*(1-d.Even))
 	}
 	for role := range decision.Role(decision.Roles) {
