@@ -88,3 +88,15 @@ func TestAPolicySeesThatAStartIsOverWhenItLooks(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoKnowsTheFutureTakesLessThanAFixedSize: what none can serve, since no start is so fast,
+// is no reason to add GPUs that serve nobody.
+func TestWhoKnowsTheFutureTakesLessThanAFixedSize(t *testing.T) {
+	s := setup(trace.Generate(trace.Sine(5, 45, 600), 1800, 3000, 300, rand.New(rand.NewPCG(7, 7))))
+	s.Startup = 120
+	known := BestClairvoyant(s)
+	fixed, _ := BestFixed(s)
+	if known.Met < enough || known.GPUHours > 0.9*fixed.GPUHours {
+		t.Errorf("%s: %.3f with %.2f GPU-hours, a fixed size has %.3f with %.2f", known.Note, known.Met, known.GPUHours, fixed.Met, fixed.GPUHours)
+	}
+}
