@@ -72,6 +72,7 @@ func Decide(c Config, s Snapshot, m Memory) (Decision, Memory) {
 	m.doubt(c, s, d.Forecast.Level)
 	m.Calibration = c.calibrate(s, d.Forecast.Level, m)
 
+	m.full = c.full(s, m)
 	target := c.needs(&d, s, m, startup)
 	for r := range Roles {
 		target[r] = m.Roles[r].settle(&d.Roles[r], c, s, Role(r), target[r], startup)
@@ -242,8 +243,26 @@ func (c Config) Needed(rate float64, m Memory) Vector {
 	return need
 }
 
+// drain is in how much time a backlog is to be gone.
+func (c Config) drain(startup time.Duration) time.Duration { return max(c.Drain, startup/3) }
+
+// full is since when there is more to decode than fits, with every replica ready. What piles
+// up before is not theirs: sequences stay where they are decoded.
+func (c Config) full(s Snapshot, m Memory) moment {
+	_, decode := m.Calibration.Scales()
+	fits, _ := capacity.Batch(c.Model, max(1, m.Lengths.Context()), c.Target.Token/decode, c.Margins.Cache)
+	role := s.Roles[Decode]
+	switch {
+	case len(role.Starting) > 0 || !(s.Active > fits*float64(max(1, role.Ready))):
+		return moment{}
+	case m.full.was:
+		return m.full
+	}
+	return moment{s.Now, true}
+}
+
 // react is what those who wait already need. Replicas on their way are capacity from
-// when they are expected: what waits then is what counts.
+// when they are expected: what waits then is what counts, and is decoded after.
 func (c Config) react(s Snapshot, m Memory, level float64, startup time.Duration) Vector {
 	var need Vector
 	l := m.Lengths
@@ -252,20 +271,25 @@ func (c Config) react(s Snapshot, m Memory, level float64, startup time.Duration
 	}
 	prefill, decode := m.Calibration.Scales()
 	service := prefill * c.Model.Prefill(l.Input*(1-min(1, l.Hit)))
-	ready := float64(s.Roles[Prefill].Ready)
+	ready, drain := float64(s.Roles[Prefill].Ready), c.drain(startup)
 	if s.Queue > ready {
 		left := startup
 		for _, age := range s.Roles[Prefill].Starting {
 			left = min(left, max(0, startup-age))
 		}
 		queue := max(0, s.Queue+(level-ready/service)*left.Seconds())
-		drain := max(c.Drain, startup*2/3).Seconds()
-		need[Prefill] = replicas(level*service + queue*service/drain)
+		rate := level + queue/drain.Seconds()
+		need[Prefill] = replicas(rate * service)
+		need[Decode] = capacity.Decode(c.Model, capacity.Load{Rate: rate, Lengths: l}, c.Target, decode, c.Margins).Replicas
 	}
-	batch, _ := capacity.Batch(c.Model, max(1, l.Context()), 0.95*c.Target.Token/decode, c.Margins.Cache)
-	full, _ := capacity.Batch(c.Model, max(1, l.Context()), c.Target.Token/decode, c.Margins.Cache)
-	if s.Active > full*float64(max(1, s.Roles[Decode].Ready)) {
-		need[Decode] = replicas(s.Active / batch)
+	// What prefill lets through of a backlog is decoded by the time that it is drained: only
+	// what lasts longer needs replicas.
+	if m.full.was && s.Now-m.full.at >= drain {
+		within := 0.95 * c.Target.Token / decode
+		batch, _ := capacity.Batch(c.Model, max(1, l.Context()), within, c.Margins.Cache)
+		pace := c.Model.Token(s.Active/float64(max(1, s.Roles[Decode].Ready)), max(1, l.Context()))
+		// At the pace of the target as many tokens come of fewer sequences.
+		need[Decode] = max(need[Decode], replicas(s.Active*min(1, within/pace)/batch))
 	}
 	return need
 }

@@ -690,3 +690,61 @@ func TestWhoIsHandedOverWaitsForNobody(t *testing.T) {
 		})
 	}
 }
+
+// steady lets a rate come for a while, and is what there is after it.
+func (w *world) steady(rate float64, long time.Duration) Vector {
+	for end := w.now + long; w.now < end; {
+		w.tick(rate * w.config.Tick.Seconds())
+	}
+	return w.wanted
+}
+
+// TestWhatPilesUpWhileReplicasStartIsNotCountedAgain: sequences stay where they are decoded, and
+// those on their way get what comes.
+func TestWhatPilesUpWhileReplicasStartIsNotCountedAgain(t *testing.T) {
+	for _, x := range []struct {
+		rule   string
+		active []float64 // by look
+		more   bool
+	}{
+		{"what ends soon needs nobody", []float64{400, 400, 0}, false},
+		{"what stays needs more", []float64{400, 400, 400, 400, 400, 400, 400, 400}, true},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			w := newWorld(config(), 30*time.Second, Vector{2, 2})
+			settled := w.steady(20, 10*time.Minute)
+			for _, active := range x.active {
+				s := w.snapshot(20 * 5)
+				s.Active = active
+				w.play(s)
+				if w.wanted[Decode] > settled[Decode]+2 {
+					t.Fatalf("%d of decode, %d are enough", w.wanted[Decode], settled[Decode])
+				}
+			}
+			if more := w.wanted[Decode] > settled[Decode]; more != x.more {
+				t.Errorf("%v became %v", settled, w.wanted)
+			}
+		})
+	}
+	w := newWorld(config(), 120*time.Second, Vector{1, 1})
+	w.steady(5, 10*time.Minute)
+	enough := newWorld(config(), 120*time.Second, Vector{1, 1}).steady(30, 20*time.Minute)
+	for i := range 24 {
+		s := w.snapshot(30 * 5)
+		s.Active = 60 * float64(i)
+		w.play(s)
+		if w.wanted[Decode] > enough[Decode]+1 {
+			t.Fatalf("after %d looks there are %v, %v are enough", i+1, w.wanted, enough)
+		}
+	}
+}
+
+func TestABacklogNeedsBothRoles(t *testing.T) {
+	w := newWorld(config(), 30*time.Second, Vector{2, 2})
+	settled := w.steady(20, 10*time.Minute)
+	s := w.snapshot(20 * 5)
+	s.Queue = 600
+	if d := w.play(s); d.Replicas[Prefill] <= settled[Prefill] || d.Replicas[Decode] <= settled[Decode] {
+		t.Errorf("%v became %v for 600 that wait: those are decoded as well", settled, d.Replicas)
+	}
+}

@@ -74,7 +74,7 @@ func (c Config) Defaults() Config {
 	}
 	def(&c.Tick, 5*time.Second)
 	def(&c.Pause, 60*time.Second)
-	def(&c.Drain, 20*time.Second)
+	def(&c.Drain, 10*time.Second)
 	if c.Margins == (capacity.Margins{}) {
 		c.Margins = capacity.DefaultMargins()
 	}
@@ -134,7 +134,9 @@ type Memory struct {
 	Calibration capacity.Calibration
 	// Waits is at how many looks in a row requests waited for prefill replicas that had time
 	// for them, as far as is believed.
-	Waits   int
+	Waits int
+	// full is since when there is more to decode than fits.
+	full    moment
 	Blind   int // ticks in a row
 	Roles   [Roles]Past
 	Lengths capacity.Lengths
