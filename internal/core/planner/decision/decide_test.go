@@ -748,3 +748,72 @@ func TestABacklogNeedsBothRoles(t *testing.T) {
 		t.Errorf("%v became %v for 600 that wait: those are decoded as well", settled, d.Replicas)
 	}
 }
+
+// TestWhatCameIsHeldForTwoStarts: a shrink that is taken back costs a start, and one more in
+// which requests are late. What was only feared is not held so long.
+func TestWhatCameIsHeldForTwoStarts(t *testing.T) {
+	const startup = 120 * time.Second
+	w := newWorld(config(), startup, Vector{1, 1})
+	high := w.steady(40, 20*time.Minute)
+	ended := w.now
+	for w.now < ended+2*startup-w.config.Tick {
+		w.tick(5 * 5)
+		if w.wanted != high {
+			t.Fatalf("%s after 40 a second came %v became %v", w.now-ended, high, w.wanted)
+		}
+	}
+	if low := w.steady(5, 4*startup); low[Prefill] >= high[Prefill] || low[Decode] >= high[Decode] {
+		t.Errorf("%v are left of %v", low, high)
+	}
+}
+
+// TestBothRolesShrinkInOneWrite: where the other role has less to do a moment later, a shrink
+// waits for it, for a quarter of a pause at most.
+func TestBothRolesShrinkInOneWrite(t *testing.T) {
+	for seed := range uint64(4) {
+		chance := rand.New(rand.NewPCG(seed, 3))
+		c := config()
+		c.Budget = 0
+		w := newWorld(c, 30*time.Second, Vector{8, 8})
+		w.steady(100, 10*time.Minute)
+		var last [Roles]moment
+		for rate := 100.0; rate > 5; rate -= 0.5 + chance.Float64() {
+			before := w.wanted
+			w.tick(5 * rate)
+			at, p, d := w.now, w.wanted[Prefill] < before[Prefill], w.wanted[Decode] < before[Decode]
+			for r, alone := range [Roles]bool{p && !d, d && !p} {
+				if alone && last[1-r].within(c.Pause/4, at) {
+					t.Errorf("seed %d: %s shrinks %s after the other role did", seed, Role(r), at-last[1-r].at)
+				}
+				if alone {
+					last[r] = moment{at, true}
+				}
+			}
+		}
+	}
+}
+
+// TestWhoGrowsTakesTheOtherRoleAlong: one that a tenth more requests would need grows now, in
+// the same write.
+func TestWhoGrowsTakesTheOtherRoleAlong(t *testing.T) {
+	for seed := range uint64(4) {
+		chance := rand.New(rand.NewPCG(seed, 4))
+		c := config()
+		c.Budget = 0
+		w := newWorld(c, 30*time.Second, Vector{1, 1})
+		w.steady(5, 10*time.Minute)
+		for rate := 5.0; rate < 100; rate += chance.Float64() {
+			before := w.wanted
+			d := w.tick(5 * rate)
+			if w.wanted == before {
+				continue
+			}
+			soon := c.Needed(1.1*d.Forecast.Rate, w.memory)
+			for r := range Roles {
+				if w.wanted[1-r] > before[1-r] && w.wanted[r] == before[r] && soon[r] > w.wanted[r] {
+					t.Errorf("seed %d: %v became %v, and a tenth more needs %v", seed, before, w.wanted, soon)
+				}
+			}
+		}
+	}
+}

@@ -3,7 +3,7 @@
 // it remembered and gives back what to write and what to remember; it has no clock,
 // no client and no chance.
 //
-//	bins -> forecast -> need -> react -> hysteresis -> ceilings -> budget -> step
+//	bins -> forecast -> need -> react -> hysteresis -> both roles -> ceilings -> budget -> step
 //
 // Every arrow may only do what the next ones can bound: the budget is last but for
 // the step, which gives GPUs out only when they are free.
@@ -160,9 +160,10 @@ type Past struct {
 	resource string
 }
 
+// needAt is what was to be ready for at a time, and what of it had come by then.
 type needAt struct {
-	at   time.Duration
-	need int
+	at         time.Duration
+	need, came int
 }
 
 // moment is a time, if there was one.
