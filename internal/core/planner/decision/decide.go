@@ -32,6 +32,8 @@ const (
 	// worthwhile is how much better a vector must serve for a binding budget to be
 	// divided anew.
 	worthwhile = 1.1
+	// along is how much more may come before the other role grows in the same write.
+	along = 1.1
 )
 
 // Decide says what a graph is to have now.
@@ -77,10 +79,8 @@ func Decide(c Config, s Snapshot, m Memory) (Decision, Memory) {
 	m.doubt(c, s, d.Forecast.Level)
 	m.Calibration = c.calibrate(s, d.Forecast.Level, m)
 
-	target := c.needs(&d, s, m, startup)
-	for r := range Roles {
-		target[r] = m.Roles[r].settle(&d.Roles[r], c, s, Role(r), target[r], startup)
-	}
+	m.full = c.full(s, m)
+	target := c.both(&d, s, &m, c.needs(&d, s, m, startup), startup)
 	target = c.ceilings(&d, s, &m, target)
 	for r := range Roles {
 		if c.GPUs[r] <= 0 {
@@ -295,8 +295,49 @@ func (c Config) Needed(rate float64, m Memory) Vector {
 	return need
 }
 
+// both is a need with hysteresis. A write costs the same for one role and for both, so who
+// grows takes the other role along that a little more would need, and who shrinks waits for
+// the other a while.
+func (c Config) both(d *Decision, s Snapshot, m *Memory, need Vector, startup time.Duration) Vector {
+	came, soon := c.Needed(d.Forecast.Level, *m), c.Needed(along*d.Forecast.Rate, *m)
+	target, early := need, [Roles]bool{}
+	for r := range Roles {
+		target[r], early[r] = m.Roles[r].settle(&d.Roles[r], c, s, Role(r), needAt{s.Now, need[r], came[r]}, startup)
+	}
+	out := target
+	for r := range Roles {
+		wanted, other := s.Roles[r].Wanted, 1-r
+		switch changes := target[other] - s.Roles[other].Wanted; {
+		case c.GPUs[other] <= 0:
+		case changes > 0 && target[r] <= wanted && soon[r] > target[r]:
+			out[r]++
+		case changes == 0 && target[r] < wanted && early[r]:
+			out[r] = wanted
+		}
+	}
+	return out
+}
+
+// drain is in how much time a backlog is to be gone.
+func (c Config) drain(startup time.Duration) time.Duration { return max(c.Drain, startup/3) }
+
+// full is since when there is more to decode than fits, with every replica ready. What piles
+// up before is not theirs: sequences stay where they are decoded.
+func (c Config) full(s Snapshot, m Memory) moment {
+	_, decode := m.Calibration.Scales()
+	fits, _ := capacity.Batch(c.Model, max(1, m.Lengths.Context()), c.Target.Token/decode, c.Margins.Cache)
+	role := s.Roles[Decode]
+	switch {
+	case len(role.Starting) > 0 || !(s.Active > fits*float64(max(1, role.Ready))):
+		return moment{}
+	case m.full.was:
+		return m.full
+	}
+	return moment{s.Now, true}
+}
+
 // react is what those who wait already need. Replicas on their way are capacity from
-// when they are expected: what waits then is what counts.
+// when they are expected: what waits then is what counts, and is decoded after.
 func (c Config) react(s Snapshot, m Memory, level float64, startup time.Duration) Vector {
 	var need Vector
 	l := m.Lengths
@@ -305,20 +346,25 @@ func (c Config) react(s Snapshot, m Memory, level float64, startup time.Duration
 	}
 	prefill, decode := m.Calibration.Scales()
 	service := prefill * c.Model.Prefill(l.Input*(1-min(1, l.Hit)))
-	ready := float64(s.Roles[Prefill].Ready)
+	ready, drain := float64(s.Roles[Prefill].Ready), c.drain(startup)
 	if s.Queue > ready {
 		left := startup
 		for _, age := range s.Roles[Prefill].Starting {
 			left = min(left, max(0, startup-age))
 		}
 		queue := max(0, s.Queue+(level-ready/service)*left.Seconds())
-		drain := max(c.Drain, startup*2/3).Seconds()
-		need[Prefill] = replicas(level*service + queue*service/drain)
+		rate := level + queue/drain.Seconds()
+		need[Prefill] = replicas(rate * service)
+		need[Decode] = capacity.Decode(c.Model, capacity.Load{Rate: rate, Lengths: l}, c.Target, decode, c.Margins).Replicas
 	}
-	batch, _ := capacity.Batch(c.Model, max(1, l.Context()), 0.95*c.Target.Token/decode, c.Margins.Cache)
-	full, _ := capacity.Batch(c.Model, max(1, l.Context()), c.Target.Token/decode, c.Margins.Cache)
-	if s.Active > full*float64(max(1, s.Roles[Decode].Ready)) {
-		need[Decode] = replicas(s.Active / batch)
+	// What prefill lets through of a backlog is decoded by the time that it is drained: only
+	// what lasts longer needs replicas.
+	if m.full.was && s.Now-m.full.at >= drain {
+		within := 0.95 * c.Target.Token / decode
+		batch, _ := capacity.Batch(c.Model, max(1, l.Context()), within, c.Margins.Cache)
+		pace := c.Model.Token(s.Active/float64(max(1, s.Roles[Decode].Ready)), max(1, l.Context()))
+		// At the pace of the target as many tokens come of fewer sequences.
+		need[Decode] = max(need[Decode], replicas(s.Active*min(1, within/pace)/batch))
 	}
 	return need
 }
@@ -330,51 +376,71 @@ func seconds(s float64) time.Duration {
 }
 
 // settle is a need with hysteresis: up at once, down late and in small parts. Who has not
-// looked for as long as a pause does not know that less is needed, and begins to look anew.
-func (p *Past) settle(t *Term, c Config, s Snapshot, role Role, need int, startup time.Duration) int {
+// looked for as long as a pause does not know that less is needed, and begins to look anew. A
+// shrink is early until needs have allowed it for a quarter of a pause.
+func (p *Past) settle(t *Term, c Config, s Snapshot, role Role, is needAt, startup time.Duration) (target int, early bool) {
 	now, state := s.Now, s.Roles[role]
 	pause := p.pause(now, c, startup)
 	t.Pause = pause
-	kept := 0
-	for kept < len(p.needs) && now-p.needs[kept].at > longestPause {
-		kept++
+	p.remember(is, pause)
+	if is.need >= state.Wanted {
+		return is.need, false
 	}
-	if n := len(p.needs); n == 0 || now-p.needs[n-1].at >= pause {
-		kept, p.since = n, now
-	}
-	p.needs = append(slices.Clip(p.needs[kept:]), needAt{now, need})
-	if need >= state.Wanted {
-		return need
-	}
-	highest := need
-	t.ShrinksAt = max(now, p.since+pause)
-	for i, n := range p.needs {
-		if now-n.at < pause {
-			if n.need > need && i < len(p.needs)-1 && n.need >= state.Wanted {
-				t.ShrinksAt = max(t.ShrinksAt, n.at+pause)
-			}
-			highest = max(highest, n.need)
-		}
-	}
+	highest, due := p.held(state.Wanted, now, pause, startup)
+	t.ShrinksAt = max(now, due)
 	if p.grown.within(pause, now) {
 		t.ShrinksAt = max(t.ShrinksAt, p.grown.at+pause)
 	}
 	if p.shrunk.within(pause/4, now) {
 		t.ShrinksAt = max(t.ShrinksAt, p.shrunk.at+pause/4)
 	}
-	if highest >= state.Wanted || t.ShrinksAt > now {
-		return state.Wanted
+	if t.ShrinksAt > now {
+		return state.Wanted, false
 	}
 	// Who goes takes those along who wait for it.
 	if role == Prefill && s.Queue > float64(state.Ready) {
-		return state.Wanted
+		return state.Wanted, false
 	}
-	target := max(highest, state.Wanted-max(1, state.Wanted/4))
+	target = max(highest, state.Wanted-max(1, state.Wanted/4))
 	// Those who stay must be able to take over the work of those who go.
 	if role == Decode && t.Batch > 0 {
 		target = max(target, min(state.Wanted, replicas(s.Active/t.Batch)))
 	}
-	return target
+	return target, now-due < pause/4
+}
+
+// remember keeps a need; who has not looked for a pause forgets those before.
+func (p *Past) remember(is needAt, pause time.Duration) {
+	gone := 0
+	for gone < len(p.needs) && is.at-p.needs[gone].at > longestPause {
+		gone++
+	}
+	if n := len(p.needs); n == 0 || is.at-p.needs[n-1].at >= pause {
+		gone, p.since = n, is.at
+	}
+	p.needs = append(slices.Clip(p.needs[gone:]), is)
+}
+
+// held is the highest need of a pause, and when as many as are wanted are needed no more. What
+// came is held for two starts, which is what it costs to take a shrink back: one that is paid,
+// and one in which requests are late. What was only foreseen is not.
+func (p *Past) held(wanted int, now, pause, startup time.Duration) (highest int, due time.Duration) {
+	hold := min(longestPause, max(pause, 2*startup))
+	due = p.since + pause
+	for _, n := range p.needs {
+		for _, x := range [...]struct {
+			need int
+			long time.Duration
+		}{{n.need, pause}, {n.came, hold}} {
+			if now-n.at < x.long {
+				highest = max(highest, x.need)
+			}
+			if x.need >= wanted {
+				due = max(due, n.at+x.long)
+			}
+		}
+	}
+	return highest, due
 }
 
 // pause is the role's, or the least one, and what regret has made of it since.

@@ -624,7 +624,12 @@ func handing() Config {
 // prompts is a look at requests whose prompts take so long, and so much longer until decode
 // has them.
 func (w *world) prompts(rate, prompt, handover float64) Snapshot {
-	s := w.snapshot(rate * w.config.Tick.Seconds())
+	requests := rate * w.config.Tick.Seconds()
+	scatter := 0.7 * math.Sqrt(requests) // of those who come by chance, who wait now and then
+	if w.now/w.config.Tick%2 == 0 {
+		scatter = -scatter
+	}
+	s := w.snapshot(requests + scatter)
 	ready := float64(w.ready[Prefill])
 	first := min(5, prompt+capacity.Wait(rate, prompt, w.ready[Prefill])) + handover
 	s.Lengths = capacity.Lengths{Input: 4000, Input95: 4000, Output: 150}
@@ -733,9 +738,10 @@ func TestWhoIsHandedOverWaitsForNobody(t *testing.T) {
 	}
 }
 
-// steady is a look at requests that come at even distances, and so wait for nobody.
-func (w *world) steady(rate float64) Snapshot {
+// evenly is a look at requests that come at even distances, and so wait for nobody.
+func (w *world) evenly(rate float64) Snapshot {
 	s := w.prompts(rate, 0.091, 0)
+	s.Bins = []float64{rate * w.config.Tick.Seconds()}
 	if busy := rate * 0.091; busy < float64(w.ready[Prefill]) {
 		s.Observed.FirstToken, s.Queue = 0.091, 0
 	}
@@ -751,7 +757,7 @@ func paced() Config {
 
 func TestRequestsAtEvenDistancesKeepNoReplicaForWaits(t *testing.T) {
 	late := func(w *world, rate float64) Snapshot {
-		s := w.steady(rate)
+		s := w.evenly(rate)
 		s.Observed.FirstToken = 0.19
 		return s
 	}
@@ -761,11 +767,11 @@ func TestRequestsAtEvenDistancesKeepNoReplicaForWaits(t *testing.T) {
 		look        func(w *world, rate float64) Snapshot
 		want        [2]Vector // at 8 and at 18 a second
 	}{
-		{"at even distances nobody waits", false, (*world).steady, [2]Vector{{1, 1}, {2, 1}}},
+		{"at even distances nobody waits", false, (*world).evenly, [2]Vector{{1, 1}, {2, 1}}},
 		{"by chance some do", false, func() func(*world, float64) Snapshot {
 			chance := rand.New(rand.NewPCG(1, 1))
 			return func(w *world, rate float64) Snapshot {
-				s := w.steady(rate)
+				s := w.evenly(rate)
 				s.Bins = []float64{0}
 				for left := chance.ExpFloat64(); left < 5*rate; left += chance.ExpFloat64() {
 					s.Bins[0]++
@@ -829,11 +835,138 @@ func TestRequestsThatWaitAllTheSameDoNotComeAtEvenDistances(t *testing.T) {
 			c.Uncorrected = true // that nothing else learns
 			w := newWorld(c, 10*time.Second, Vector{1, 1})
 			for w.now < time.Hour {
-				w.play(x.look(w, w.steady(x.rate)))
+				w.play(x.look(w, w.evenly(x.rate)))
 			}
 			if w.wanted[Prefill] != x.after {
 				t.Errorf("%v after an hour at %v a second, want %d of prefill", w.wanted, x.rate, x.after)
 			}
 		})
+	}
+}
+
+// steady lets a rate come for a while, and is what there is after it.
+func (w *world) steady(rate float64, long time.Duration) Vector {
+	for end := w.now + long; w.now < end; {
+		w.tick(rate * w.config.Tick.Seconds())
+	}
+	return w.wanted
+}
+
+// TestWhatPilesUpWhileReplicasStartIsNotCountedAgain: sequences stay where they are decoded, and
+// those on their way get what comes.
+func TestWhatPilesUpWhileReplicasStartIsNotCountedAgain(t *testing.T) {
+	for _, x := range []struct {
+		rule   string
+		active []float64 // by look
+		more   bool
+	}{
+		{"what ends soon needs nobody", []float64{400, 400, 0}, false},
+		{"what stays needs more", []float64{400, 400, 400, 400, 400, 400, 400, 400}, true},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			w := newWorld(config(), 30*time.Second, Vector{2, 2})
+			settled := w.steady(20, 10*time.Minute)
+			for _, active := range x.active {
+				s := w.snapshot(20 * 5)
+				s.Active = active
+				w.play(s)
+				if w.wanted[Decode] > settled[Decode]+2 {
+					t.Fatalf("%d of decode, %d are enough", w.wanted[Decode], settled[Decode])
+				}
+			}
+			if more := w.wanted[Decode] > settled[Decode]; more != x.more {
+				t.Errorf("%v became %v", settled, w.wanted)
+			}
+		})
+	}
+	w := newWorld(config(), 120*time.Second, Vector{1, 1})
+	w.steady(5, 10*time.Minute)
+	enough := newWorld(config(), 120*time.Second, Vector{1, 1}).steady(30, 20*time.Minute)
+	for i := range 24 {
+		s := w.snapshot(30 * 5)
+		s.Active = 60 * float64(i)
+		w.play(s)
+		if w.wanted[Decode] > enough[Decode]+1 {
+			t.Fatalf("after %d looks there are %v, %v are enough", i+1, w.wanted, enough)
+		}
+	}
+}
+
+func TestABacklogNeedsBothRoles(t *testing.T) {
+	w := newWorld(config(), 30*time.Second, Vector{2, 2})
+	settled := w.steady(20, 10*time.Minute)
+	s := w.snapshot(20 * 5)
+	s.Queue = 600
+	if d := w.play(s); d.Replicas[Prefill] <= settled[Prefill] || d.Replicas[Decode] <= settled[Decode] {
+		t.Errorf("%v became %v for 600 that wait: those are decoded as well", settled, d.Replicas)
+	}
+}
+
+// TestWhatCameIsHeldForTwoStarts: a shrink that is taken back costs a start, and one more in
+// which requests are late. What was only feared is not held so long.
+func TestWhatCameIsHeldForTwoStarts(t *testing.T) {
+	const startup = 120 * time.Second
+	w := newWorld(config(), startup, Vector{1, 1})
+	high := w.steady(40, 20*time.Minute)
+	ended := w.now
+	for w.now < ended+2*startup-w.config.Tick {
+		w.tick(5 * 5)
+		if w.wanted != high {
+			t.Fatalf("%s after 40 a second came %v became %v", w.now-ended, high, w.wanted)
+		}
+	}
+	if low := w.steady(5, 4*startup); low[Prefill] >= high[Prefill] || low[Decode] >= high[Decode] {
+		t.Errorf("%v are left of %v", low, high)
+	}
+}
+
+// TestBothRolesShrinkInOneWrite: where the other role has less to do a moment later, a shrink
+// waits for it, for a quarter of a pause at most.
+func TestBothRolesShrinkInOneWrite(t *testing.T) {
+	for seed := range uint64(4) {
+		chance := rand.New(rand.NewPCG(seed, 3))
+		c := config()
+		c.Budget = 0
+		w := newWorld(c, 30*time.Second, Vector{8, 8})
+		w.steady(100, 10*time.Minute)
+		var last [Roles]moment
+		for rate := 100.0; rate > 5; rate -= 0.5 + chance.Float64() {
+			before := w.wanted
+			w.tick(5 * rate)
+			at, p, d := w.now, w.wanted[Prefill] < before[Prefill], w.wanted[Decode] < before[Decode]
+			for r, alone := range [Roles]bool{p && !d, d && !p} {
+				if alone && last[1-r].within(c.Pause/4, at) {
+					t.Errorf("seed %d: %s shrinks %s after the other role did", seed, Role(r), at-last[1-r].at)
+				}
+				if alone {
+					last[r] = moment{at, true}
+				}
+			}
+		}
+	}
+}
+
+// TestWhoGrowsTakesTheOtherRoleAlong: one that a tenth more requests would need grows now, in
+// the same write.
+func TestWhoGrowsTakesTheOtherRoleAlong(t *testing.T) {
+	for seed := range uint64(4) {
+		chance := rand.New(rand.NewPCG(seed, 4))
+		c := config()
+		c.Budget = 0
+		w := newWorld(c, 30*time.Second, Vector{1, 1})
+		w.steady(5, 10*time.Minute)
+		for rate := 5.0; rate < 100; rate += chance.Float64() {
+			before := w.wanted
+			d := w.tick(5 * rate)
+			if w.wanted == before {
+				continue
+			}
+			soon := c.Needed(1.1*d.Forecast.Rate, w.memory)
+			for r := range Roles {
+				if w.wanted[1-r] > before[1-r] && w.wanted[r] == before[r] && soon[r] > w.wanted[r] {
+					t.Errorf("seed %d: %v became %v, and a tenth more needs %v", seed, before, w.wanted, soon)
+				}
+			}
+		}
 	}
 }

@@ -3,7 +3,7 @@
 // it remembered and gives back what to write and what to remember; it has no clock,
 // no client and no chance.
 //
-//	bins -> forecast -> need -> react -> hysteresis -> ceilings -> budget -> step
+//	bins -> forecast -> need -> react -> hysteresis -> both roles -> ceilings -> budget -> step
 //
 // Every arrow may only do what the next ones can bound: the budget is last but for
 // the step, which gives GPUs out only when they are free.
@@ -76,7 +76,7 @@ func (c Config) Defaults() Config {
 	}
 	def(&c.Tick, 5*time.Second)
 	def(&c.Pause, 60*time.Second)
-	def(&c.Drain, 20*time.Second)
+	def(&c.Drain, 10*time.Second)
 	if c.Margins == (capacity.Margins{}) {
 		c.Margins = capacity.DefaultMargins()
 	}
@@ -140,7 +140,9 @@ type Memory struct {
 	Calibration capacity.Calibration
 	// Waits is at how many looks in a row requests waited for prefill replicas that had time
 	// for them, as far as is believed.
-	Waits   int
+	Waits int
+	// full is since when there is more to decode than fits.
+	full    moment
 	Blind   int // ticks in a row
 	Roles   [Roles]Past
 	Lengths capacity.Lengths
@@ -164,9 +166,10 @@ type Past struct {
 	resource string
 }
 
+// needAt is what was to be ready for at a time, and what of it had come by then.
 type needAt struct {
-	at   time.Duration
-	need int
+	at         time.Duration
+	need, came int
 }
 
 // moment is a time, if there was one.

@@ -50,12 +50,13 @@ const (
 	window     = 24   // of level and slope
 	kept       = 1440 // for analogues: two hours of 5 s
 	scored     = 240  // of errors
-	discount   = 0.93 // of a bin over the next, within the window
+	discount   = 0.9  // of a bin over the next, within the window
 	forget     = 0.99 // of a loss, a bin
 	furthest   = 150  // seconds for which a slope is believed
 	similar    = 10   // analogues
 	settle     = 60   // bins that the past must have for analogues beside the horizon
 	sigmas     = 2.0  // of the level's own error that is always added
+	unsure     = 3.0  // of the slope's, until what was said could be compared
 	surprise   = 5.0  // sigmas at which a bin begins something new
 	shortSlope = 6    // bins that a slope needs
 	day        = 86400
@@ -74,6 +75,8 @@ type State struct {
 	ratios  [ways][]float64
 	loss    [ways]float64
 	days    []float64 // level by slot of the day; NaN where none yet
+	// highest levels: of all bins that are kept, and of those a horizon ago.
+	peak, before float64
 }
 
 // fit is a level at the newest bin, its slope a second, and what is left.
@@ -81,6 +84,7 @@ type fit struct {
 	level, slope float64
 	spread       float64 // of a bin around the line
 	weight       float64 // of the bins that it is made of
+	steepness    float64 // error of the slope
 }
 
 // attempt is what each way said, until the horizon tells.
@@ -119,6 +123,7 @@ func (s State) Next(rate float64, p Params) State {
 	}
 	f := line(s.rates[len(s.rates)-min(len(s.rates), min(window, s.since)):], p.Step)
 	s.fits = appendLast(s.fits, f, kept)
+	s.peak, s.before = peaks(s.fits, p.Horizon)
 	s.filter = s.filter.next(rate, p)
 	s = s.compare(p)
 	s = s.remember(p)
@@ -170,6 +175,7 @@ func line(rates []float64, step float64) fit {
 	if n >= shortSlope {
 		slope = (w*sxy - sx*sy) / (w*sxx - sx*sx)
 		f.level = (sy - slope*sx) / w
+		f.steepness = 1 / math.Sqrt(sxx-sx*sx/w)
 	}
 	weight = 1
 	left := 0.0
@@ -181,6 +187,8 @@ func line(rates []float64, step float64) fit {
 	f.spread = math.Sqrt(left / w)
 	f.level = max(0, f.level)
 	f.slope = slope / step
+	// A spread of few bins is itself a guess: the variance of Student's distribution.
+	f.steepness *= f.spread / step * math.Sqrt(float64(n)/float64(max(1, n-4)))
 	return f
 }
 
@@ -190,13 +198,12 @@ func (f fit) error() float64 { return f.spread / math.Sqrt(f.weight) }
 // foresee is what one way says.
 func (s State) foresee(w Way, p Params) float64 {
 	now := s.fits[len(s.fits)-1]
-	ahead := float64(p.Horizon) * p.Step
-	trend := now.level + max(0, now.slope)*min(ahead, furthest)
+	trend := s.known(now.level + max(0, now.slope)*far(p))
 	switch w {
 	case Trend:
 		return trend
 	case Filter:
-		return max(now.level, s.filter.level+max(0, s.filter.trend)*float64(p.Horizon))
+		return max(now.level, s.known(s.filter.level+max(0, s.filter.trend)*float64(p.Horizon)))
 	case Season:
 		if high, ok := s.yesterday(p); ok {
 			return high
@@ -213,6 +220,29 @@ func (s State) foresee(w Way, p Params) float64 {
 	default:
 		return now.level
 	}
+}
+
+// far is for how many seconds a slope is believed.
+func far(p Params) float64 { return min(float64(p.Horizon)*p.Step, furthest) }
+
+// known bounds what a slope leads to by the highest level that came before it, where the
+// level is below that: what rises again rises as high as it did, until it has.
+func (s State) known(said float64) float64 {
+	if s.before > s.fits[len(s.fits)-1].level {
+		return min(said, s.before)
+	}
+	return said
+}
+
+// peaks are the highest level of all, and of all but the newest of a horizon.
+func peaks(fits []fit, horizon int) (all, before float64) {
+	for i := range fits {
+		all = max(all, fits[i].level)
+		if i < len(fits)-horizon {
+			before = all
+		}
+	}
+	return all, before
 }
 
 // analogue is the level plus what was added to it, in eight of ten cases at most,
@@ -344,17 +374,20 @@ func (s State) highest(n int) (float64, bool) {
 	return high, true
 }
 
-// lift adds to what a way said what it was short of before, in as many cases as asked.
+// lift adds to what a way said what it was short of before, in as many cases as asked. That
+// does not lead beyond what has come: a way that was short by half in a trough is not short by
+// half at a peak. Until there is a before, nobody knows how a rate changes within a horizon
+// but by the line, and that is added which the line may be wrong by there.
 func (s State) lift(w Way, said float64, p Params) float64 {
 	now := s.fits[len(s.fits)-1]
 	least := now.level + sigmas*now.error()
 	if len(s.ratios[w]) < window {
-		return max(least, said+sigmas*now.error())
+		return max(least, said+math.Hypot(sigmas*now.error(), unsure*now.steepness*far(p)))
 	}
 	sorted := slices.Clone(s.ratios[w])
 	slices.Sort(sorted)
 	ratio := sorted[min(len(sorted)-1, int(p.Quantile*float64(len(sorted))))]
-	return max(least, said*ratio)
+	return max(least, min(said*ratio, max(said, s.peak)))
 }
 
 // Forecast is what the way that cost the least says now.

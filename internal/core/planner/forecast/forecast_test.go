@@ -57,7 +57,7 @@ func TestForecast(t *testing.T) {
 		{"one that is counted stays within its scatter", 400, counts(1, 5, constant(20)), 19, 27, 20},
 		{"no requests are a real zero", 400, constant(0), 0, 0.5, 0},
 		{"a rise goes on until the horizon", 60, func(i int) float64 { return 10 + float64(i) }, 78, 95, 69},
-		{"a fall is not run after", 60, func(i int) float64 { return 100 - float64(i) }, 41, 60, 41},
+		{"a fall is not run after", 60, func(i int) float64 { return 100 - float64(i) }, 40.9, 60, 41},
 		{"a step is believed at once", 103, func(i int) float64 { return 5 + 40*float64(min(1, max(0, i-99))) }, 44, 60, 45},
 		{"what is no number is what was before", 100, func(i int) float64 {
 			return [...]float64{20, math.NaN(), math.Inf(1), -3}[i%4]
@@ -193,5 +193,42 @@ func TestMemoryHasAnEnd(t *testing.T) {
 		if len(r) > scored {
 			t.Errorf("%d ratios of %s", len(r), Way(w))
 		}
+	}
+}
+
+// wave rises from low to high and falls again, once in so many bins.
+func wave(low, high float64, bins int) func(int) float64 {
+	return func(bin int) float64 {
+		return (low+high)/2 - (high-low)/2*math.Cos(2*math.Pi*float64(bin)/float64(bins))
+	}
+}
+
+// TestNoMoreIsExpectedThanHasCome: what ways were short of in a trough says nothing about a
+// peak, nor does a slope about what is above the highest that came.
+func TestNoMoreIsExpectedThanHasCome(t *testing.T) {
+	for name, horizon := range map[string]int{"a fifth of a round": 24, "a twentieth": 6} {
+		t.Run(name, func(t *testing.T) {
+			p := params()
+			p.Horizon = horizon
+			next := counts(11, p.Step, wave(5, 45, 120))
+			var s State
+			for i := range 5 * 120 {
+				s = s.Next(next(i), p)
+				if f := s.Forecast(p); i > 120 && f.Rate > 1.3*45 {
+					t.Fatalf("bin %d: %+v, and no more than 45 ever came", i, f)
+				}
+			}
+		})
+	}
+}
+
+func TestWhoHasSeenLittleIsLessSure(t *testing.T) {
+	p := params()
+	p.Horizon = 25
+	next := counts(1, p.Step, constant(20))
+	_, few := after(8, p, next)
+	_, many := after(400, p, next)
+	if few.Rate < 1.3*20 || many.Rate > 1.3*20 {
+		t.Errorf("after 8 bins %.1f a second are expected, after 400 %.1f, of a rate of 20", few.Rate, many.Rate)
 	}
 }

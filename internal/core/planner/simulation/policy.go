@@ -207,16 +207,20 @@ func NewClairvoyant(s Setup, factor float64) *Clairvoyant {
 // Interval is a slot.
 func (c *Clairvoyant) Interval() int { return Slot }
 
-// Decide is the highest need until what is started now is ready.
+// Decide is one slot.
 func (c *Clairvoyant) Decide(v *View) (decision.Vector, bool) {
-	at := int(v.Now() / Slot)
+	return c.at(int(v.Now() / Slot)), true
+}
+
+// at is the highest need until what is started in a slot is ready.
+func (c *Clairvoyant) at(at int) decision.Vector {
 	var out decision.Vector
 	for _, need := range c.needs[min(at, len(c.needs)-1):min(len(c.needs), at+int(c.setup.Startup/Slot)+3)] {
 		for r := range decision.Roles {
 			out[r] = max(out[r], need[r])
 		}
 	}
-	return limit(out, c.setup), true
+	return limit(out, c.setup)
 }
 
 // Need is what a constant rate of a trace's requests needs.

@@ -88,3 +88,30 @@ func TestAPolicySeesThatAStartIsOverWhenItLooks(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoKnowsTheFutureTakesLessThanAFixedSize: what none can serve, since no start is so fast,
+// is no reason to add GPUs that serve nobody.
+func TestWhoKnowsTheFutureTakesLessThanAFixedSize(t *testing.T) {
+	s := setup(trace.Generate(trace.Sine(5, 45, 600), 1800, 3000, 300, rand.New(rand.NewPCG(7, 7))))
+	s.Startup = 120
+	known := BestClairvoyant(s)
+	fixed, _ := BestFixed(s)
+	if known.Met < enough || known.GPUHours > 0.9*fixed.GPUHours {
+		t.Errorf("%s: %.3f with %.2f GPU-hours, a fixed size has %.3f with %.2f", known.Note, known.Met, known.GPUHours, fixed.Met, fixed.GPUHours)
+	}
+}
+
+// TestNativeFollowsWhatComesAgain: several rounds of the same, with starts of a twentieth and a
+// fifth of a round, and requests that come by another chance each time.
+func TestNativeFollowsWhatComesAgain(t *testing.T) {
+	for _, x := range []struct{ startup, share, hours float64 }{{30, 0.97, 1.25}, {120, 0.95, 1.45}} {
+		for seed := range uint64(3) {
+			s := setup(trace.Generate(trace.Sine(5, 45, 600), 1800, 3000, 300, rand.New(rand.NewPCG(seed+11, 7))))
+			s.Startup = x.startup
+			r, bound := Run(s, NewNative(s, nil)), BestClairvoyant(s)
+			if hourly := float64(r.Changes) / (r.Length / 3600); r.Met < x.share || r.GPUHours > x.hours*bound.GPUHours || hourly > 60 || r.Violations > 0 {
+				t.Errorf("starts of %v s, seed %d: %.3f with %.2f GPU-hours, the clairvoyant takes %.2f; %.0f changes an hour", x.startup, seed, r.Met, r.GPUHours, bound.GPUHours, hourly)
+			}
+		}
+	}
+}
