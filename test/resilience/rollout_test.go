@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -88,11 +89,15 @@ func (w world) capacity() func() capacities {
 	}
 	lowest := capacities{}
 	var done sync.WaitGroup
+	var stopped atomic.Bool
 	done.Go(func() {
 		for event := range watcher.ResultChan() {
 			d, ok := event.Object.(*appsv1.Deployment)
 			if !ok {
-				w.Errorf("the watch of Deployments says %v", event.Object)
+				// One that is stopped while it reads may tell that, too.
+				if !stopped.Load() {
+					w.Errorf("the watch of Deployments says %v", event.Object)
+				}
 				return
 			}
 			replicas := int(*d.Spec.Replicas)
@@ -108,6 +113,7 @@ func (w world) capacity() func() capacities {
 		}
 	})
 	return func() capacities {
+		stopped.Store(true)
 		watcher.Stop()
 		done.Wait()
 		return lowest
