@@ -207,11 +207,8 @@ func has(g *graph.Graph, service string) bool {
 func (l *Ledger) claims(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, pods map[string]observe.PodCount, now time.Time) budget.Graph {
 	out := budget.Graph{
 		Namespace: dgd.Namespace, Name: dgd.Name,
-		Budget: annotated(dgd.Annotations, v1alpha1.AnnotationGPUBudget), Class: class(g, pods),
-	}
-	out.Priority = out.Class
-	if n, err := strconv.Atoi(dgd.Annotations[v1alpha1.AnnotationScalingPriority]); err == nil {
-		out.Priority = n
+		Budget: annotated(dgd.Annotations, v1alpha1.AnnotationGPUBudget),
+		Class:  class(g, pods), Priority: annotated(dgd.Annotations, v1alpha1.AnnotationScalingPriority),
 	}
 	for _, c := range g.Components {
 		nodes := int(max(1, c.Nodes))

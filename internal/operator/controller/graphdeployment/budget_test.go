@@ -201,22 +201,24 @@ func TestTheClassOfPodsOrdersGraphs(t *testing.T) {
 		pods      []client.Object
 		namespace string // of the other
 		other     map[string]string
+		class     int32 // of its pod
 		want      int
 	}{
-		{"without one they share", nil, []client.Object{pod("a-1")}, "other", nil, 3},
-		{"the higher comes first", nil, []client.Object{ranked(pod("a-1"), 1000)}, "other", nil, 5},
-		{"whatever the other says of itself", nil, []client.Object{ranked(pod("a-1"), 1000)}, "other", annotated("2000"), 5},
-		{"the lower last", nil, []client.Object{ranked(pod("a-1"), -1)}, "other", nil, 1},
-		{"an annotation is no class", annotated("1000"), []client.Object{pod("a-1")}, "other", nil, 3},
-		{"one pod does not lift the others", nil, []client.Object{ranked(pod("a-1"), 1000), pod("a-2")}, "other", nil, 3},
-		{"one that ends does not hold them back", nil, []client.Object{ranked(pod("a-1"), 1000), podOf("lab", "a-2", "a", true)}, "other", nil, 4},
-		{"nor does one without GPUs, or lift them", nil, []client.Object{pod("a-1"), of("Frontend", ranked(pod("a-2"), 1000))}, "other", nil, 3},
-		{"in a namespace, too", nil, []client.Object{ranked(pod("a-1"), 1000)}, "lab", nil, 5},
-		{"where annotations count more", annotated("1"), []client.Object{ranked(pod("a-1"), 1000)}, "lab", annotated("2"), 1},
-		{"and stand beside classes", nil, []client.Object{ranked(pod("a-1"), 1000)}, "lab", annotated("2000"), 1},
+		{"without one they share", nil, []client.Object{pod("a-1")}, "other", nil, 0, 3},
+		{"the higher comes first", nil, []client.Object{ranked(pod("a-1"), 1000)}, "other", nil, 0, 5},
+		{"whatever the other says of itself", nil, []client.Object{ranked(pod("a-1"), 1000)}, "other", annotated("2000"), 0, 5},
+		{"the lower last", nil, []client.Object{ranked(pod("a-1"), -1)}, "other", nil, 0, 1},
+		{"an annotation is no class", annotated("1000"), []client.Object{pod("a-1")}, "other", nil, 0, 3},
+		{"one pod does not lift the others", nil, []client.Object{ranked(pod("a-1"), 1000), pod("a-2")}, "other", nil, 0, 3},
+		{"one that ends does not hold them back", nil, []client.Object{ranked(pod("a-1"), 1000), podOf("lab", "a-2", "a", true)}, "other", nil, 0, 4},
+		{"nor does one without GPUs, or lift them", nil, []client.Object{pod("a-1"), of("Frontend", ranked(pod("a-2"), 1000))}, "other", nil, 0, 3},
+		{"in a namespace, too", nil, []client.Object{ranked(pod("a-1"), 1000)}, "lab", nil, 0, 5},
+		{"where it comes before annotations", annotated("1"), []client.Object{ranked(pod("a-1"), 1000)}, "lab", annotated("2000"), 0, 5},
+		{"which order those of one class", annotated("10"), []client.Object{ranked(pod("a-1"), 1000)}, "lab", nil, 1000, 5},
+		{"whatever its value", annotated("-10"), []client.Object{ranked(pod("a-1"), -1000)}, "lab", nil, -1000, 1},
 	} {
 		t.Run(x.rule, func(t *testing.T) {
-			others := append([]client.Object{wants(x.namespace, "b", 5, x.other), podOf(x.namespace, "b-1", "b", false)}, x.pods...)
+			others := append([]client.Object{wants(x.namespace, "b", 5, x.other), ranked(podOf(x.namespace, "b-1", "b", false), x.class)}, x.pods...)
 			b, _ := ask(t, ledger(t, budget.Budgets{Cluster: 12}, others...), wants("lab", "a", 5, x.own), time.Unix(100000, 0))
 			if got := b.granted["Worker"]; got != x.want {
 				t.Errorf("%d replicas, want %d", got, x.want)
