@@ -41,6 +41,9 @@ type Service struct {
 	// Wanted is what was asked for, Granted what the service was last told to have, and
 	// Held what has GPUs now: what was granted, what is still there, and what ends.
 	Wanted, Granted, Held int
+	// Unshown are those of Wanted whose pods do not come. A class above 0 does not count for
+	// them: a quota may refuse them, and nobody else would have their GPUs.
+	Unshown int
 	// Cut says that it has just been given less than it had; it keeps the rest for now.
 	Cut bool
 }
@@ -89,19 +92,16 @@ func Grants(b Budgets, graphs []Graph, namespace, name string) (map[string]int, 
 	granted := map[string]int{}
 	var limits []Limit
 	for i, c := range all {
-		if c.graph.Namespace != namespace || c.graph.Name != name {
+		if c.graph.Namespace != namespace || c.graph.Name != name || c.unshown {
 			continue
 		}
-		n := settle(c.service, result[i].now)
+		got, limiting := result[i].now, []outcome{inside[i], result[i]}
+		if next := i + 1; next < len(all) && all[next].unshown {
+			got, limiting = got+result[next].now, append(limiting, inside[next], result[next])
+		}
+		n := settle(c.service, got)
 		granted[c.service.Name] = n
-		if n < c.service.Wanted {
-			by := result[i]
-			if inside[i].by != "" {
-				by = inside[i]
-			}
-			if by.by == "" {
-				by.budget, by.by = "draining", "GPUs are not free yet"
-			}
+		if by := first(limiting); n < c.service.Wanted {
 			limits = append(limits, Limit{c.service.Name, c.service.Wanted, n, by.budget, by.by, by.holders})
 		}
 	}
@@ -116,7 +116,7 @@ func across(all []claim, shared level) []outcome {
 	one, only := func(claim) string { return "" }, func(claim) []level { return []level{shared} }
 	classed, place := slices.Clone(all), numbers(places(all))
 	for i := range classed {
-		classed[i].priority = classed[i].graph.Class
+		classed[i].priority = classed[i].class
 	}
 	gets := map[string]int{}
 	for i, o := range pass(classed, one, only) {
@@ -149,7 +149,7 @@ func places(all []claim) []rank {
 	for i, c := range all {
 		peers := known[peersOf(c)]
 		at, _ := slices.BinarySearch(peers, c.priority)
-		out[i] = rank{c.graph.Class, at - len(peers)}
+		out[i] = rank{c.class, at - len(peers)}
 	}
 	return out
 }
@@ -178,10 +178,14 @@ func settle(s Service, granted int) int {
 	return granted
 }
 
+// claim is what a service wants, or a part of it.
 type claim struct {
-	graph         Graph
-	service       Service
-	floor, wanted int
+	graph   Graph
+	service Service
+	// unshown says that it is what the service wants without the class of its graph.
+	unshown                      bool
+	class                        int
+	floor, wanted, granted, held int
 	// priority is by class, and in one class by that of the graph.
 	priority int
 }
@@ -189,7 +193,7 @@ type claim struct {
 func namespaceOf(c claim) string { return c.graph.Namespace }
 
 // peersOf names those that priorities order.
-func peersOf(c claim) string { return fmt.Sprintf("%s/%d", c.graph.Namespace, c.graph.Class) }
+func peersOf(c claim) string { return fmt.Sprintf("%s/%d", c.graph.Namespace, c.class) }
 
 // level is a budget that a claim counts against.
 type level struct {
@@ -205,14 +209,23 @@ type outcome struct {
 	holders    []string
 }
 
+// first is the first of outcomes that a budget limits.
+func first(all []outcome) outcome {
+	for _, o := range all {
+		if o.by != "" {
+			return o
+		}
+	}
+	return outcome{budget: "draining", by: "GPUs are not free yet"}
+}
+
 func claims(graphs []Graph) []claim {
 	var all []claim
 	var order []rank
 	for _, g := range graphs {
 		for _, s := range g.Services {
-			if s.GPUs > 0 {
-				all = append(all, claim{graph: g, service: s, floor: s.floor(), wanted: s.Wanted})
-				order = append(order, rank{g.Class, g.Priority})
+			for _, c := range parts(g, s) {
+				all, order = append(all, c), append(order, rank{c.class, g.Priority})
 			}
 		}
 	}
@@ -220,6 +233,25 @@ func claims(graphs []Graph) []claim {
 		all[i].priority = n
 	}
 	return all
+}
+
+// parts are what a service claims by the class of its graph and, after it, what it claims
+// without.
+func parts(g Graph, s Service) []claim {
+	if s.GPUs <= 0 {
+		return nil
+	}
+	whole := claim{graph: g, service: s, class: g.Class, floor: s.floor(), wanted: s.Wanted, granted: s.Granted, held: s.Held}
+	if s.Unshown <= 0 || g.Class <= 0 {
+		return []claim{whole}
+	}
+	shown, rest := whole, whole
+	shown.wanted = max(0, s.Wanted-s.Unshown)
+	rest.unshown, rest.class, rest.floor, rest.wanted = true, 0, 0, s.Wanted-shown.wanted
+	rest.granted = max(0, s.Granted-shown.wanted)
+	rest.held = rest.granted // what ends is the other's
+	shown.granted, shown.held = s.Granted-rest.granted, s.Held-rest.held
+	return []claim{shown, rest}
 }
 
 // pass divides among the claims of each group.
@@ -238,7 +270,7 @@ func pass(all []claim, group func(claim) string, levels func(claim) []level) []o
 			c := all[i]
 			asked[j] = arbitration.Claim{
 				Name: c.graph.Namespace + "/" + c.graph.Name + " " + c.service.Name, Priority: c.priority, GPUs: c.service.GPUs,
-				Floor: min(c.floor, c.wanted), Wanted: c.wanted, Held: c.service.Held, Ending: max(0, c.service.Held-c.service.Granted),
+				Floor: min(c.floor, c.wanted), Wanted: c.wanted, Held: c.held, Ending: max(0, c.held-c.granted),
 			}
 			for _, l := range levels(c) {
 				if _, known := at[l.key]; !known {

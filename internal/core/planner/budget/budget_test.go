@@ -57,6 +57,22 @@ func TestGrants(t *testing.T) {
 		{"in one class priorities count", Budgets{Namespaces: map[string]int{"lab": 8}}, []Graph{
 			{Namespace: "lab", Name: "a", Class: 1000, Priority: 1, Services: []Service{has("d", 1, 8)}}, {Namespace: "lab", Name: "b", Class: 1000, Services: []Service{has("d", 1, 8)}},
 		}, map[string]int{"d": 7}, "namespace lab"},
+		{"it counts for those alone that pods may have it for", Budgets{Cluster: 12}, []Graph{
+			{Namespace: "lab", Name: "a", Class: 1000, Services: []Service{{Name: "d", GPUs: 1, Wanted: 12, Granted: 4, Held: 4, Unshown: 10}}},
+			{Namespace: "other", Name: "b", Class: 500, Services: []Service{has("d", 8, 12)}},
+		}, map[string]int{"d": 3}, "d has 3 of 12 replicas: the budget of the cluster is 12 GPUs, held by other/b d"},
+		{"the others come with those who have none", Budgets{Cluster: 12}, []Graph{
+			{Namespace: "lab", Name: "a", Class: 1000, Services: []Service{{Name: "d", GPUs: 1, Wanted: 12, Granted: 6, Held: 6, Unshown: 10}}},
+			{Namespace: "other", Name: "b", Services: []Service{has("d", 6, 10)}},
+		}, map[string]int{"d": 6}, "cluster"},
+		{"a low class counts for all", Budgets{Cluster: 12}, []Graph{
+			{Namespace: "lab", Name: "a", Class: -1000, Services: []Service{{Name: "d", GPUs: 1, Wanted: 12, Granted: 4, Held: 4, Unshown: 10}}},
+			{Namespace: "other", Name: "b", Class: -500, Services: []Service{has("d", 8, 12)}},
+		}, map[string]int{"d": 3}, "cluster"},
+		{"what is not free is not given for them either", Budgets{Cluster: 12}, []Graph{
+			{Namespace: "lab", Name: "a", Class: 1000, Services: []Service{{Name: "d", GPUs: 1, Wanted: 4, Granted: 1, Held: 3, Unshown: 2}}},
+			{Namespace: "other", Name: "b", Services: []Service{has("d", 8, 8)}},
+		}, map[string]int{"d": 2}, "d has 2 of 4 replicas: GPUs are not free yet"},
 		{"what is free goes to the class that comes first", Budgets{Cluster: 8}, []Graph{
 			{Namespace: "lab", Name: "a", Class: 1, Services: []Service{has("d", 3, 4)}}, {Namespace: "other", Name: "b", Services: []Service{has("d", 3, 4)}},
 			{Namespace: "other", Name: "gone", Services: []Service{{Name: "d", GPUs: 1, Held: 1}}},
@@ -137,7 +153,7 @@ func TestNoBudgetIsEverExceeded(t *testing.T) {
 		budgets := Budgets{Cluster: 6 + chance.IntN(12), Namespaces: map[string]int{"n0": 4 + chance.IntN(6)}}
 		var graphs []Graph
 		for i := range 4 {
-			g := Graph{Namespace: []string{"n0", "n1"}[i%2], Name: string(rune('a' + i)), Priority: chance.IntN(3)}
+			g := Graph{Namespace: []string{"n0", "n1"}[i%2], Name: string(rune('a' + i)), Priority: chance.IntN(3), Class: chance.IntN(3) - 1}
 			if chance.IntN(2) == 0 {
 				g.Budget = 3 + chance.IntN(5)
 			}
@@ -158,6 +174,7 @@ func TestNoBudgetIsEverExceeded(t *testing.T) {
 			granted, _ := Grants(budgets, graphs, g.Namespace, g.Name)
 			for j := range g.Services {
 				s := &g.Services[j]
+				s.Unshown = chance.IntN(1 + s.Wanted)
 				key := g.Name + s.Name
 				if n := granted[s.Name]; n < s.Granted {
 					ending[key] += s.Granted - n

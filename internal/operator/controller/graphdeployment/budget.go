@@ -33,6 +33,13 @@ type Ledger struct {
 
 	mu      sync.Mutex
 	granted map[types.UID]map[string]grant
+	// lacking is since when services have fewer pods than they were granted.
+	lacking map[serviceOf]time.Time
+}
+
+type serviceOf struct {
+	graph types.UID
+	name  string
 }
 
 type grant struct {
@@ -44,6 +51,9 @@ const (
 	// cutPause is how long a service keeps what it has after it was given less: what ends
 	// drains first.
 	cutPause = time.Minute
+	// refusedAfter is how long pods of replicas that were granted may take to be there, with
+	// a node or without, before they are held for refused.
+	refusedAfter = 2 * time.Minute
 	// limitedAgain is when a graph is looked at again that lacks GPUs or says so,
 	// sharedAgain any other with a budget: no watch tells that somebody else asks for more.
 	limitedAgain = 5 * time.Second
@@ -223,12 +233,34 @@ func (l *Ledger) claims(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, pod
 		}
 		s.Granted, s.Cut = told.replicas, now.Sub(told.cut) < cutPause
 		s.Held = max(s.Granted, live) + ending
+		s.Unshown = l.unshown(serviceOf{dgd.UID, c.Name}, s, live+ending, now)
 		out.Services = append(out.Services, s)
 	}
 	left := maps.Clone(pods)
 	maps.DeleteFunc(left, func(service string, _ observe.PodCount) bool { return has(g, service) })
 	out.Services = append(out.Services, unwanted(left)...)
 	return out
+}
+
+// unshown are the replicas that a class does not count for. While pods come as replicas are
+// granted it counts for all. Where they do not, as where a quota refuses them, it counts for those
+// that there are and for the next, which shows when they are admitted again.
+func (l *Ledger) unshown(of serviceOf, s budget.Service, pods int, now time.Time) int {
+	if pods >= s.Granted {
+		delete(l.lacking, of)
+		return 0
+	}
+	since, known := l.lacking[of]
+	if !known {
+		if l.lacking == nil {
+			l.lacking = map[serviceOf]time.Time{}
+		}
+		since, l.lacking[of] = now, now
+	}
+	if now.Sub(since) < refusedAfter {
+		return 0
+	}
+	return max(0, s.Wanted-pods-1)
 }
 
 // class is the lowest priority of the pods of services with GPUs; 0 while there are none. It

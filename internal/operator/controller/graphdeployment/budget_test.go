@@ -227,6 +227,59 @@ func TestTheClassOfPodsOrdersGraphs(t *testing.T) {
 	}
 }
 
+// TestAClassTakesNothingForPodsThatAreRefused: a quota admits few pods of a's class, and all of
+// b's, which is lower. Of 24 GPUs there are twelve replicas.
+func TestAClassTakesNothingForPodsThatAreRefused(t *testing.T) {
+	for _, x := range []struct {
+		rule  string
+		quota int
+		want  map[string]int
+	}{
+		{"one more than there are is held for it", 1, map[string]int{"a": 2, "b": 10}},
+		{"of several, too", 4, map[string]int{"a": 5, "b": 7}},
+		{"who is refused nothing gets all", 12, map[string]int{"a": 11, "b": 1}},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			a, b := wants("lab", "a", 12, nil), wants("other", "b", 12, nil)
+			l := ledger(t, budget.Budgets{Cluster: 24}, a, b)
+			pods, noon := map[string]int{}, time.Unix(100000, 0)
+			admit := func(dgd *v1alpha1.DynamoGraphDeployment, class int32, n int) {
+				for ; pods[dgd.Name] < n; pods[dgd.Name]++ {
+					create(t, l, ranked(podOf(dgd.Namespace, fmt.Sprintf("%s-%d", dgd.Name, pods[dgd.Name]), dgd.Name, false), class))
+				}
+				for ; pods[dgd.Name] > n; pods[dgd.Name]-- {
+					remove(t, l, podOf(dgd.Namespace, fmt.Sprintf("%s-%d", dgd.Name, pods[dgd.Name]-1), dgd.Name, false))
+				}
+			}
+			got := map[string]int{}
+			for after := time.Duration(0); after < time.Hour; after += limitedAgain {
+				forA, _ := ask(t, l, a, noon.Add(after))
+				forB, _ := ask(t, l, b, noon.Add(after))
+				got["a"], got["b"] = forA.granted["Worker"], forB.granted["Worker"]
+				admit(a, 1000, min(got["a"], x.quota))
+				admit(b, 500, got["b"])
+			}
+			if diff := cmp.Diff(x.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func create(t *testing.T, l *Ledger, pod *corev1.Pod) {
+	t.Helper()
+	if err := l.Facts.Cached.(client.Client).Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, l *Ledger, pod *corev1.Pod) {
+	t.Helper()
+	if err := l.Facts.Cached.(client.Client).Delete(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestWhoseBudgetLimitsIsToldByService(t *testing.T) {
 	for _, x := range []struct {
 		rule   string
