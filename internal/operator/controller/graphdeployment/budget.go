@@ -35,6 +35,13 @@ type Ledger struct {
 	granted map[types.UID]map[string]grant
 	// lacking is since when services have fewer pods than they were granted.
 	lacking map[serviceOf]time.Time
+	// classes are those that pods of graphs had when there were some last.
+	classes map[types.UID]seenClass
+}
+
+type seenClass struct {
+	value int
+	at    time.Time
 }
 
 type serviceOf struct {
@@ -54,6 +61,9 @@ const (
 	// refusedAfter is how long pods of replicas that were granted may take to be there, with
 	// a node or without, before they are held for refused.
 	refusedAfter = 2 * time.Minute
+	// classKept is how long a graph without pods has the class that they had: it may have lost
+	// them for a moment, such as with a node or by a restart.
+	classKept = 10 * time.Minute
 	// limitedAgain is when a graph is looked at again that lacks GPUs or says so,
 	// sharedAgain any other with a budget: no watch tells that somebody else asks for more.
 	limitedAgain = 5 * time.Second
@@ -81,6 +91,7 @@ func (l *Ledger) grant(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment,
 		delete(l.granted, dgd.UID)
 		return b, nil, nil
 	}
+	maps.DeleteFunc(l.classes, func(_ types.UID, c seenClass) bool { return now.Sub(c.at) > classKept })
 	graphs, err := l.graphs(ctx, dgd, g, now)
 	if err != nil {
 		return b, nil, err
@@ -218,7 +229,7 @@ func (l *Ledger) claims(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, pod
 	out := budget.Graph{
 		Namespace: dgd.Namespace, Name: dgd.Name,
 		Budget: annotated(dgd.Annotations, v1alpha1.AnnotationGPUBudget),
-		Class:  class(g, pods), Priority: annotated(dgd.Annotations, v1alpha1.AnnotationScalingPriority),
+		Class:  l.class(dgd.UID, g, pods, now), Priority: annotated(dgd.Annotations, v1alpha1.AnnotationScalingPriority),
 	}
 	for _, c := range g.Components {
 		nodes := int(max(1, c.Nodes))
@@ -263,17 +274,30 @@ func (l *Ledger) unshown(of serviceOf, s budget.Service, pods int, now time.Time
 	return max(0, s.Wanted-pods-1)
 }
 
-// class is the lowest priority of the pods of services with GPUs; 0 while there are none. It
-// is that of pods, and not of what a graph asks for: only they show that its namespace may use
-// a PriorityClass.
-func class(g *graph.Graph, pods map[string]observe.PodCount) int {
-	lowest, known := 0, false
+// class is that of a graph's pods, or the one that they had a while ago; 0 where neither is
+// known.
+func (l *Ledger) class(of types.UID, g *graph.Graph, pods map[string]observe.PodCount, now time.Time) int {
+	value, known := lowest(g, pods)
+	if !known {
+		return l.classes[of].value
+	}
+	if l.classes == nil {
+		l.classes = map[types.UID]seenClass{}
+	}
+	l.classes[of] = seenClass{value, now}
+	return value
+}
+
+// lowest is the lowest priority of the pods of services with GPUs, where there are some. It is
+// that of pods, and not of what a graph asks for: only they show that its namespace may use a
+// PriorityClass.
+func lowest(g *graph.Graph, pods map[string]observe.PodCount) (value int, known bool) {
 	for _, c := range g.Components {
-		if n := pods[c.Name]; c.Resources.GPUs > 0 && n.Live > 0 && (!known || n.Priority < lowest) {
-			lowest, known = n.Priority, true
+		if n := pods[c.Name]; c.Resources.GPUs > 0 && n.Live > 0 && (!known || n.Priority < value) {
+			value, known = n.Priority, true
 		}
 	}
-	return lowest
+	return value, known
 }
 
 // up is how many groups of nodes so many pods are of.

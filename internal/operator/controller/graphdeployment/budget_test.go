@@ -266,6 +266,33 @@ func TestAClassTakesNothingForPodsThatAreRefused(t *testing.T) {
 	}
 }
 
+// TestAGraphThatLosesItsPodsKeepsTheirClassForAWhile: of 12 GPUs there are six replicas, for two
+// graphs that want five each. Those of a are gone, such as with their node.
+func TestAGraphThatLosesItsPodsKeepsTheirClassForAWhile(t *testing.T) {
+	for _, x := range []struct {
+		rule         string
+		class, other int32
+		after        time.Duration
+		want         int
+	}{
+		{"a high one", 1000, 500, time.Minute, 5},
+		{"a low one, which is not above another", -10, -5, time.Minute, 1},
+		{"but not for ever", 1000, 500, time.Hour, 1},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			a, pod := wants("lab", "a", 5, nil), ranked(podOf("lab", "a-1", "a", false), x.class)
+			l := ledger(t, budget.Budgets{Cluster: 12}, wants("other", "b", 5, nil), ranked(podOf("other", "b-1", "b", false), x.other), pod)
+			noon := time.Unix(100000, 0)
+			ask(t, l, a, noon)
+			remove(t, l, pod)
+			delete(l.granted, a.UID) // as far as it is cut one by one
+			if b, _ := ask(t, l, a, noon.Add(x.after)); b.granted["Worker"] != x.want {
+				t.Errorf("%d replicas, want %d", b.granted["Worker"], x.want)
+			}
+		})
+	}
+}
+
 func create(t *testing.T, l *Ledger, pod *corev1.Pod) {
 	t.Helper()
 	if err := l.Facts.Cached.(client.Client).Create(t.Context(), pod); err != nil {
