@@ -136,8 +136,8 @@ const (
 	AnnotationPlanner = "nvidia.com/planner"
 	// AnnotationGPUBudget is the most GPUs that the pods of a graph have together.
 	AnnotationGPUBudget = "nvidia.com/gpu-budget"
-	// AnnotationScalingPriority orders graphs of one namespace when GPUs are short: the
-	// higher number comes first. Graphs which say nothing have the priority of their pods.
+	// AnnotationScalingPriority orders graphs of one namespace whose pods have the same
+	// priority when GPUs are short: the higher number comes first, and none is 0.
 	AnnotationScalingPriority = "nvidia.com/scaling-priority"
 	// AnnotationScalePlan is where a planner writes its last decision, as JSON.
 	AnnotationScalePlan = "nvidia.com/scale-plan"

@@ -38,8 +38,8 @@ type PodCount struct {
 	Live, Ending int
 	// GPUs are those of pods that have a node, as their limits say.
 	GPUs int
-	// Priority is the lowest that admission gave to those that live, by their PriorityClass: a
-	// class that a quota admits few pods of does not lift the others.
+	// Priority is the lowest that admission gave to those that live, by their PriorityClass:
+	// one pod of a class does not lift those that have none.
 	Priority int
 }
 

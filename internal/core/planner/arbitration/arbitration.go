@@ -5,6 +5,7 @@ package arbitration
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 )
@@ -153,20 +154,15 @@ func now(c Claim, granted int, free []int) int {
 	return n + more
 }
 
-// holders are the others that hold GPUs of a budget.
+// holders are the others that hold GPUs of a budget. Who has several claims is one.
 func holders(claims []Claim, but, budget int) []string {
-	var others []Claim
-	for i, c := range claims {
-		if i != but && c.Held*c.GPUs > 0 && slices.Contains(c.Budgets, budget) {
-			others = append(others, c)
+	held := map[string]int{}
+	for _, c := range claims {
+		if c.Name != claims[but].Name && c.Held*c.GPUs > 0 && slices.Contains(c.Budgets, budget) {
+			held[c.Name] += c.Held * c.GPUs
 		}
 	}
-	slices.SortFunc(others, func(a, b Claim) int {
-		return cmp.Or(-cmp.Compare(a.Held*a.GPUs, b.Held*b.GPUs), cmp.Compare(a.Name, b.Name))
+	return slices.SortedFunc(maps.Keys(held), func(a, b string) int {
+		return cmp.Or(-cmp.Compare(held[a], held[b]), cmp.Compare(a, b))
 	})
-	var names []string
-	for _, c := range others {
-		names = append(names, c.Name)
-	}
-	return slices.Compact(names)
 }

@@ -31,6 +31,14 @@ func TestDivide(t *testing.T) {
 		{"who is short is told who holds", 4, []Claim{
 			{Name: "a", GPUs: 1, Wanted: 3, Budgets: one}, {Name: "b", Priority: 9, GPUs: 1, Wanted: 4, Held: 4, Budgets: one},
 		}, []Grant{{LimitedBy: 0, Holders: []string{"b"}}, {Replicas: 4, Now: 4, LimitedBy: -1}}},
+		{"but not of what has its own name, and of others once", 6, []Claim{
+			{Name: "a", GPUs: 1, Wanted: 3, Held: 1, Budgets: one}, {Name: "a", Priority: 9, GPUs: 1, Wanted: 1, Held: 1, Budgets: one},
+			{Name: "b", Priority: 9, GPUs: 1, Wanted: 1, Held: 1, Budgets: one}, {Name: "c", Priority: 9, GPUs: 1, Wanted: 2, Held: 2, Budgets: one},
+			{Name: "b", Priority: 9, GPUs: 1, Wanted: 2, Held: 2, Budgets: one},
+		}, []Grant{
+			{LimitedBy: 0, Holders: []string{"b", "c"}}, {Replicas: 1, Now: 1, LimitedBy: -1},
+			{Replicas: 1, Now: 1, LimitedBy: -1}, {Replicas: 2, Now: 2, LimitedBy: -1}, {Replicas: 2, Now: 2, LimitedBy: -1},
+		}},
 	} {
 		t.Run(x.rule, func(t *testing.T) {
 			if diff := cmp.Diff(x.granted, Divide(x.claims, []Budget{{GPUs: x.gpus}})); diff != "" {

@@ -7,7 +7,6 @@ package budget
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -28,9 +27,9 @@ type Graph struct {
 	Namespace, Name string
 	// Budget is its own; 0 is none.
 	Budget int
-	// Priority orders graphs of one namespace, and Class those of several: it is the value of
-	// the PriorityClass that their pods have.
-	Priority, Class int
+	// Class is the value of the PriorityClass that its pods have, and orders all graphs.
+	// Priority orders those of one class in one namespace.
+	Class, Priority int
 	Services        []Service
 }
 
@@ -42,6 +41,9 @@ type Service struct {
 	// Wanted is what was asked for, Granted what the service was last told to have, and
 	// Held what has GPUs now: what was granted, what is still there, and what ends.
 	Wanted, Granted, Held int
+	// Unshown are those of Wanted whose pods do not come. A class above 0 does not count for
+	// them: a quota may refuse them, and nobody else would have their GPUs.
+	Unshown int
 	// Cut says that it has just been given less than it had; it keeps the rest for now.
 	Cut bool
 }
@@ -90,78 +92,75 @@ func Grants(b Budgets, graphs []Graph, namespace, name string) (map[string]int, 
 	granted := map[string]int{}
 	var limits []Limit
 	for i, c := range all {
-		if c.graph.Namespace != namespace || c.graph.Name != name {
+		if c.graph.Namespace != namespace || c.graph.Name != name || c.unshown {
 			continue
 		}
-		n := settle(c.service, result[i].now)
+		got, limiting := result[i].now, []outcome{inside[i], result[i]}
+		if next := i + 1; next < len(all) && all[next].unshown {
+			got, limiting = got+result[next].now, append(limiting, inside[next], result[next])
+		}
+		n := settle(c.service, got)
 		granted[c.service.Name] = n
-		if n < c.service.Wanted {
-			by := result[i]
-			if inside[i].by != "" {
-				by = inside[i]
-			}
-			if by.by == "" {
-				by.budget, by.by = "draining", "GPUs are not free yet"
-			}
+		if by := first(limiting); n < c.service.Wanted {
 			limits = append(limits, Limit{c.service.Name, c.service.Wanted, n, by.budget, by.by, by.holders})
 		}
 	}
 	return granted, limits
 }
 
-// across divides what all namespaces share. Within a namespace priorities count; across
-// namespaces nobody can claim one: an annotation is anybody's to write, while who may use a
-// PriorityClass is said by quotas. So what each namespace gets is found by classes, and divided
-// in it by priorities. What sizes leave over there goes to whom it fits.
+// across divides what all namespaces share. An annotation is anybody's to write, while who may
+// use a PriorityClass is said by quotas: so a priority must neither bring a namespace more nor
+// lend a class to others. What the graphs of one class in a namespace get is found by classes,
+// and divided among them by priorities. What sizes leave over there goes to whom it fits.
 func across(all []claim, shared level) []outcome {
 	one, only := func(claim) string { return "" }, func(claim) []level { return []level{shared} }
-	classed, rank := slices.Clone(all), ranks(all)
+	classed, place := slices.Clone(all), numbers(places(all))
 	for i := range classed {
-		classed[i].priority = classed[i].graph.Class
+		classed[i].priority = classed[i].class
 	}
 	gets := map[string]int{}
 	for i, o := range pass(classed, one, only) {
-		gets[namespaceOf(all[i])] += o.share * all[i].service.GPUs
+		gets[peersOf(all[i])] += o.share * all[i].service.GPUs
 	}
-	divided := pass(all, namespaceOf, func(c claim) []level {
-		return []level{{shared.whose, shared.says, namespaceOf(c), gets[namespaceOf(c)]}}
+	divided := pass(all, peersOf, func(c claim) []level {
+		return []level{{shared.whose, shared.says, peersOf(c), gets[peersOf(c)]}}
 	})
 	for i := range classed {
-		classed[i].floor, classed[i].priority = divided[i].share, rank[i]
+		classed[i].floor, classed[i].priority = divided[i].share, place[i]
 	}
 	return pass(classed, one, only)
 }
 
-// ranks are priorities that mean the same in all namespaces: by class, and in one class by
-// place in the namespace. There the order stays that of its priorities: who comes first has the
-// best class of those behind it.
-func ranks(all []claim) []int {
-	type rank struct{ class, place int }
-	own, members := make([]rank, len(all)), map[string][]int{}
+// rank is a place in an order: by class, and in one class by the other number.
+type rank struct{ class, in int }
+
+// places are ranks that mean the same in all namespaces: in one class by how many priorities
+// come before, so that the first are equal, whatever their number and whoever is behind them.
+func places(all []claim) []rank {
+	known := map[string][]int{}
+	for _, c := range all {
+		known[peersOf(c)] = append(known[peersOf(c)], c.priority)
+	}
+	for peers, priorities := range known {
+		slices.Sort(priorities)
+		known[peers] = slices.Compact(priorities)
+	}
+	out := make([]rank, len(all))
 	for i, c := range all {
-		members[namespaceOf(c)] = append(members[namespaceOf(c)], i)
+		peers := known[peersOf(c)]
+		at, _ := slices.BinarySearch(peers, c.priority)
+		out[i] = rank{c.class, at - len(peers)}
 	}
-	for _, of := range members {
-		slices.SortFunc(of, func(a, b int) int { return cmp.Compare(all[a].priority, all[b].priority) })
-		best, place := math.MinInt, 0
-		for from, to := 0, 0; from < len(of); from, place = to, place+1 {
-			for to < len(of) && all[of[to]].priority == all[of[from]].priority {
-				best = max(best, all[of[to]].graph.Class)
-				to++
-			}
-			for _, i := range of[from:to] {
-				own[i] = rank{best, place}
-			}
-		}
-		for _, i := range of {
-			own[i].place -= place // so that the first are equal, whoever is behind them
-		}
-	}
-	compare := func(a, b rank) int { return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.place, b.place)) }
-	sorted := slices.Compact(slices.SortedFunc(slices.Values(own), compare))
-	out := make([]int, len(all))
-	for i := range own {
-		out[i], _ = slices.BinarySearchFunc(sorted, own[i], compare)
+	return out
+}
+
+// numbers are ranks as single numbers of the same order.
+func numbers(ranks []rank) []int {
+	compare := func(a, b rank) int { return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.in, b.in)) }
+	sorted := slices.Compact(slices.SortedFunc(slices.Values(ranks), compare))
+	out := make([]int, len(ranks))
+	for i := range ranks {
+		out[i], _ = slices.BinarySearchFunc(sorted, ranks[i], compare)
 	}
 	return out
 }
@@ -179,13 +178,22 @@ func settle(s Service, granted int) int {
 	return granted
 }
 
+// claim is what a service wants, or a part of it.
 type claim struct {
-	graph                   Graph
-	service                 Service
-	floor, wanted, priority int
+	graph   Graph
+	service Service
+	// unshown says that it is what the service wants without the class of its graph.
+	unshown                      bool
+	class                        int
+	floor, wanted, granted, held int
+	// priority is by class, and in one class by that of the graph.
+	priority int
 }
 
 func namespaceOf(c claim) string { return c.graph.Namespace }
+
+// peersOf names those that priorities order.
+func peersOf(c claim) string { return fmt.Sprintf("%s/%d", c.graph.Namespace, c.class) }
 
 // level is a budget that a claim counts against.
 type level struct {
@@ -201,16 +209,49 @@ type outcome struct {
 	holders    []string
 }
 
+// first is the first of outcomes that a budget limits.
+func first(all []outcome) outcome {
+	for _, o := range all {
+		if o.by != "" {
+			return o
+		}
+	}
+	return outcome{budget: "draining", by: "GPUs are not free yet"}
+}
+
 func claims(graphs []Graph) []claim {
 	var all []claim
+	var order []rank
 	for _, g := range graphs {
 		for _, s := range g.Services {
-			if s.GPUs > 0 {
-				all = append(all, claim{g, s, s.floor(), s.Wanted, g.Priority})
+			for _, c := range parts(g, s) {
+				all, order = append(all, c), append(order, rank{c.class, g.Priority})
 			}
 		}
 	}
+	for i, n := range numbers(order) {
+		all[i].priority = n
+	}
 	return all
+}
+
+// parts are what a service claims by the class of its graph and, after it, what it claims
+// without.
+func parts(g Graph, s Service) []claim {
+	if s.GPUs <= 0 {
+		return nil
+	}
+	whole := claim{graph: g, service: s, class: g.Class, floor: s.floor(), wanted: s.Wanted, granted: s.Granted, held: s.Held}
+	if s.Unshown <= 0 || g.Class <= 0 {
+		return []claim{whole}
+	}
+	shown, rest := whole, whole
+	shown.wanted = max(0, s.Wanted-s.Unshown)
+	rest.unshown, rest.class, rest.floor, rest.wanted = true, 0, 0, s.Wanted-shown.wanted
+	rest.granted = max(0, s.Granted-shown.wanted)
+	rest.held = rest.granted // what ends is the other's
+	shown.granted, shown.held = s.Granted-rest.granted, s.Held-rest.held
+	return []claim{shown, rest}
 }
 
 // pass divides among the claims of each group.
@@ -229,7 +270,7 @@ func pass(all []claim, group func(claim) string, levels func(claim) []level) []o
 			c := all[i]
 			asked[j] = arbitration.Claim{
 				Name: c.graph.Namespace + "/" + c.graph.Name + " " + c.service.Name, Priority: c.priority, GPUs: c.service.GPUs,
-				Floor: min(c.floor, c.wanted), Wanted: c.wanted, Held: c.service.Held, Ending: max(0, c.service.Held-c.service.Granted),
+				Floor: min(c.floor, c.wanted), Wanted: c.wanted, Held: c.held, Ending: max(0, c.held-c.granted),
 			}
 			for _, l := range levels(c) {
 				if _, known := at[l.key]; !known {

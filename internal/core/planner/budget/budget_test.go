@@ -47,10 +47,32 @@ func TestGrants(t *testing.T) {
 		{"and takes nobody's floor", Budgets{Cluster: 8}, []Graph{
 			{Namespace: "lab", Name: "a", Class: -1000, Services: []Service{has("d", 3, 8)}}, {Namespace: "other", Name: "b", Services: []Service{has("d", 5, 8)}},
 		}, map[string]int{"d": 2}, "d has 2 of 8 replicas: the budget of the cluster is 8 GPUs, held by other/b d"},
-		{"what a class brings to its namespace goes there by priority", Budgets{Cluster: 9}, []Graph{
+		{"what a class brings stays in the class", Budgets{Cluster: 9}, []Graph{
 			{Namespace: "lab", Name: "a", Priority: 9, Services: []Service{has("d", 1, 9)}}, {Namespace: "lab", Name: "b", Class: 1000, Services: []Service{has("d", 1, 9)}},
 			{Namespace: "other", Name: "c", Priority: 99, Services: []Service{has("d", 1, 9)}},
-		}, map[string]int{"d": 7}, "cluster"},
+		}, map[string]int{"d": 1}, "cluster"},
+		{"a class comes before a priority in a namespace, too", Budgets{Namespaces: map[string]int{"lab": 8}}, []Graph{
+			{Namespace: "lab", Name: "a", Class: 1, Services: []Service{has("d", 1, 8)}}, {Namespace: "lab", Name: "b", Priority: 1000, Services: []Service{has("d", 1, 8)}},
+		}, map[string]int{"d": 7}, "namespace lab"},
+		{"in one class priorities count", Budgets{Namespaces: map[string]int{"lab": 8}}, []Graph{
+			{Namespace: "lab", Name: "a", Class: 1000, Priority: 1, Services: []Service{has("d", 1, 8)}}, {Namespace: "lab", Name: "b", Class: 1000, Services: []Service{has("d", 1, 8)}},
+		}, map[string]int{"d": 7}, "namespace lab"},
+		{"it counts for those alone that pods may have it for", Budgets{Cluster: 12}, []Graph{
+			{Namespace: "lab", Name: "a", Class: 1000, Services: []Service{{Name: "d", GPUs: 1, Wanted: 12, Granted: 4, Held: 4, Unshown: 10}}},
+			{Namespace: "other", Name: "b", Class: 500, Services: []Service{has("d", 8, 12)}},
+		}, map[string]int{"d": 3}, "d has 3 of 12 replicas: the budget of the cluster is 12 GPUs, held by other/b d"},
+		{"the others come with those who have none", Budgets{Cluster: 12}, []Graph{
+			{Namespace: "lab", Name: "a", Class: 1000, Services: []Service{{Name: "d", GPUs: 1, Wanted: 12, Granted: 6, Held: 6, Unshown: 10}}},
+			{Namespace: "other", Name: "b", Services: []Service{has("d", 6, 10)}},
+		}, map[string]int{"d": 6}, "cluster"},
+		{"a low class counts for all", Budgets{Cluster: 12}, []Graph{
+			{Namespace: "lab", Name: "a", Class: -1000, Services: []Service{{Name: "d", GPUs: 1, Wanted: 12, Granted: 4, Held: 4, Unshown: 10}}},
+			{Namespace: "other", Name: "b", Class: -500, Services: []Service{has("d", 8, 12)}},
+		}, map[string]int{"d": 3}, "cluster"},
+		{"what is not free is not given for them either", Budgets{Cluster: 12}, []Graph{
+			{Namespace: "lab", Name: "a", Class: 1000, Services: []Service{{Name: "d", GPUs: 1, Wanted: 4, Granted: 1, Held: 3, Unshown: 2}}},
+			{Namespace: "other", Name: "b", Services: []Service{has("d", 8, 8)}},
+		}, map[string]int{"d": 2}, "d has 2 of 4 replicas: GPUs are not free yet"},
 		{"what is free goes to the class that comes first", Budgets{Cluster: 8}, []Graph{
 			{Namespace: "lab", Name: "a", Class: 1, Services: []Service{has("d", 3, 4)}}, {Namespace: "other", Name: "b", Services: []Service{has("d", 3, 4)}},
 			{Namespace: "other", Name: "gone", Services: []Service{{Name: "d", GPUs: 1, Held: 1}}},
@@ -131,7 +153,7 @@ func TestNoBudgetIsEverExceeded(t *testing.T) {
 		budgets := Budgets{Cluster: 6 + chance.IntN(12), Namespaces: map[string]int{"n0": 4 + chance.IntN(6)}}
 		var graphs []Graph
 		for i := range 4 {
-			g := Graph{Namespace: []string{"n0", "n1"}[i%2], Name: string(rune('a' + i)), Priority: chance.IntN(3)}
+			g := Graph{Namespace: []string{"n0", "n1"}[i%2], Name: string(rune('a' + i)), Priority: chance.IntN(3), Class: chance.IntN(3) - 1}
 			if chance.IntN(2) == 0 {
 				g.Budget = 3 + chance.IntN(5)
 			}
@@ -152,6 +174,7 @@ func TestNoBudgetIsEverExceeded(t *testing.T) {
 			granted, _ := Grants(budgets, graphs, g.Namespace, g.Name)
 			for j := range g.Services {
 				s := &g.Services[j]
+				s.Unshown = chance.IntN(1 + s.Wanted)
 				key := g.Name + s.Name
 				if n := granted[s.Name]; n < s.Granted {
 					ending[key] += s.Granted - n
@@ -208,7 +231,7 @@ func TestPrioritiesCountWithinNamespacesAlone(t *testing.T) {
 			used += s.Granted
 			lacks = lacks || s.Granted < s.Wanted
 			for j, other := range got {
-				if o := other.Services[0]; i != j && g.Namespace == other.Namespace && g.Priority > other.Priority && s.Granted < s.Wanted && o.Granted > o.floor() {
+				if o := other.Services[0]; i != j && peers(g) == peers(other) && g.Priority > other.Priority && s.Granted < s.Wanted && o.Granted > o.floor() {
 					t.Fatalf("seed %d: %+v is short, and %+v has more than its floor", seed, g, other)
 				}
 			}
@@ -220,8 +243,8 @@ func TestPrioritiesCountWithinNamespacesAlone(t *testing.T) {
 		for i := range equal {
 			equal[i].Priority = 0
 		}
-		if diff := cmp.Diff(perNamespace(settled(t, budgets, equal)), perNamespace(got)); diff != "" {
-			t.Fatalf("seed %d: what namespaces get without priorities, and with them: %s", seed, diff)
+		if diff := cmp.Diff(perClass(settled(t, budgets, equal)), perClass(got)); diff != "" {
+			t.Fatalf("seed %d: what classes of namespaces get without priorities, and with them: %s", seed, diff)
 		}
 		budgets.Cluster++
 		for i, g := range settled(t, budgets, graphs) {
@@ -232,8 +255,8 @@ func TestPrioritiesCountWithinNamespacesAlone(t *testing.T) {
 	}
 }
 
-// TestClassesCountInAllNamespaces: where no annotation says otherwise nobody is short while
-// somebody of a lower class has more than its floor.
+// TestClassesCountInAllNamespaces: whatever annotations say, nobody is short while somebody of
+// a lower class has more than its floor.
 func TestClassesCountInAllNamespaces(t *testing.T) {
 	for seed := range uint64(300) {
 		chance := rand.New(rand.NewPCG(seed, 3))
@@ -245,7 +268,7 @@ func TestClassesCountInAllNamespaces(t *testing.T) {
 				s.Granted, s.Held = s.floor(), s.floor()
 			}
 			graphs = append(graphs, Graph{
-				Namespace: string(rune('m' + chance.IntN(3))), Name: string(rune('a' + i)), Priority: class, Class: class, Services: []Service{s},
+				Namespace: string(rune('m' + chance.IntN(3))), Name: string(rune('a' + i)), Priority: chance.IntN(5) - 2, Class: class, Services: []Service{s},
 			})
 		}
 		got := settled(t, budgets, graphs)
@@ -256,6 +279,23 @@ func TestClassesCountInAllNamespaces(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestAPriorityLendsNobodyAClass: a graph of a high class that puts itself behind another of
+// its namespace does not hand it what the class brings.
+func TestAPriorityLendsNobodyAClass(t *testing.T) {
+	graphs := []Graph{
+		{Namespace: "evil", Name: "h", Class: 1000, Priority: -1, Services: []Service{has("d", 1, 12)}},
+		{Namespace: "evil", Name: "l", Priority: 1000, Services: []Service{has("d", 1, 12)}},
+		{Namespace: "good", Name: "v", Class: 500, Services: []Service{has("d", 1, 12)}},
+	}
+	got := map[string]int{}
+	for _, g := range settled(t, Budgets{Cluster: 12}, graphs) {
+		got[g.Name] = g.Services[0].Granted
+	}
+	if diff := cmp.Diff(map[string]int{"h": 10, "l": 1, "v": 1}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -293,10 +333,18 @@ func settled(t *testing.T, b Budgets, graphs []Graph) []Graph {
 	return nil
 }
 
-func perNamespace(graphs []Graph) map[string]int {
-	n := map[string]int{}
+type peer struct {
+	Namespace string
+	Class     int
+}
+
+// peers are the graphs that priorities order.
+func peers(g Graph) peer { return peer{g.Namespace, g.Class} }
+
+func perClass(graphs []Graph) map[peer]int {
+	n := map[peer]int{}
 	for _, g := range graphs {
-		n[g.Namespace] += g.Services[0].Granted
+		n[peers(g)] += g.Services[0].Granted
 	}
 	return n
 }

@@ -33,6 +33,20 @@ type Ledger struct {
 
 	mu      sync.Mutex
 	granted map[types.UID]map[string]grant
+	// lacking is since when services have fewer pods than they were granted.
+	lacking map[serviceOf]time.Time
+	// classes are those that pods of graphs had when there were some last.
+	classes map[types.UID]seenClass
+}
+
+type seenClass struct {
+	value int
+	at    time.Time
+}
+
+type serviceOf struct {
+	graph types.UID
+	name  string
 }
 
 type grant struct {
@@ -44,6 +58,12 @@ const (
 	// cutPause is how long a service keeps what it has after it was given less: what ends
 	// drains first.
 	cutPause = time.Minute
+	// refusedAfter is how long pods of replicas that were granted may take to be there, with
+	// a node or without, before they are held for refused.
+	refusedAfter = 2 * time.Minute
+	// classKept is how long a graph without pods has the class that they had: it may have lost
+	// them for a moment, such as with a node or by a restart.
+	classKept = 10 * time.Minute
 	// limitedAgain is when a graph is looked at again that lacks GPUs or says so,
 	// sharedAgain any other with a budget: no watch tells that somebody else asks for more.
 	limitedAgain = 5 * time.Second
@@ -71,6 +91,7 @@ func (l *Ledger) grant(ctx context.Context, dgd *v1alpha1.DynamoGraphDeployment,
 		delete(l.granted, dgd.UID)
 		return b, nil, nil
 	}
+	maps.DeleteFunc(l.classes, func(_ types.UID, c seenClass) bool { return now.Sub(c.at) > classKept })
 	graphs, err := l.graphs(ctx, dgd, g, now)
 	if err != nil {
 		return b, nil, err
@@ -207,11 +228,8 @@ func has(g *graph.Graph, service string) bool {
 func (l *Ledger) claims(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, pods map[string]observe.PodCount, now time.Time) budget.Graph {
 	out := budget.Graph{
 		Namespace: dgd.Namespace, Name: dgd.Name,
-		Budget: annotated(dgd.Annotations, v1alpha1.AnnotationGPUBudget), Class: class(g, pods),
-	}
-	out.Priority = out.Class
-	if n, err := strconv.Atoi(dgd.Annotations[v1alpha1.AnnotationScalingPriority]); err == nil {
-		out.Priority = n
+		Budget: annotated(dgd.Annotations, v1alpha1.AnnotationGPUBudget),
+		Class:  l.class(dgd.UID, g, pods, now), Priority: annotated(dgd.Annotations, v1alpha1.AnnotationScalingPriority),
 	}
 	for _, c := range g.Components {
 		nodes := int(max(1, c.Nodes))
@@ -226,6 +244,7 @@ func (l *Ledger) claims(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, pod
 		}
 		s.Granted, s.Cut = told.replicas, now.Sub(told.cut) < cutPause
 		s.Held = max(s.Granted, live) + ending
+		s.Unshown = l.unshown(serviceOf{dgd.UID, c.Name}, s, live+ending, now)
 		out.Services = append(out.Services, s)
 	}
 	left := maps.Clone(pods)
@@ -234,17 +253,51 @@ func (l *Ledger) claims(dgd *v1alpha1.DynamoGraphDeployment, g *graph.Graph, pod
 	return out
 }
 
-// class is the lowest priority of the pods of services with GPUs; 0 while there are none. It
-// is that of pods, and not of what a graph asks for: only they show that its namespace may use
-// a PriorityClass.
-func class(g *graph.Graph, pods map[string]observe.PodCount) int {
-	lowest, known := 0, false
+// unshown are the replicas that a class does not count for. While pods come as replicas are
+// granted it counts for all. Where they do not, as where a quota refuses them, it counts for those
+// that there are and for the next, which shows when they are admitted again.
+func (l *Ledger) unshown(of serviceOf, s budget.Service, pods int, now time.Time) int {
+	if pods >= s.Granted {
+		delete(l.lacking, of)
+		return 0
+	}
+	since, known := l.lacking[of]
+	if !known {
+		if l.lacking == nil {
+			l.lacking = map[serviceOf]time.Time{}
+		}
+		since, l.lacking[of] = now, now
+	}
+	if now.Sub(since) < refusedAfter {
+		return 0
+	}
+	return max(0, s.Wanted-pods-1)
+}
+
+// class is that of a graph's pods, or the one that they had a while ago; 0 where neither is
+// known.
+func (l *Ledger) class(of types.UID, g *graph.Graph, pods map[string]observe.PodCount, now time.Time) int {
+	value, known := lowest(g, pods)
+	if !known {
+		return l.classes[of].value
+	}
+	if l.classes == nil {
+		l.classes = map[types.UID]seenClass{}
+	}
+	l.classes[of] = seenClass{value, now}
+	return value
+}
+
+// lowest is the lowest priority of the pods of services with GPUs, where there are some. It is
+// that of pods, and not of what a graph asks for: only they show that its namespace may use a
+// PriorityClass.
+func lowest(g *graph.Graph, pods map[string]observe.PodCount) (value int, known bool) {
 	for _, c := range g.Components {
-		if n := pods[c.Name]; c.Resources.GPUs > 0 && n.Live > 0 && (!known || n.Priority < lowest) {
-			lowest, known = n.Priority, true
+		if n := pods[c.Name]; c.Resources.GPUs > 0 && n.Live > 0 && (!known || n.Priority < value) {
+			value, known = n.Priority, true
 		}
 	}
-	return lowest
+	return value, known
 }
 
 // up is how many groups of nodes so many pods are of.

@@ -201,27 +201,109 @@ func TestTheClassOfPodsOrdersGraphs(t *testing.T) {
 		pods      []client.Object
 		namespace string // of the other
 		other     map[string]string
+		class     int32 // of its pod
 		want      int
 	}{
-		{"without one they share", nil, []client.Object{pod("a-1")}, "other", nil, 3},
-		{"the higher comes first", nil, []client.Object{ranked(pod("a-1"), 1000)}, "other", nil, 5},
-		{"whatever the other says of itself", nil, []client.Object{ranked(pod("a-1"), 1000)}, "other", annotated("2000"), 5},
-		{"the lower last", nil, []client.Object{ranked(pod("a-1"), -1)}, "other", nil, 1},
-		{"an annotation is no class", annotated("1000"), []client.Object{pod("a-1")}, "other", nil, 3},
-		{"one pod does not lift the others", nil, []client.Object{ranked(pod("a-1"), 1000), pod("a-2")}, "other", nil, 3},
-		{"one that ends does not hold them back", nil, []client.Object{ranked(pod("a-1"), 1000), podOf("lab", "a-2", "a", true)}, "other", nil, 4},
-		{"nor does one without GPUs, or lift them", nil, []client.Object{pod("a-1"), of("Frontend", ranked(pod("a-2"), 1000))}, "other", nil, 3},
-		{"in a namespace, too", nil, []client.Object{ranked(pod("a-1"), 1000)}, "lab", nil, 5},
-		{"where annotations count more", annotated("1"), []client.Object{ranked(pod("a-1"), 1000)}, "lab", annotated("2"), 1},
-		{"and stand beside classes", nil, []client.Object{ranked(pod("a-1"), 1000)}, "lab", annotated("2000"), 1},
+		{"without one they share", nil, []client.Object{pod("a-1")}, "other", nil, 0, 3},
+		{"the higher comes first", nil, []client.Object{ranked(pod("a-1"), 1000)}, "other", nil, 0, 5},
+		{"whatever the other says of itself", nil, []client.Object{ranked(pod("a-1"), 1000)}, "other", annotated("2000"), 0, 5},
+		{"the lower last", nil, []client.Object{ranked(pod("a-1"), -1)}, "other", nil, 0, 1},
+		{"an annotation is no class", annotated("1000"), []client.Object{pod("a-1")}, "other", nil, 0, 3},
+		{"one pod does not lift the others", nil, []client.Object{ranked(pod("a-1"), 1000), pod("a-2")}, "other", nil, 0, 3},
+		{"one that ends does not hold them back", nil, []client.Object{ranked(pod("a-1"), 1000), podOf("lab", "a-2", "a", true)}, "other", nil, 0, 4},
+		{"nor does one without GPUs, or lift them", nil, []client.Object{pod("a-1"), of("Frontend", ranked(pod("a-2"), 1000))}, "other", nil, 0, 3},
+		{"in a namespace, too", nil, []client.Object{ranked(pod("a-1"), 1000)}, "lab", nil, 0, 5},
+		{"where it comes before annotations", annotated("1"), []client.Object{ranked(pod("a-1"), 1000)}, "lab", annotated("2000"), 0, 5},
+		{"which order those of one class", annotated("10"), []client.Object{ranked(pod("a-1"), 1000)}, "lab", nil, 1000, 5},
+		{"whatever its value", annotated("-10"), []client.Object{ranked(pod("a-1"), -1000)}, "lab", nil, -1000, 1},
 	} {
 		t.Run(x.rule, func(t *testing.T) {
-			others := append([]client.Object{wants(x.namespace, "b", 5, x.other), podOf(x.namespace, "b-1", "b", false)}, x.pods...)
+			others := append([]client.Object{wants(x.namespace, "b", 5, x.other), ranked(podOf(x.namespace, "b-1", "b", false), x.class)}, x.pods...)
 			b, _ := ask(t, ledger(t, budget.Budgets{Cluster: 12}, others...), wants("lab", "a", 5, x.own), time.Unix(100000, 0))
 			if got := b.granted["Worker"]; got != x.want {
 				t.Errorf("%d replicas, want %d", got, x.want)
 			}
 		})
+	}
+}
+
+// TestAClassTakesNothingForPodsThatAreRefused: a quota admits few pods of a's class, and all of
+// b's, which is lower. Of 24 GPUs there are twelve replicas.
+func TestAClassTakesNothingForPodsThatAreRefused(t *testing.T) {
+	for _, x := range []struct {
+		rule  string
+		quota int
+		want  map[string]int
+	}{
+		{"one more than there are is held for it", 1, map[string]int{"a": 2, "b": 10}},
+		{"of several, too", 4, map[string]int{"a": 5, "b": 7}},
+		{"who is refused nothing gets all", 12, map[string]int{"a": 11, "b": 1}},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			a, b := wants("lab", "a", 12, nil), wants("other", "b", 12, nil)
+			l := ledger(t, budget.Budgets{Cluster: 24}, a, b)
+			pods, noon := map[string]int{}, time.Unix(100000, 0)
+			admit := func(dgd *v1alpha1.DynamoGraphDeployment, class int32, n int) {
+				for ; pods[dgd.Name] < n; pods[dgd.Name]++ {
+					create(t, l, ranked(podOf(dgd.Namespace, fmt.Sprintf("%s-%d", dgd.Name, pods[dgd.Name]), dgd.Name, false), class))
+				}
+				for ; pods[dgd.Name] > n; pods[dgd.Name]-- {
+					remove(t, l, podOf(dgd.Namespace, fmt.Sprintf("%s-%d", dgd.Name, pods[dgd.Name]-1), dgd.Name, false))
+				}
+			}
+			got := map[string]int{}
+			for after := time.Duration(0); after < time.Hour; after += limitedAgain {
+				forA, _ := ask(t, l, a, noon.Add(after))
+				forB, _ := ask(t, l, b, noon.Add(after))
+				got["a"], got["b"] = forA.granted["Worker"], forB.granted["Worker"]
+				admit(a, 1000, min(got["a"], x.quota))
+				admit(b, 500, got["b"])
+			}
+			if diff := cmp.Diff(x.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestAGraphThatLosesItsPodsKeepsTheirClassForAWhile: of 12 GPUs there are six replicas, for two
+// graphs that want five each. Those of a are gone, such as with their node.
+func TestAGraphThatLosesItsPodsKeepsTheirClassForAWhile(t *testing.T) {
+	for _, x := range []struct {
+		rule         string
+		class, other int32
+		after        time.Duration
+		want         int
+	}{
+		{"a high one", 1000, 500, time.Minute, 5},
+		{"a low one, which is not above another", -10, -5, time.Minute, 1},
+		{"but not for ever", 1000, 500, time.Hour, 1},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			a, pod := wants("lab", "a", 5, nil), ranked(podOf("lab", "a-1", "a", false), x.class)
+			l := ledger(t, budget.Budgets{Cluster: 12}, wants("other", "b", 5, nil), ranked(podOf("other", "b-1", "b", false), x.other), pod)
+			noon := time.Unix(100000, 0)
+			ask(t, l, a, noon)
+			remove(t, l, pod)
+			delete(l.granted, a.UID) // as far as it is cut one by one
+			if b, _ := ask(t, l, a, noon.Add(x.after)); b.granted["Worker"] != x.want {
+				t.Errorf("%d replicas, want %d", b.granted["Worker"], x.want)
+			}
+		})
+	}
+}
+
+func create(t *testing.T, l *Ledger, pod *corev1.Pod) {
+	t.Helper()
+	if err := l.Facts.Cached.(client.Client).Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, l *Ledger, pod *corev1.Pod) {
+	t.Helper()
+	if err := l.Facts.Cached.(client.Client).Delete(t.Context(), pod); err != nil {
+		t.Fatal(err)
 	}
 }
 
