@@ -46,14 +46,21 @@ func (b *Bins) Add(next Bin) {
 	b.Bins = append(b.Bins[max(0, len(b.Bins)-Kept+1):], next)
 }
 
-// mostRequests is how many a trace of bins may have: whoever tells of more is not believed.
-const mostRequests = 20_000_000
+// mostRequests is how many a trace of bins may have, and mostSeconds over how long they may
+// be spread, which is a month: whoever tells of more is not believed.
+const (
+	mostRequests = 20_000_000
+	mostSeconds  = 31 * 24 * 60 * 60
+)
 
 // Trace are requests that come as the bins say: in each at times of chance, and all of the mean
 // lengths that were seen then, or last before.
 func (b Bins) Trace(chance *rand.Rand) (Trace, error) {
 	if !(b.Tick > 0) || b.Tick > 3600 {
 		return nil, fmt.Errorf("bins of %v s", b.Tick)
+	}
+	if len(b.Bins) > Kept {
+		return nil, fmt.Errorf("%d bins are more than the %d that a planner keeps", len(b.Bins), Kept)
 	}
 	first := slices.IndexFunc(b.Bins, func(x Bin) bool { return x.Input > 0 && x.Output > 0 })
 	if first < 0 {
@@ -62,7 +69,8 @@ func (b Bins) Trace(chance *rand.Rand) (Trace, error) {
 	input, output, total := b.Bins[first].Input, b.Bins[first].Output, 0.0
 	var t Trace
 	for i, x := range b.Bins {
-		if total += x.Requests; !(x.Requests >= 0) || !(total <= mostRequests) || math.IsNaN(x.At) || math.IsInf(x.At, 0) || i > 0 && x.At < b.Bins[i-1].At {
+		// Their span is no number where a time is none.
+		if total += x.Requests; !(x.Requests >= 0) || !(total <= mostRequests) || !(x.At-b.Bins[0].At <= mostSeconds) || i > 0 && x.At < b.Bins[i-1].At {
 			return nil, fmt.Errorf("bin %d is none: %+v", i, x)
 		}
 		if x.Input > 0 && x.Output > 0 {

@@ -3,6 +3,7 @@ package trace
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,6 +47,10 @@ func TestBinsThatAreNone(t *testing.T) {
 		"fewer than none":          {Tick: 5, Bins: []Bin{good, {At: 10, Requests: -1}}},
 		"no number":                {Tick: 5, Bins: []Bin{good, {At: 10, Requests: math.NaN()}}},
 		"one before another":       {Tick: 5, Bins: []Bin{good, {At: 1, Requests: 1}}},
+		"longer than a month":      {Tick: 5, Bins: []Bin{good, {At: 32 * 24 * 60 * 60, Requests: 1}}},
+		"longer than time":         {Tick: 5, Bins: []Bin{good, {At: 1e300, Requests: 1}}},
+		"as long as numbers go":    {Tick: 5, Bins: []Bin{{At: -math.MaxFloat64, Requests: 1, Input: 9, Output: 9}, {At: math.MaxFloat64, Requests: 1}}},
+		"more than are kept":       {Tick: 5, Bins: slices.Repeat([]Bin{good}, Kept+1)},
 	} {
 		if got, err := b.Trace(rand.New(rand.NewPCG(1, 1))); err == nil {
 			t.Errorf("%s: %d requests", rule, len(got))
