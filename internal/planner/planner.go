@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -64,6 +65,7 @@ type Planner struct {
 	mu      sync.Mutex // of what HTTP shows
 	journal journal.Journal
 	came    trace.Bins
+	seen    time.Duration // for how long it is known what came
 	ticked  time.Time
 	unread  string // why the graph could not be read at the last tick
 }
@@ -137,7 +139,7 @@ func (p *Planner) Tick(ctx context.Context) error {
 	reading, traffic := p.traffic.Next(look, p.Config.Tick)
 	p.traffic = traffic
 	reading = reading.Beside(engines[decision.Prefill], engines[decision.Decode])
-	p.keep(at, reading)
+	p.keep(reading)
 	p.metrics.busy(engines)
 	p.metrics.timed(reading.Observed)
 	snapshot := p.snapshot(now, g, parts, places, reading)
@@ -170,13 +172,20 @@ func (p *Planner) look(ctx context.Context, parts role.Components, places kube.P
 	return look, engines
 }
 
-// keep remembers what came, so that it can be played again.
-func (p *Planner) keep(at time.Duration, r observation.Reading) {
+// keep remembers what came, so that it can be played again. What came in a long time between
+// two looks is taken to have come evenly. Of time in which nobody counted nothing is known,
+// not even that nobody came: it is left out.
+func (p *Planner) keep(r observation.Reading) {
+	if len(r.Bins) == 0 {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, n := range r.Bins {
-		end := at - time.Duration(len(r.Bins)-1-i)*p.Config.Tick
-		p.came.Add(trace.Bin{At: end.Seconds(), Requests: n, Input: r.Delta.Input.Mean(), Output: r.Delta.Output.Mean()})
+	p.seen += r.Over
+	bins := min(trace.Kept, max(1, int(math.Round(float64(r.Over)/float64(p.Config.Tick)))))
+	for i := range bins {
+		end := p.seen - time.Duration(bins-1-i)*p.Config.Tick
+		p.came.Add(trace.Bin{At: end.Seconds(), Requests: r.Bins[0], Input: r.Delta.Input.Mean(), Output: r.Delta.Output.Mean()})
 	}
 }
 

@@ -61,6 +61,8 @@ type world struct {
 	// placed are the pods that have a node, by service.
 	placed map[string]int
 	kind   v1alpha1.ComponentKind
+	// frontend is where it is.
+	frontend string
 	// queued are what the frontend says wait, if it tells, and engines what prefill and decode
 	// engines say of themselves.
 	queued  *float64
@@ -85,7 +87,7 @@ func (w *world) Places(context.Context, []graph.Component) (kube.Places, error) 
 	w.now = w.now.Add(w.slow)
 	w.began += w.slow.Seconds() * w.rate
 	w.ended += w.slow.Seconds() * w.rate
-	return kube.Places{Frontends: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:8000")}, Placed: w.placed, Workers: map[string][]netip.AddrPort{
+	return kube.Places{Frontends: []netip.AddrPort{netip.MustParseAddrPort(w.frontend)}, Placed: w.placed, Workers: map[string][]netip.AddrPort{
 		"p": {netip.MustParseAddrPort("10.0.0.2:9090")}, "d": {netip.MustParseAddrPort("10.0.0.3:9090")},
 	}}, nil
 }
@@ -108,7 +110,7 @@ func (w *world) Scale(_ context.Context, _ *kube.Graph, replicas map[string]int,
 }
 
 func (w *world) serve(out http.ResponseWriter, r *http.Request) {
-	if r.URL.Host != "10.0.0.1:8000" {
+	if r.URL.Host != w.frontend {
 		_, _ = io.WriteString(out, w.engines[r.URL.Host])
 		return
 	}
@@ -133,7 +135,7 @@ func (w *world) serve(out http.ResponseWriter, r *http.Request) {
 
 func newWorld(t *testing.T, words ...string) *world {
 	t.Helper()
-	w := &world{t: t, now: time.Unix(1000, 0)}
+	w := &world{t: t, now: time.Unix(1000, 0), frontend: "10.0.0.1:8000"}
 	worker := func(name, role string) graph.Component {
 		return graph.Component{
 			Name: name, Role: graph.RoleWorker, SubType: role, Nodes: 1, Resources: graph.Resources{GPUs: 1},
@@ -346,6 +348,35 @@ func TestWhatCameIsToldForSimulations(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestTimeAtWhichNothingWasSeenIsNotIdle: what came meanwhile is told as if it had come evenly,
+// and the time is left out where nobody counted.
+func TestTimeAtWhichNothingWasSeenIsNotIdle(t *testing.T) {
+	for _, x := range []struct {
+		rule  string
+		blind func(w *world)
+		ends  float64
+	}{
+		{"frontends counted meanwhile", func(w *world) { w.minutes(10, 2) }, 12*60 - 5},
+		{"those that counted are gone", func(w *world) { w.minutes(10, 2); w.frontend = "10.0.0.9:8000" }, 2*60 - 10},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			w := newWorld(t)
+			w.minutes(1, 2)
+			w.deaf = true
+			x.blind(w)
+			w.deaf = false
+			w.minutes(1, 2)
+			var want []trace.Bin
+			for at := 5.0; at <= x.ends; at += 5 {
+				want = append(want, trace.Bin{At: at, Requests: 10, Input: 2000, Output: 200})
+			}
+			if diff := cmp.Diff(want, w.planner.came.Bins); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

@@ -56,8 +56,10 @@ type part struct {
 type Reading struct {
 	// Failed says what could not be read; empty if all was.
 	Failed string
-	// Bins are the requests that began since the last look that succeeded, a tick each.
+	// Bins are the requests that began since the last look that succeeded, a tick each, of the
+	// last mostBins at most. Over is for how long they came; 0 where nobody knows what came.
 	Bins          []float64
+	Over          time.Duration
 	Lengths       capacity.Lengths
 	Observed      capacity.Observation
 	Queue, Active float64
@@ -122,7 +124,7 @@ func (t Traffic) Next(l Look, tick time.Duration) (Reading, Traffic) {
 		// A bin is a tick long, whatever time the look took.
 		r.Bins = append(r.Bins, delta.Began*float64(tick)/float64(max(elapsed, tick/2)))
 	}
-	r.Delta = delta
+	r.Delta, r.Over = delta, elapsed
 	r.Observed = capacity.Observation{Requests: int(min(delta.FirstToken.Count, delta.Ended))}
 	if r.Observed.Requests > 0 {
 		r.Observed.FirstToken, r.Observed.Token = finite(delta.FirstToken.Mean()), finite(delta.Token.Mean())

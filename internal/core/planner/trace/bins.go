@@ -19,7 +19,7 @@ type Bins struct {
 
 // Bin is a tick in which requests came.
 type Bin struct {
-	// At is its end, in seconds since any moment.
+	// At is its end, in seconds since any moment. Time in which nobody looked does not count.
 	At       float64 `json:"at"`
 	Requests float64 `json:"requests"`
 	// Input and Output are the mean lengths in tokens of those that were seen then; 0 where
@@ -28,11 +28,18 @@ type Bin struct {
 	Output float64 `json:"output,omitempty"`
 }
 
-// Kept is how many bins are: a day of 5 s each.
-const Kept = 24 * 60 * 60 / 5
+// day is for how many seconds bins are kept, and Kept how many: those of 5 s each.
+const (
+	day  = 24 * 60 * 60
+	Kept = day / 5
+)
 
-// Add takes in a bin and forgets the oldest. One without requests is told by those around it.
+// Add takes in a bin and forgets those of more than a day before. One without requests is told
+// by those around it.
 func (b *Bins) Add(next Bin) {
+	for len(b.Bins) > 0 && b.Bins[0].At < next.At-day {
+		b.Bins = b.Bins[1:]
+	}
 	if !(next.Requests > 0) || math.IsInf(next.Requests, 0) {
 		return
 	}
@@ -50,7 +57,7 @@ func (b *Bins) Add(next Bin) {
 // be spread, which is a month: whoever tells of more is not believed.
 const (
 	mostRequests = 20_000_000
-	mostSeconds  = 31 * 24 * 60 * 60
+	mostSeconds  = 31 * day
 )
 
 // Trace are requests that come as the bins say: in each at times of chance, and all of the mean
