@@ -53,6 +53,7 @@ type Planner struct {
 	metrics *metrics
 	timing  *role.Timing
 	traffic observation.Traffic
+	engines engines
 	starts  [decision.Roles]observation.Starts
 	memory  decision.Memory
 	// lengths are those of the last look that saw any.
@@ -134,13 +135,15 @@ func (p *Planner) Tick(ctx context.Context) error {
 	// meanwhile: counted for the tick alone they would be a burst. So would those of all
 	// frontends, if they were dated by the slowest of them.
 	at := p.Now().Sub(p.begin)
-	look, engines := p.look(ctx, parts, places)
+	p.engines.ask(ctx, p.Scraper, at, parts, places)
+	look := p.Scraper.Look(ctx, places.Frontends)
 	look.At = at
 	reading, traffic := p.traffic.Next(look, p.Config.Tick)
 	p.traffic = traffic
-	reading = reading.Beside(engines[decision.Prefill], engines[decision.Decode])
+	busy := p.engines.last(at, p.Config.Tick)
+	reading = reading.Beside(busy[decision.Prefill], busy[decision.Decode])
 	p.keep(reading)
-	p.metrics.busy(engines)
+	p.metrics.busy(busy)
 	p.metrics.timed(reading.Observed)
 	snapshot := p.snapshot(now, g, parts, places, reading)
 	if failed != "" {
@@ -155,21 +158,6 @@ func (p *Planner) Tick(ctx context.Context) error {
 		return nil
 	}
 	return p.act(ctx, g, parts, rules, snapshot, d)
-}
-
-// look asks frontends what they have counted, and meanwhile engines of both roles how busy
-// they are.
-func (p *Planner) look(ctx context.Context, parts role.Components, places kube.Places) (observation.Look, [decision.Roles]observation.Engines) {
-	var engines [decision.Roles]observation.Engines
-	var all sync.WaitGroup
-	for i, component := range parts.Scaled {
-		if component != nil {
-			all.Go(func() { engines[i] = p.Scraper.Engines(ctx, places.Workers[component.Name]) })
-		}
-	}
-	look := p.Scraper.Look(ctx, places.Frontends)
-	all.Wait()
-	return look, engines
 }
 
 // keep remembers what came, so that it can be played again. What came in a long time between

@@ -67,6 +67,8 @@ type world struct {
 	// engines say of themselves.
 	queued  *float64
 	engines map[string]string
+	// silent is until when engines do not answer, if it is there.
+	silent chan struct{}
 }
 
 func (w *world) Graph(context.Context, string) (*kube.Graph, error) {
@@ -111,6 +113,9 @@ func (w *world) Scale(_ context.Context, _ *kube.Graph, replicas map[string]int,
 
 func (w *world) serve(out http.ResponseWriter, r *http.Request) {
 	if r.URL.Host != w.frontend {
+		if w.silent != nil {
+			<-w.silent
+		}
 		_, _ = io.WriteString(out, w.engines[r.URL.Host])
 		return
 	}
@@ -176,7 +181,14 @@ func (w *world) minutes(n, rate float64) {
 		if err := w.planner.Tick(w.t.Context()); err != nil && w.refuse == nil {
 			w.t.Fatal(err)
 		}
+		w.heard()
 	}
+}
+
+// heard waits until engines have told what they were asked.
+func (w *world) heard() {
+	w.planner.engines.asking.Lock()
+	defer w.planner.engines.asking.Unlock()
 }
 
 func (w *world) decisions() []journal.Record {
@@ -326,6 +338,38 @@ func TestAQueueThatFrontendsDoNotTellIsSeenInEngines(t *testing.T) {
 				t.Errorf("%s is not among\n%s", want, metrics.Body)
 			}
 		})
+	}
+}
+
+func TestNoDecisionWaitsForEngines(t *testing.T) {
+	w := newWorld(t)
+	w.minutes(0.5, 2)
+	gone := make(chan struct{})
+	defer close(gone)
+	w.silent = gone
+	began := time.Now()
+	for range 3 {
+		if err := w.planner.Tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("three decisions took %s", took)
+	}
+}
+
+func TestWhatEnginesToldCountsForTwoTicks(t *testing.T) {
+	w := newWorld(t)
+	w.engines = map[string]string{"10.0.0.2:9090": "vllm:num_requests_waiting 7\n"}
+	w.minutes(0.5, 2)
+	at := w.now.Sub(w.planner.begin)
+	for _, x := range []struct {
+		after time.Duration
+		told  int
+	}{{0, 1}, {5 * time.Second, 1}, {9 * time.Second, 1}, {10 * time.Second, 0}, {time.Hour, 0}} {
+		if told := w.planner.engines.last(at+x.after, w.planner.Config.Tick)[decision.Prefill].Told; told != x.told {
+			t.Errorf("after %s %d have told", x.after, told)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package observation
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -51,32 +52,19 @@ var (
 	}
 )
 
-// longestLine is that of a page: an engine that names hundreds of adapters in a label has long ones.
-const longestLine = 1 << 20
+// pageLimit is how much of a page may be looked at: three series of hundreds of ranks. To be
+// parsed it takes its size tenfold, and pages of many engines are read at once.
+const pageLimit = 64 << 10
 
 // ParseEngine reads what one engine tells of its load, in Prometheus' text format. Pages of
 // engines are long, and are read every few seconds: nothing else is looked at.
 func ParseEngine(text io.Reader) (Engines, error) {
-	known := map[string]bool{}
-	for _, names := range [][]string{runningNames, waitingNames, cacheNames} {
-		for _, name := range names {
-			known[name] = true
-		}
-	}
-	var page bytes.Buffer
-	lines := bufio.NewScanner(text)
-	lines.Buffer(nil, longestLine)
-	for lines.Scan() {
-		if line := lines.Bytes(); known[string(line[:max(0, bytes.IndexAny(line, "{ \t"))])] {
-			page.Write(line)
-			page.WriteByte('\n')
-		}
-	}
-	if err := lines.Err(); err != nil {
+	page, err := looked(text)
+	if err != nil {
 		return Engines{}, fmt.Errorf("read metrics: %w", err)
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(&page)
+	families, err := parser.TextToMetricFamilies(page)
 	if err != nil {
 		return Engines{}, fmt.Errorf("read metrics: %w", err)
 	}
@@ -90,6 +78,38 @@ func ParseEngine(text io.Reader) (Engines, error) {
 		e.cache, e.caches = min(1, sum/float64(ranks)), 1
 	}
 	return e, nil
+}
+
+// looked are the lines of a page that are looked at. Others may be of any length: engines name
+// hundreds of adapters in a label.
+func looked(text io.Reader) (*bytes.Buffer, error) {
+	known := map[string]bool{}
+	for _, name := range slices.Concat(runningNames, waitingNames, cacheNames) {
+		known[name] = true
+	}
+	page, lines := &bytes.Buffer{}, bufio.NewReader(text)
+	for begins, wanted := true, false; ; {
+		part, more, err := lines.ReadLine()
+		if errors.Is(err, io.EOF) {
+			return page, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if begins {
+			wanted = known[string(part[:max(0, bytes.IndexAny(part, "{ \t"))])]
+		}
+		if begins = !more; !wanted {
+			continue
+		}
+		page.Write(part)
+		if begins {
+			page.WriteByte('\n')
+		}
+		if page.Len() > pageLimit {
+			return nil, fmt.Errorf("load of more than %d bytes", pageLimit)
+		}
+	}
 }
 
 // first is the sum over the ranks of the first series that is there, and how many those are.

@@ -1,6 +1,7 @@
 package observation
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -51,6 +52,36 @@ sglang:token_usage{model_name="m",dp_rank="1",tp_rank="0"} 0.25
 			}
 			if diff := cmp.Diff([]float64{x.running, x.waiting, float64(x.told), x.cache}, []float64{e.Running, e.Waiting, float64(e.Told), cache}); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestAPageOfAnEngineIsReadInAFewBytes: of many at once each would take its size tenfold.
+func TestAPageOfAnEngineIsReadInAFewBytes(t *testing.T) {
+	adapters := "vllm:lora_requests_info{running_lora_adapters=\"" + strings.Repeat("a,", 1<<20) + "\"} 1\n"
+	waiting := func(series int) string {
+		var page strings.Builder
+		for i := range series {
+			fmt.Fprintf(&page, "vllm:num_requests_waiting{engine=\"%d\",model_name=\"m\"} 1\n", i)
+		}
+		return page.String()
+	}
+	for _, x := range []struct {
+		rule, page string
+		waiting    float64
+		refused    bool
+	}{
+		{"what is not looked at may be long", adapters + waiting(3) + adapters, 3, false},
+		{"a line that is, a little", "vllm:num_requests_waiting{model_name=\"" + strings.Repeat("m", 1<<14) + "\"} 5\n" + adapters, 5, false},
+		{"ranks are hundreds at most", waiting(200), 200, false},
+		{"and not thousands", waiting(5000), 0, true},
+		{"nor is a name longer than a page", "vllm:num_requests_waiting{model_name=\"" + strings.Repeat("m", 1<<17) + "\"} 5\n", 0, true},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			e, err := ParseEngine(strings.NewReader(x.page))
+			if (err != nil) != x.refused || e.Waiting != x.waiting {
+				t.Errorf("%v wait, %v", e.Waiting, err)
 			}
 		})
 	}
