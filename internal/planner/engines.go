@@ -22,7 +22,7 @@ type engines struct {
 }
 
 // ask has those of both roles asked, unless they still are.
-func (e *engines) ask(ctx context.Context, s *scrape.Scraper, at time.Duration, parts role.Components, places kube.Places) {
+func (e *engines) ask(ctx context.Context, s *scrape.Scraper, at time.Duration, g *kube.Graph, parts role.Components, places kube.Places) {
 	if !e.asking.TryLock() {
 		return
 	}
@@ -33,7 +33,11 @@ func (e *engines) ask(ctx context.Context, s *scrape.Scraper, at time.Duration, 
 		var all sync.WaitGroup
 		for i, component := range parts.Scaled {
 			if component != nil {
-				all.Go(func() { told[i] = s.Engines(ctx, places.Workers[component.Name]) })
+				workers, each := places.Workers[component.Name], listed(*component, g.Status.Services[component.Name].ComponentKind)
+				all.Go(func() {
+					told[i] = s.Engines(ctx, workers)
+					told[i].Asked = (len(workers) + each - 1) / each // of a replica one tells
+				})
 			}
 		}
 		all.Wait()

@@ -135,16 +135,16 @@ func (p *Planner) Tick(ctx context.Context) error {
 	// meanwhile: counted for the tick alone they would be a burst. So would those of all
 	// frontends, if they were dated by the slowest of them.
 	at := p.Now().Sub(p.begin)
-	p.engines.ask(ctx, p.Scraper, at, parts, places)
+	p.engines.ask(ctx, p.Scraper, at, g, parts, places)
 	look := p.Scraper.Look(ctx, places.Frontends)
 	look.At = at
 	reading, traffic := p.traffic.Next(look, p.Config.Tick)
 	p.traffic = traffic
+	p.metrics.timed(reading.Observed)
 	busy := p.engines.last(at, p.Config.Tick)
 	reading = reading.Beside(busy[decision.Prefill], busy[decision.Decode])
 	p.keep(reading)
 	p.metrics.busy(busy)
-	p.metrics.timed(reading.Observed)
 	snapshot := p.snapshot(now, g, parts, places, reading)
 	if failed != "" {
 		snapshot.Failed = failed

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -19,9 +18,10 @@ import (
 // Engines are what engines of a role tell of their load together. The zero value is that
 // of nobody who tells.
 type Engines struct {
-	// Running and Waiting are requests in batches and in line, of Told engines.
+	// Running and Waiting are requests in batches and in line, of Told engines. Asked is how
+	// many there are.
 	Running, Waiting float64
-	Told             int
+	Told, Asked      int
 	// cache is the sum of the shares of the caches in use, of so many engines.
 	cache  float64
 	caches int
@@ -30,10 +30,13 @@ type Engines struct {
 // Plus is what both tell.
 func (e Engines) Plus(other Engines) Engines {
 	return Engines{
-		Running: e.Running + other.Running, Waiting: e.Waiting + other.Waiting, Told: e.Told + other.Told,
+		Running: e.Running + other.Running, Waiting: e.Waiting + other.Waiting, Told: e.Told + other.Told, Asked: e.Asked + other.Asked,
 		cache: e.cache + other.cache, caches: e.caches + other.caches,
 	}
 }
+
+// partly says that some tell and others do not: those may be the ones that are busy.
+func (e Engines) partly() bool { return e.Told > 0 && e.Told < e.Asked }
 
 // Cache is the share of their caches of keys and values in use; told is false where no
 // engine says.
@@ -127,6 +130,9 @@ func first(families map[string]*dto.MetricFamily, names []string) (sum float64, 
 // alone that have a batch of their own add up.
 var shards = map[string]bool{"tp_rank": true, "pp_rank": true, "moe_ep_rank": true}
 
+// mostOfOne is more than one rank ever has of anything: whoever tells of more is not believed.
+const mostOfOne = 1e9
+
 // ofRanks is the sum of a series over those who have a batch of their own.
 func ofRanks(family *dto.MetricFamily) (sum float64, ranks int) {
 	most := map[string]float64{}
@@ -138,7 +144,7 @@ func ofRanks(family *dto.MetricFamily) (sum float64, ranks int) {
 			}
 		}
 		v := m.GetUntyped().GetValue()
-		if !(v > 0) || math.IsInf(v, 0) {
+		if !(v > 0) || v > mostOfOne {
 			v = 0
 		}
 		most[whose.String()] = max(most[whose.String()], v)
