@@ -187,8 +187,8 @@ func (w *world) minutes(n, rate float64) {
 
 // heard waits until engines have told what they were asked.
 func (w *world) heard() {
-	w.planner.engines.asking.Lock()
 	defer w.planner.engines.asking.Unlock()
+	w.planner.engines.asking.Lock()
 }
 
 func (w *world) decisions() []journal.Record {

@@ -68,7 +68,8 @@ func TestBinsOfTheLastDayAreKept(t *testing.T) {
 	if diff := cmp.Diff([]float64{last - day, 3*day - 60, day/60 + 1}, []float64{b.Bins[0].At, last, float64(len(b.Bins))}); diff != "" {
 		t.Error(diff)
 	}
-	if b.Add(Bin{At: last + day/2}); b.Bins[0].At != last-day/2 {
+	b.Add(Bin{At: last + day/2})
+	if b.Bins[0].At != last-day/2 {
 		t.Errorf("after half a day without requests the first is of %v", b.Bins[0].At)
 	}
 }
