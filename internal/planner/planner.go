@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -52,6 +53,7 @@ type Planner struct {
 	metrics *metrics
 	timing  *role.Timing
 	traffic observation.Traffic
+	engines engines
 	starts  [decision.Roles]observation.Starts
 	memory  decision.Memory
 	// lengths are those of the last look that saw any.
@@ -64,6 +66,7 @@ type Planner struct {
 	mu      sync.Mutex // of what HTTP shows
 	journal journal.Journal
 	came    trace.Bins
+	seen    time.Duration // for how long it is known what came
 	ticked  time.Time
 	unread  string // why the graph could not be read at the last tick
 }
@@ -132,14 +135,16 @@ func (p *Planner) Tick(ctx context.Context) error {
 	// meanwhile: counted for the tick alone they would be a burst. So would those of all
 	// frontends, if they were dated by the slowest of them.
 	at := p.Now().Sub(p.begin)
-	look, engines := p.look(ctx, parts, places)
+	p.engines.ask(ctx, p.Scraper, at, g, parts, places)
+	look := p.Scraper.Look(ctx, places.Frontends)
 	look.At = at
 	reading, traffic := p.traffic.Next(look, p.Config.Tick)
 	p.traffic = traffic
-	reading = reading.Beside(engines[decision.Prefill], engines[decision.Decode])
-	p.keep(at, reading)
-	p.metrics.busy(engines)
 	p.metrics.timed(reading.Observed)
+	busy := p.engines.last(at, p.Config.Tick)
+	reading = reading.Beside(busy[decision.Prefill], busy[decision.Decode])
+	p.keep(reading)
+	p.metrics.busy(busy)
 	snapshot := p.snapshot(now, g, parts, places, reading)
 	if failed != "" {
 		snapshot.Failed = failed
@@ -155,28 +160,20 @@ func (p *Planner) Tick(ctx context.Context) error {
 	return p.act(ctx, g, parts, rules, snapshot, d)
 }
 
-// look asks frontends what they have counted, and meanwhile engines of both roles how busy
-// they are.
-func (p *Planner) look(ctx context.Context, parts role.Components, places kube.Places) (observation.Look, [decision.Roles]observation.Engines) {
-	var engines [decision.Roles]observation.Engines
-	var all sync.WaitGroup
-	for i, component := range parts.Scaled {
-		if component != nil {
-			all.Go(func() { engines[i] = p.Scraper.Engines(ctx, places.Workers[component.Name]) })
-		}
+// keep remembers what came, so that it can be played again. What came in a long time between
+// two looks is taken to have come evenly. Of time in which nobody counted nothing is known,
+// not even that nobody came: it is left out.
+func (p *Planner) keep(r observation.Reading) {
+	if len(r.Bins) == 0 {
+		return
 	}
-	look := p.Scraper.Look(ctx, places.Frontends)
-	all.Wait()
-	return look, engines
-}
-
-// keep remembers what came, so that it can be played again.
-func (p *Planner) keep(at time.Duration, r observation.Reading) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, n := range r.Bins {
-		end := at - time.Duration(len(r.Bins)-1-i)*p.Config.Tick
-		p.came.Add(trace.Bin{At: end.Seconds(), Requests: n, Input: r.Delta.Input.Mean(), Output: r.Delta.Output.Mean()})
+	p.seen += r.Over
+	bins := min(trace.Kept, max(1, int(math.Round(float64(r.Over)/float64(p.Config.Tick)))))
+	for i := range bins {
+		end := p.seen - time.Duration(bins-1-i)*p.Config.Tick
+		p.came.Add(trace.Bin{At: end.Seconds(), Requests: r.Bins[0], Input: r.Delta.Input.Mean(), Output: r.Delta.Output.Mean()})
 	}
 }
 

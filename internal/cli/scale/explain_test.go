@@ -195,6 +195,20 @@ func TestWhatCameToAGraphIsATrace(t *testing.T) {
 	}
 }
 
+func TestAPlannerThatTellsWithoutEndIsNotHeardOut(t *testing.T) {
+	s := lab(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"tick":5,"bins":[]}`)
+		for range answerLimit / 1024 {
+			if _, err := io.WriteString(w, strings.Repeat(" ", 1024)); err != nil {
+				return
+			}
+		}
+	}, objects(t)...)
+	if _, err := s.bins(t.Context(), "chat"); err == nil || !strings.Contains(err.Error(), "longer than") {
+		t.Error(err)
+	}
+}
+
 func TestAnExplanationSaysWhoAskedWhatWasGrantedAndWhy(t *testing.T) {
 	f, err := lab(t, tells(journal.Record{Reason: "Steady"}, last), objects(t)...).facts(t.Context(), "chat")
 	if err != nil {

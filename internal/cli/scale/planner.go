@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,9 @@ import (
 // plannerPorts are where planners answer, the ones tried first first.
 var plannerPorts = []int{pod.PortPlanner, pod.PortSystem}
 
+// answerLimit is more than a planner says: a day of bins is one MiB.
+const answerLimit = 4 << 20
+
 // ErrNoPlanner says that no pod of a graph is a planner that could be asked.
 var ErrNoPlanner = errors.New("no pod of a planner is ready")
 
@@ -43,7 +47,7 @@ func askPlanner(ctx context.Context, through rest.Interface, pods []corev1.Pod, 
 		}
 		for _, port := range plannerPorts {
 			request := through.Get().Namespace(p.Namespace).Resource("pods").Name(p.Name + ":" + strconv.Itoa(port)).SubResource("proxy").Suffix(what)
-			if answer, err = request.DoRaw(ctx); err == nil {
+			if answer, err = read(ctx, request); err == nil {
 				return answer, p.Name, nil
 			}
 			if apierrors.IsForbidden(err) {
@@ -53,6 +57,20 @@ func askPlanner(ctx context.Context, through rest.Interface, pods []corev1.Pod, 
 		err = fmt.Errorf("%s tells no %s: %w", p.Name, what, err)
 	}
 	return nil, "", err
+}
+
+// read is an answer, of no more than answerLimit: whoever asks holds it in memory.
+func read(ctx context.Context, request *rest.Request) ([]byte, error) {
+	body, err := request.Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	answer, err := io.ReadAll(io.LimitReader(body, answerLimit+1))
+	if err == nil && len(answer) > answerLimit {
+		err = fmt.Errorf("the answer is longer than %d bytes", answerLimit)
+	}
+	return answer, err
 }
 
 // observed is what came to a graph of a cluster, as its planner has seen it.

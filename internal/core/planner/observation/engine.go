@@ -3,10 +3,10 @@ package observation
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -18,9 +18,10 @@ import (
 // Engines are what engines of a role tell of their load together. The zero value is that
 // of nobody who tells.
 type Engines struct {
-	// Running and Waiting are requests in batches and in line, of Told engines.
+	// Running and Waiting are requests in batches and in line, of Told engines. Asked is how
+	// many there are.
 	Running, Waiting float64
-	Told             int
+	Told, Asked      int
 	// cache is the sum of the shares of the caches in use, of so many engines.
 	cache  float64
 	caches int
@@ -29,10 +30,13 @@ type Engines struct {
 // Plus is what both tell.
 func (e Engines) Plus(other Engines) Engines {
 	return Engines{
-		Running: e.Running + other.Running, Waiting: e.Waiting + other.Waiting, Told: e.Told + other.Told,
+		Running: e.Running + other.Running, Waiting: e.Waiting + other.Waiting, Told: e.Told + other.Told, Asked: e.Asked + other.Asked,
 		cache: e.cache + other.cache, caches: e.caches + other.caches,
 	}
 }
+
+// partly says that some tell and others do not: those may be the ones that are busy.
+func (e Engines) partly() bool { return e.Told > 0 && e.Told < e.Asked }
 
 // Cache is the share of their caches of keys and values in use; told is false where no
 // engine says.
@@ -51,32 +55,19 @@ var (
 	}
 )
 
-// longestLine is that of a page: an engine that names hundreds of adapters in a label has long ones.
-const longestLine = 1 << 20
+// pageLimit is how much of a page may be looked at: three series of hundreds of ranks. To be
+// parsed it takes its size tenfold, and pages of many engines are read at once.
+const pageLimit = 64 << 10
 
 // ParseEngine reads what one engine tells of its load, in Prometheus' text format. Pages of
 // engines are long, and are read every few seconds: nothing else is looked at.
 func ParseEngine(text io.Reader) (Engines, error) {
-	known := map[string]bool{}
-	for _, names := range [][]string{runningNames, waitingNames, cacheNames} {
-		for _, name := range names {
-			known[name] = true
-		}
-	}
-	var page bytes.Buffer
-	lines := bufio.NewScanner(text)
-	lines.Buffer(nil, longestLine)
-	for lines.Scan() {
-		if line := lines.Bytes(); known[string(line[:max(0, bytes.IndexAny(line, "{ \t"))])] {
-			page.Write(line)
-			page.WriteByte('\n')
-		}
-	}
-	if err := lines.Err(); err != nil {
+	page, err := looked(text)
+	if err != nil {
 		return Engines{}, fmt.Errorf("read metrics: %w", err)
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(&page)
+	families, err := parser.TextToMetricFamilies(page)
 	if err != nil {
 		return Engines{}, fmt.Errorf("read metrics: %w", err)
 	}
@@ -90,6 +81,38 @@ func ParseEngine(text io.Reader) (Engines, error) {
 		e.cache, e.caches = min(1, sum/float64(ranks)), 1
 	}
 	return e, nil
+}
+
+// looked are the lines of a page that are looked at. Others may be of any length: engines name
+// hundreds of adapters in a label.
+func looked(text io.Reader) (*bytes.Buffer, error) {
+	known := map[string]bool{}
+	for _, name := range slices.Concat(runningNames, waitingNames, cacheNames) {
+		known[name] = true
+	}
+	page, lines := &bytes.Buffer{}, bufio.NewReader(text)
+	for begins, wanted := true, false; ; {
+		part, more, err := lines.ReadLine()
+		if errors.Is(err, io.EOF) {
+			return page, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if begins {
+			wanted = known[string(part[:max(0, bytes.IndexAny(part, "{ \t"))])]
+		}
+		if begins = !more; !wanted {
+			continue
+		}
+		page.Write(part)
+		if begins {
+			page.WriteByte('\n')
+		}
+		if page.Len() > pageLimit {
+			return nil, fmt.Errorf("load of more than %d bytes", pageLimit)
+		}
+	}
 }
 
 // first is the sum over the ranks of the first series that is there, and how many those are.
@@ -107,6 +130,9 @@ func first(families map[string]*dto.MetricFamily, names []string) (sum float64, 
 // alone that have a batch of their own add up.
 var shards = map[string]bool{"tp_rank": true, "pp_rank": true, "moe_ep_rank": true}
 
+// mostOfOne is more than one rank ever has of anything: whoever tells of more is not believed.
+const mostOfOne = 1e9
+
 // ofRanks is the sum of a series over those who have a batch of their own.
 func ofRanks(family *dto.MetricFamily) (sum float64, ranks int) {
 	most := map[string]float64{}
@@ -118,7 +144,7 @@ func ofRanks(family *dto.MetricFamily) (sum float64, ranks int) {
 			}
 		}
 		v := m.GetUntyped().GetValue()
-		if !(v > 0) || math.IsInf(v, 0) {
+		if !(v > 0) || v > mostOfOne {
 			v = 0
 		}
 		most[whose.String()] = max(most[whose.String()], v)

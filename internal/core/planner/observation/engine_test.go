@@ -1,10 +1,13 @@
 package observation
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
 )
 
 func TestEnginesTellTheirLoad(t *testing.T) {
@@ -37,6 +40,7 @@ sglang:token_usage{model_name="m",dp_rank="1",tp_rank="0"} 0.25
 `, 4, 5, 1, 0.375},
 		{"TensorRT-LLM", "trtllm_num_requests_waiting 6\ntrtllm_num_requests_running 7\ntrtllm_kv_cache_utilization 0.5\n", 7, 6, 1, 0.5},
 		{"one that tells of its cache by Dynamo alone", "trtllm_request_success_total 5\ndynamo_component_kvstats_gpu_cache_usage_percent 0.5\n", 0, 0, 0, 0.5},
+		{"more than anybody serves", "vllm:num_requests_waiting 1e308\nvllm:num_requests_running 5\n", 5, 0, 1, -1},
 		{"numbers that are none", "vllm:num_requests_waiting NaN\nvllm:kv_cache_usage_perc +Inf\n", 0, 0, 1, 0},
 		{"nothing", "# a comment\nprocess_cpu_seconds_total 3\n", 0, 0, 0, -1},
 	} {
@@ -56,24 +60,76 @@ sglang:token_usage{model_name="m",dp_rank="1",tp_rank="0"} 0.25
 	}
 }
 
-func TestWhatFrontendsDoNotTellEnginesDo(t *testing.T) {
-	prefill, decode := Engines{Running: 2, Waiting: 30, Told: 2}, Engines{Running: 12, Waiting: 1, Told: 1}
+// TestAPageOfAnEngineIsReadInAFewBytes: of many at once each would take its size tenfold.
+func TestAPageOfAnEngineIsReadInAFewBytes(t *testing.T) {
+	adapters := "vllm:lora_requests_info{running_lora_adapters=\"" + strings.Repeat("a,", 1<<20) + "\"} 1\n"
+	waiting := func(series int) string {
+		var page strings.Builder
+		for i := range series {
+			fmt.Fprintf(&page, "vllm:num_requests_waiting{engine=\"%d\",model_name=\"m\"} 1\n", i)
+		}
+		return page.String()
+	}
 	for _, x := range []struct {
-		rule            string
-		counted         Counters
-		prefill, decode Engines
-		queue, active   float64
+		rule, page string
+		waiting    float64
+		refused    bool
 	}{
-		{"what frontends tell is not counted twice", Counters{InFlight: 50, Queued: 8, TellsInFlight: true, TellsQueued: true}, prefill, decode, 8, 42},
-		{"nor is a queue that they tell to be empty", Counters{InFlight: 50, TellsInFlight: true, TellsQueued: true}, prefill, decode, 0, 50},
-		{"who waits for a first token is in a prefill engine", Counters{InFlight: 50, TellsInFlight: true}, prefill, decode, 32, 18},
-		{"and who has one in a decode engine", Counters{}, prefill, decode, 32, 13},
-		{"engines that tell nothing change nothing", Counters{InFlight: 50, TellsInFlight: true}, Engines{}, Engines{}, 0, 50},
+		{"what is not looked at may be long", adapters + waiting(3) + adapters, 3, false},
+		{"a line that is, a little", "vllm:num_requests_waiting{model_name=\"" + strings.Repeat("m", 1<<14) + "\"} 5\n" + adapters, 5, false},
+		{"ranks are hundreds at most", waiting(200), 200, false},
+		{"and not thousands", waiting(5000), 0, true},
+		{"nor is a name longer than a page", "vllm:num_requests_waiting{model_name=\"" + strings.Repeat("m", 1<<17) + "\"} 5\n", 0, true},
 	} {
 		t.Run(x.rule, func(t *testing.T) {
-			r, _ := Traffic{}.Next(Look{Frontends: map[string]Counters{"a": x.counted}}, 1)
+			e, err := ParseEngine(strings.NewReader(x.page))
+			if (err != nil) != x.refused || e.Waiting != x.waiting {
+				t.Errorf("%v wait, %v", e.Waiting, err)
+			}
+		})
+	}
+}
+
+func TestWhatFrontendsDoNotTellEnginesDo(t *testing.T) {
+	prefill, decode := Engines{Running: 2, Waiting: 30, Told: 2, Asked: 2}, Engines{Running: 12, Waiting: 1, Told: 1, Asked: 1}
+	part := func(e Engines) Engines {
+		e.Asked++
+		return e
+	}
+	took := capacity.Observation{Requests: 10, FirstToken: 0.5, Token: 0.01}
+	all := Counters{InFlight: 50, Queued: 8, TellsInFlight: true, TellsQueued: true}
+	old := Counters{InFlight: 50, TellsInFlight: true}
+	for _, x := range []struct {
+		rule            string
+		counted         []Counters
+		prefill, decode Engines
+		queue, active   float64
+		observed        capacity.Observation
+	}{
+		{"what frontends tell is not counted twice", []Counters{all}, prefill, decode, 8, 42, took},
+		{"nor is a queue that they tell to be empty", []Counters{{InFlight: 50, TellsInFlight: true, TellsQueued: true}}, prefill, decode, 0, 50, took},
+		{"who waits for a first token is in a prefill engine", []Counters{old}, prefill, decode, 32, 18, took},
+		{"and who has one in a decode engine", []Counters{{}}, prefill, decode, 32, 13, took},
+		{"engines that tell nothing change nothing", []Counters{old}, Engines{Asked: 2}, Engines{Asked: 1}, 0, 50, took},
+		{"a frontend that tells does not speak for another", []Counters{all, old}, prefill, decode, 32, 68, took},
+		{"nor before it", []Counters{old, all}, prefill, decode, 32, 68, took},
+		{"and knows who waits for it", []Counters{{InFlight: 50, Queued: 40, TellsInFlight: true, TellsQueued: true}, old}, part(prefill), decode, 40, 60, capacity.Observation{}},
+		{"of a queue that is told in part at least that much is there, and times may be of waits", []Counters{old}, part(prefill), decode, 32, 18, capacity.Observation{}},
+		{"of batches as well", []Counters{{Queued: 8, TellsQueued: true}}, prefill, part(decode), 8, 13, capacity.Observation{}},
+		{"what frontends tell is enough", []Counters{all}, part(prefill), part(decode), 8, 42, took},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			look := Look{Frontends: map[string]Counters{}}
+			for i, c := range x.counted {
+				look.Frontends[fmt.Sprint(i)] = c
+			}
+			r, _ := Traffic{}.Next(look, 1)
+			r.Observed = took
 			r = r.Beside(x.prefill, x.decode)
 			if diff := cmp.Diff([]float64{x.queue, x.active}, []float64{r.Queue, r.Active}); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(x.observed, r.Observed); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -186,11 +186,12 @@ func (c Counters) since(earlier Counters) Counters {
 	}
 }
 
-// Plus is what two looks have counted together.
+// Plus is what two looks have counted together. What one of them does not tell is not known of
+// both.
 func (c Counters) Plus(other Counters) Counters {
 	return Counters{
 		Began: c.Began + other.Began, Ended: c.Ended + other.Ended, InFlight: c.InFlight + other.InFlight, Queued: c.Queued + other.Queued,
-		TellsInFlight: c.TellsInFlight || other.TellsInFlight, TellsQueued: c.TellsQueued || other.TellsQueued,
+		TellsInFlight: c.TellsInFlight && other.TellsInFlight, TellsQueued: c.TellsQueued && other.TellsQueued,
 		Input: c.Input.plus(other.Input), Output: c.Output.plus(other.Output), Cached: c.Cached.plus(other.Cached),
 		FirstToken: c.FirstToken.plus(other.FirstToken), Token: c.Token.plus(other.Token), Duration: c.Duration.plus(other.Duration),
 	}

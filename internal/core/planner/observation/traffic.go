@@ -56,8 +56,10 @@ type part struct {
 type Reading struct {
 	// Failed says what could not be read; empty if all was.
 	Failed string
-	// Bins are the requests that began since the last look that succeeded, a tick each.
+	// Bins are the requests that began since the last look that succeeded, a tick each, of the
+	// last mostBins at most. Over is for how long they came; 0 where nobody knows what came.
 	Bins          []float64
+	Over          time.Duration
 	Lengths       capacity.Lengths
 	Observed      capacity.Observation
 	Queue, Active float64
@@ -70,17 +72,22 @@ type Reading struct {
 
 // Beside is a reading with what engines of both roles tell where frontends do not: who waits
 // for a first token waits or is computed in a prefill engine, and whoever has one is in a
-// decode engine. What frontends tell is all of it, and is not counted twice.
+// decode engine. What all frontends tell is all of it, and is not counted twice. Where some
+// engines are silent there is at least what the others tell, and nothing is learnt of times,
+// which may be of waits that nobody saw.
 func (r Reading) Beside(prefill, decode Engines) Reading {
 	if r.Failed != "" {
 		return r
 	}
 	if !r.tells.TellsQueued && prefill.Told > 0 {
-		r.Queue = prefill.Waiting + prefill.Running
+		r.Queue = max(r.Queue, prefill.Waiting+prefill.Running)
 		r.Active = max(0, r.tells.InFlight-r.Queue)
 	}
 	if !r.tells.TellsInFlight && decode.Told > 0 {
-		r.Active = decode.Waiting + decode.Running
+		r.Active = max(r.Active, decode.Waiting+decode.Running)
+	}
+	if !r.tells.TellsQueued && prefill.partly() || !r.tells.TellsInFlight && decode.partly() {
+		r.Observed = capacity.Observation{}
 	}
 	return r
 }
@@ -98,7 +105,7 @@ func (t Traffic) Next(l Look, tick time.Duration) (Reading, Traffic) {
 		r.Failed = "no frontend is ready"
 		return r, t
 	}
-	var delta Counters
+	delta := Counters{TellsInFlight: true, TellsQueued: true}
 	known := false
 	for _, address := range slices.Sorted(maps.Keys(l.Frontends)) {
 		c := l.Frontends[address]
@@ -122,7 +129,7 @@ func (t Traffic) Next(l Look, tick time.Duration) (Reading, Traffic) {
 		// A bin is a tick long, whatever time the look took.
 		r.Bins = append(r.Bins, delta.Began*float64(tick)/float64(max(elapsed, tick/2)))
 	}
-	r.Delta = delta
+	r.Delta, r.Over = delta, elapsed
 	r.Observed = capacity.Observation{Requests: int(min(delta.FirstToken.Count, delta.Ended))}
 	if r.Observed.Requests > 0 {
 		r.Observed.FirstToken, r.Observed.Token = finite(delta.FirstToken.Mean()), finite(delta.Token.Mean())

@@ -3,6 +3,7 @@ package trace
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,10 +47,30 @@ func TestBinsThatAreNone(t *testing.T) {
 		"fewer than none":          {Tick: 5, Bins: []Bin{good, {At: 10, Requests: -1}}},
 		"no number":                {Tick: 5, Bins: []Bin{good, {At: 10, Requests: math.NaN()}}},
 		"one before another":       {Tick: 5, Bins: []Bin{good, {At: 1, Requests: 1}}},
+		"longer than a month":      {Tick: 5, Bins: []Bin{good, {At: 32 * day, Requests: 1}}},
+		"longer than time":         {Tick: 5, Bins: []Bin{good, {At: 1e300, Requests: 1}}},
+		"as long as numbers go":    {Tick: 5, Bins: []Bin{{At: -math.MaxFloat64, Requests: 1, Input: 9, Output: 9}, {At: math.MaxFloat64, Requests: 1}}},
+		"more than are kept":       {Tick: 5, Bins: slices.Repeat([]Bin{good}, Kept+1)},
 	} {
 		if got, err := b.Trace(rand.New(rand.NewPCG(1, 1))); err == nil {
 			t.Errorf("%s: %d requests", rule, len(got))
 		}
+	}
+}
+
+// TestBinsOfTheLastDayAreKept: where requests are rare, as many bins are of weeks.
+func TestBinsOfTheLastDayAreKept(t *testing.T) {
+	var b Bins
+	for minute := range 3 * day / 60 {
+		b.Add(Bin{At: 60 * float64(minute), Requests: 1})
+	}
+	last := b.Bins[len(b.Bins)-1].At
+	if diff := cmp.Diff([]float64{last - day, 3*day - 60, day/60 + 1}, []float64{b.Bins[0].At, last, float64(len(b.Bins))}); diff != "" {
+		t.Error(diff)
+	}
+	b.Add(Bin{At: last + day/2})
+	if b.Bins[0].At != last-day/2 {
+		t.Errorf("after half a day without requests the first is of %v", b.Bins[0].At)
 	}
 }
 
