@@ -59,7 +59,7 @@ func Decide(c Config, s Snapshot, m Memory) (Decision, Memory) {
 	startup = min(startup, longestStartup)
 	p := forecast.Params{
 		Step: c.Tick.Seconds(), Horizon: int(math.Ceil(float64(startup+c.Tick)/float64(c.Tick) - uneven)), Quantile: c.Quantile,
-		Level: c.FilterLevel, Trend: c.FilterTrend, Noise: c.FilterNoise,
+		Level: c.FilterLevel, Trend: c.FilterTrend, Noise: c.FilterNoise, Even: m.evenness(),
 	}
 	for _, n := range s.Bins {
 		m.Forecast = m.Forecast.Next(n/c.Tick.Seconds(), p)

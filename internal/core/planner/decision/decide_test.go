@@ -797,6 +797,20 @@ func TestRequestsAtEvenDistancesKeepNoReplicaForWaits(t *testing.T) {
 	}
 }
 
+func TestAStepOfRequestsAtEvenDistancesIsFollowedExactly(t *testing.T) {
+	w := newWorld(paced(), 10*time.Second, Vector{1, 1})
+	for range 12 * 10 {
+		w.play(w.evenly(8))
+	}
+	for look := range 24 {
+		s := w.evenly(18)
+		s.Queue = 0 // of whom nobody waits long
+		if w.play(s); w.wanted != (Vector{2, 1}) {
+			t.Errorf("%d looks after the step there are %v", look+1, w.wanted)
+		}
+	}
+}
+
 // Bursts that counts do not show are told by first tokens, also where replicas are as busy as
 // only even distances allow, and while another role's replica has no node.
 func TestRequestsThatWaitAllTheSameDoNotComeAtEvenDistances(t *testing.T) {

@@ -43,6 +43,8 @@ type Params struct {
 	Quantile float64
 	// Level, Trend and Noise are the variances of Kalman's filter.
 	Level, Trend, Noise float64
+	// Even is how evenly requests come: 0 by chance, 1 at even distances.
+	Even float64
 }
 
 // What is kept, in bins.
@@ -121,7 +123,7 @@ func (s State) Next(rate float64, p Params) State {
 	if s.surprised(rate, p.Step) {
 		s.since = 1
 	}
-	f := line(s.rates[len(s.rates)-min(len(s.rates), min(window, s.since)):], p.Step)
+	f := line(s.rates[len(s.rates)-min(len(s.rates), min(window, s.since)):], p)
 	s.fits = appendLast(s.fits, f, kept)
 	s.peak, s.before = peaks(s.fits, p.Horizon)
 	s.filter = s.filter.next(rate, p)
@@ -149,7 +151,8 @@ func (s State) surprised(rate, step float64) bool {
 }
 
 // line is a discounted least-squares line through the bins.
-func line(rates []float64, step float64) fit {
+func line(rates []float64, p Params) fit {
+	step := p.Step
 	n := len(rates)
 	if n < 3 {
 		sum := 0.0
@@ -157,7 +160,8 @@ func line(rates []float64, step float64) fit {
 			sum += r
 		}
 		mean := sum / float64(n)
-		return fit{level: mean, spread: math.Sqrt(max(mean, 1/step) / step), weight: float64(n)}
+		// Counts scatter as chance has it, or less; by one request at least.
+		return fit{level: mean, spread: math.Sqrt(max((1-p.Even)*mean, 1/step) / step), weight: float64(n)}
 	}
 	var w, sx, sy, sxx, sxy float64
 	weight := 1.0
