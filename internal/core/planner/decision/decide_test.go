@@ -805,7 +805,8 @@ func TestAStepOfRequestsAtEvenDistancesIsFollowedExactly(t *testing.T) {
 	for look := range 24 {
 		s := w.evenly(18)
 		s.Queue = 0 // of whom nobody waits long
-		if w.play(s); w.wanted != (Vector{2, 1}) {
+		w.play(s)
+		if w.wanted != (Vector{2, 1}) {
 			t.Errorf("%d looks after the step there are %v", look+1, w.wanted)
 		}
 	}
