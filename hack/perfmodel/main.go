@@ -58,26 +58,35 @@ func (o options) run() error {
 		return err
 	}
 	if o.check {
-		judged := fit.Judge(rows, catalog.Constants, "")
-		fmt.Print(fit.Report("Shipped constants on every row of the table.", judged, left), fit.List(judged, o.only()))
+		judged := fit.JudgeShipped(rows)
+		fmt.Print(fit.Report("Shipped constants, and what is known of models, on every row of the table.", judged), fit.Details(judged, left), fit.List(judged, o.only()))
 		return nil
 	}
 	byModel := fit.CrossValidate(rows, fit.Prior(), fit.Folds[0])
-	fmt.Print(fit.Report("Every row judged by constants fitted without its model, in any format, on any GPU, with any engine.", byModel, left), fit.List(byModel, o.only()))
+	fmt.Print(fit.Report("Models that were never measured: every row judged by constants fitted without its model, in any format, on any GPU, with any engine.", byModel), fit.Details(byModel, left), fit.List(byModel, o.only()))
+	known := fit.JudgeKnown(byModel)
+	fmt.Print("\n", fit.Report("Models that were measured: every row judged by the same constants and by two numbers that other deployments of its model tell, on the same GPU and in the same format.", known), fit.List(known, o.only()))
 	if !o.folds && o.into == "" {
 		return nil
 	}
 	byGPU := fit.CrossValidate(rows, fit.Prior(), fit.Folds[1])
 	if o.folds {
 		for i, judged := range [][]fit.Judged{byGPU, fit.CrossValidate(rows, fit.Prior(), fit.Folds[2])} {
-			fmt.Print("\n", fit.Report("Every row judged by constants fitted without its "+fit.Folds[i+1].Name+".", judged, left))
+			fmt.Print("\n", fit.Report("Every row judged by constants fitted without its "+fit.Folds[i+1].Name+".", judged))
 		}
 	}
 	if o.into == "" {
 		return nil
 	}
-	text, err := perfmodel.MarshalConstants(fit.Calibrate(fit.Fit(rows, fit.Prior()), byModel, byGPU))
+	constants := fit.Fit(rows, fit.Prior())
+	text, err := perfmodel.MarshalMeasured(fit.Measure(rows, constants))
 	if err != nil {
+		return err
+	}
+	if err := o.write("measured.yaml", "# How models differ from what the constants of engines say, by hack/perfmodel.\n", text); err != nil {
+		return err
+	}
+	if text, err = perfmodel.MarshalConstants(fit.Calibrate(constants, byModel, byGPU)); err != nil {
 		return err
 	}
 	return o.write("constants.yaml", fmt.Sprintf("# Fitted by hack/perfmodel on %d rows; bands by fits without a row's model.\n", len(rows)), text)

@@ -32,7 +32,7 @@ func TestAFitIsAccurateOnGroupsThatItHasNotSeen(t *testing.T) {
 	}
 	fitted, check := Split(rows)
 	judged := Judge(check, Fit(fitted, Prior()), "its group")
-	t.Log("\n" + Report("Groups that were left out.", judged, left))
+	t.Log("\n" + Report("Groups that were left out.", judged) + Details(judged, left))
 	for _, c := range []struct {
 		group              Group
 		token, rate, first float64

@@ -93,9 +93,12 @@ func Fit(rows []Row, prior []perfmodel.Constants) []perfmodel.Constants {
 func rounded(k perfmodel.Constants, params []parameter) perfmodel.Constants {
 	k = clone(k)
 	for _, p := range params {
-		v := p.get(&k)
-		scale := math.Pow(10, 2-math.Floor(math.Log10(v)))
-		p.set(&k, math.Round(v*scale)/scale)
+		p.set(&k, threeDigits(p.get(&k)))
 	}
 	return k
+}
+
+func threeDigits(v float64) float64 {
+	scale := math.Pow(10, 2-math.Floor(math.Log10(v)))
+	return math.Round(v*scale) / scale
 }

@@ -41,6 +41,7 @@ type Judged struct {
 	Row
 	Times
 	Without string // what was left out with it
+	By      perfmodel.Constants
 }
 
 // Judge estimates rows by constants; what was left out to fit them is the
@@ -48,9 +49,22 @@ type Judged struct {
 func Judge(rows []Row, constants []perfmodel.Constants, without string) []Judged {
 	out := make([]Judged, len(rows))
 	for i, r := range rows {
-		out[i] = Judged{Row: r, Times: r.Predict(constantsOf(constants, r.Group)), Without: without}
+		out[i] = r.judge(constantsOf(constants, r.Group), without)
 	}
 	return out
+}
+
+// JudgeShipped estimates rows as users do.
+func JudgeShipped(rows []Row) []Judged {
+	out := make([]Judged, len(rows))
+	for i, r := range rows {
+		out[i] = r.judge(r.Estimator.Constants(), "")
+	}
+	return out
+}
+
+func (r Row) judge(k perfmodel.Constants, without string) Judged {
+	return Judged{Row: r, Times: r.Predict(k), Without: without, By: k}
 }
 
 // CrossValidate fits as often as a fold has values, each time without the rows of
@@ -128,26 +142,9 @@ func (m measure) summary(rows []Judged) Summary {
 	return summary(offs)
 }
 
-// within is the median error once every group is moved by its own middle: how far
-// off the shape is, whatever one factor for each group would explain.
-func (m measure) within(rows []Judged) float64 {
-	var all []float64
-	for _, g := range groups(rows) {
-		offs := m.offs(slices.DeleteFunc(slices.Clone(rows), func(j Judged) bool { return j.Group != g }))
-		if len(offs) == 0 {
-			continue
-		}
-		middle := quantile(offs, 0.5)
-		for _, o := range offs {
-			all = append(all, math.Expm1(o-middle))
-		}
-	}
-	return summary(all).Median
-}
-
 // covered is the share of what was measured that a band is made for. It is more
 // than nine in ten, so that nine in ten of the next model's lie within, too.
-const covered = 0.93
+const covered = 0.95
 
 // band is so much more or as many times less: a third is as far off as three
 // times.
@@ -227,33 +224,43 @@ func (m measure) inside(all, rows []Judged) float64 {
 
 // Calibrate gives constants their bands: within them lie nine of ten rows of
 // models that a fit has not seen, and for GPUs that an engine was not measured on,
-// of GPUs that a fit has not seen.
+// of GPUs that a fit has not seen; and for models of which something is known, of
+// deployments of theirs that did not tell it.
 func Calibrate(constants []perfmodel.Constants, models, gpus []Judged) []perfmodel.Constants {
 	out := slices.Clone(constants)
-	round := func(f float64) float64 { return math.Round(f*1000) / 1000 }
+	known := JudgeKnown(models)
 	for i, k := range out {
 		g := Group{Engine: k.Engine, Mixture: k.Mixture}
-		apart := g
-		apart.Apart = true
-		own := part(models, g)
-		e := perfmodel.ErrorSpread{
-			TokenMedian: round(perToken.summary(own).Median), TokenP90: round(perToken.bandFor(models, g, "")),
-			FirstMedian: round(toFirst.summary(own).Median), FirstP90: round(toFirst.bandFor(models, g, "")),
-			IdleP90:  round(max(0.2, toFirstIdle.bandFor(models, g, ""))),
-			ApartP90: round(perToken.bandFor(models, apart, "")), ApartFirstP90: round(toFirst.bandFor(models, apart, "")),
-			RateP90: round(perGPU.bandFor(models, g, "")), AmongP90: round(among(models, g)),
-			Rows: len(own),
-		}
-		// Nothing tells how these came; twice as far either way is as much as is known.
-		e.UnknownP90 = round(max(2*e.FirstP90, toFirstUntold.bandFor(models, g, "")))
+		e := spread(models, g)
 		wide, usual := math.Log1p(perToken.bandFor(gpus, g, "")), math.Log1p(perToken.bandFor(models, g, ""))
 		e.Elsewhere = 1.25
 		if usual > 0 {
-			e.Elsewhere = round(max(1.25, wide/usual))
+			e.Elsewhere = thousandths(max(1.25, wide/usual))
 		}
-		out[i].Error = e
+		out[i].Error, out[i].KnownError = e, spread(known, g)
 	}
 	return out
+}
+
+func thousandths(f float64) float64 { return math.Round(f*1000) / 1000 }
+
+// spread is how far off rows of an engine and kind were.
+func spread(judged []Judged, g Group) perfmodel.ErrorSpread {
+	apart := g
+	apart.Apart = true
+	own := part(judged, g)
+	band := func(m measure, g Group) float64 { return thousandths(m.bandFor(judged, g, "")) }
+	e := perfmodel.ErrorSpread{
+		TokenMedian: thousandths(perToken.summary(own).Median), TokenP90: band(perToken, g),
+		FirstMedian: thousandths(toFirst.summary(own).Median), FirstP90: band(toFirst, g),
+		IdleP90:  max(0.2, band(toFirstIdle, g)),
+		ApartP90: band(perToken, apart), ApartFirstP90: band(toFirst, apart),
+		RateP90: band(perGPU, g), AmongP90: thousandths(among(judged, g)),
+		Rows: len(own),
+	}
+	// Nothing tells how these came; twice as far either way is as much as is known.
+	e.UnknownP90 = max(2*e.FirstP90, band(toFirstUntold, g))
+	return e
 }
 
 // among is the band of rates among the deployments of one model on one GPU, at one

@@ -65,8 +65,9 @@ func verdict(met bool) string {
 }
 
 // Report is what estimates of rows are worth that were judged by constants which
-// had not seen their models: by engine and part, with the goals, and by group.
-func Report(title string, judged []Judged, left []LeftOut) string {
+// had not seen their models: by engine and part, with the goals, and how often a
+// choice among deployments is near the best.
+func Report(title string, judged []Judged) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\nError of the estimate, percent: time per output token (TPOT), requests a second and GPU (rate), time to the first token (TTFT) where it is known how requests came; and the share of rows within bands made without their models.\n\n", title)
 	fmt.Fprintf(&b, "%-34s %5s | %6s %6s %6s %7s | %6s %6s %7s | %6s %6s %7s\n", "", "rows", "TPOT", "p90", "bias", "in band", "rate", "bias", "in band", "TTFT", "bias", "in band")
@@ -103,17 +104,17 @@ func Report(title string, judged []Judged, left []LeftOut) string {
 		}
 	}
 	b.WriteString("\nGoals:\n  " + strings.Join(said, "\n  ") + "\n")
-	b.WriteString("\nMedian error once each group (engine, model, GPU, format) is moved by its own middle, which other models do not tell:\n")
-	for _, g := range parts(judged) {
-		if rows := part(judged, g); len(rows) >= enough {
-			fmt.Fprintf(&b, "  %-34s TPOT %5.1f, TTFT %5.1f\n", string(g.Engine)+" "+g.Part(), 100*perToken.within(rows), 100*toFirst.within(rows))
-		}
-	}
 	r := Rank(judged)
 	if r.Cases > 0 {
 		fmt.Fprintf(&b, "\nRanking: of %d cases (model, GPU, engine, lengths, target), the choice is within 10 %% of the best measured throughput per GPU under the target in %.0f %%; by the simple rule (fewest GPUs, most requests) in %.0f %%. In the middle %.1f %% of the best is lost, in the worst tenth %.0f %%.\n",
 			r.Cases, 100*float64(r.Model)/float64(r.Cases), 100*float64(r.Rule)/float64(r.Cases), 100*r.Lost, 100*r.LostP90)
 	}
+	return b.String()
+}
+
+// Details is what explains a report: by group, and what it does not count.
+func Details(judged []Judged, left []LeftOut) string {
+	var b strings.Builder
 	drafts := slices.DeleteFunc(slices.Clone(judged), func(j Judged) bool { return !j.Drafted })
 	if len(drafts) > 0 {
 		s := perToken.summary(drafts)

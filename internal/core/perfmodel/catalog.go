@@ -30,16 +30,21 @@ var constantData []byte
 //go:embed data/kernels.yaml
 var kernelData []byte
 
+//go:embed data/measured.yaml
+var measuredData []byte
+
 // FormatVersion is the version of the tables this package reads.
 const FormatVersion = 1
 
-// Catalog is what is known: models, GPUs, what kernels reach and the constants of
-// engines. Its lists are sorted by name.
+// Catalog is what is known: models, GPUs, what kernels reach, the constants of
+// engines, and how far off these are of what was measured. Its lists are sorted by
+// name.
 type Catalog struct {
 	Models    []Model
 	GPUs      []GPU
 	Constants []Constants
 	Kernels   Kernels
+	Measured  []Measured
 }
 
 // file is the form of a table, built in or given by a user. Any part may be
@@ -50,6 +55,7 @@ type file struct {
 	GPUs      []GPU       `json:"gpus,omitempty"`
 	Constants []Constants `json:"constants,omitempty"`
 	Kernels   *Kernels    `json:"kernels,omitempty"`
+	Measured  []Measured  `json:"measured,omitempty"`
 }
 
 // MarshalKernels writes what kernels reach in the form of a table.
@@ -65,7 +71,7 @@ func MarshalConstants(constants []Constants) ([]byte, error) {
 // Default returns the built-in tables.
 func Default() Catalog {
 	var c Catalog
-	for _, data := range [][]byte{modelData, gpuData, kernelData, constantData} {
+	for _, data := range [][]byte{modelData, gpuData, kernelData, constantData, measuredData} {
 		next, err := c.With(data)
 		if err != nil {
 			panic("built-in tables: " + err.Error()) // a test reads them
@@ -95,6 +101,11 @@ func (c Catalog) With(data []byte) (Catalog, error) {
 			return Catalog{}, err
 		}
 	}
+	for _, m := range f.Measured {
+		if err := m.validate(); err != nil {
+			return Catalog{}, err
+		}
+	}
 	kernels := c.Kernels
 	if f.Kernels != nil {
 		if err := f.Kernels.validate(); err != nil {
@@ -107,6 +118,7 @@ func (c Catalog) With(data []byte) (Catalog, error) {
 		Models:    merge(c.Models, f.Models, func(m Model) string { return key(m.Name) }),
 		GPUs:      merge(c.GPUs, f.GPUs, func(g GPU) string { return key(g.Name) }),
 		Constants: merge(c.Constants, f.Constants, func(k Constants) string { return fmt.Sprint(k.Engine, k.Mixture) }),
+		Measured:  merge(c.Measured, f.Measured, Measured.name),
 	}, nil
 }
 

@@ -1,5 +1,7 @@
 package perfmodel
 
+import "cmp"
+
 // Constants say how far an engine stays behind what the hardware could do. They
 // are fitted on measurements by hack/perfmodel and shipped as data.
 type Constants struct {
@@ -37,6 +39,12 @@ type Constants struct {
 	First       float64                `json:"firstMicros"`       // per request
 	Busy        float64                `json:"busyMicros"`        // per request, beside others
 
+	// Where a model was measured, Step is how many times as long as by all other
+	// constants decode steps take, and Request how many times as long First and Busy
+	// are in an aggregated engine. Zero means once.
+	Step    float64 `json:"step,omitempty"`
+	Request float64 `json:"request,omitempty"`
+
 	// Interference is the share of other requests' prefill that a decoding
 	// request waits for.
 	Interference float64 `json:"interference"`
@@ -68,6 +76,9 @@ type Constants struct {
 
 	// Error is what the fit left over on groups that it had not seen.
 	Error ErrorSpread `json:"error"`
+	// KnownError is what it left over on deployments of models of which others were
+	// measured, on the same GPU and in the same format.
+	KnownError ErrorSpread `json:"knownError,omitzero"`
 }
 
 // ErrorSpread describes relative errors of the time per output token and of the
@@ -107,6 +118,11 @@ func (s ErrorSpread) widened() ErrorSpread {
 	}
 	return s
 }
+
+// first and busy are what a request takes beside the work of GPUs, in seconds.
+func (k Constants) first() float64 { return cmp.Or(k.Request, 1) * k.First * 1e-6 }
+
+func (k Constants) busy() float64 { return cmp.Or(k.Request, 1) * k.Busy * 1e-6 }
 
 // beside is the share of a prefill by which it makes a step longer. SGLang
 // computes prompts between steps, where nothing overlaps: there Interference is

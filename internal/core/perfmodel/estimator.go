@@ -36,7 +36,8 @@ func (c Catalog) Estimator(s Setup) (*Estimator, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Estimator{c: bind(s.filled(), k, c.Kernels)}
+	s = s.filled()
+	e := &Estimator{c: bind(s, c.measured(s).Apply(k), c.Kernels)}
 	e.memory = e.c.memory()
 	return e, nil
 }
@@ -81,20 +82,20 @@ func (e *Estimator) Prefill(tokens, batch, cached int) Estimate {
 // idle.
 func (e *Estimator) FirstToken(tokens, cached int) Estimate {
 	fresh := max(1, tokens-cached)
-	return estimate(e.c.k.First*1e-6+e.c.prefill(1, float64(fresh), float64(tokens-fresh)), e.spread().IdleP90)
+	return estimate(e.c.k.first()+e.c.prefill(1, float64(fresh), float64(tokens-fresh)), e.spread().IdleP90)
 }
 
 // Overhead is the part of FirstToken that no GPU is busy with: receiving a
 // request, making tokens of it, sending the first one.
 func (e *Estimator) Overhead() time.Duration {
-	return time.Duration(math.Round(e.c.k.First * float64(time.Microsecond)))
+	return time.Duration(math.Round(e.c.k.first() * float64(time.Second)))
 }
 
 // Busy is what a request's first token takes longer where so many are served at a
 // time, beside all that a queue explains.
 func (e *Estimator) Busy(concurrency int) Estimate {
 	others := 1 - 1/e.c.perRank(concurrency)
-	return estimate(e.c.k.Busy*1e-6*others, e.firstSpread(Staggered))
+	return estimate(e.c.k.busy()*others, e.firstSpread(Staggered))
 }
 
 // Decode is the time of one step that gives each of batch sequences of an

@@ -96,6 +96,17 @@ func overlap(a, b float64) float64 {
 	return math.Cbrt(a*a*a + b*b*b)
 }
 
+// Fastest are constants that no engine gets below: a share of what kernels reach
+// ends where the numbers of kernels are too short for some of them.
+func (k Kernels) Fastest(engine Engine) Constants {
+	c := k.Bare()
+	c.Engine, c.Undivided, c.Unfused = engine, false, false
+	c.Layer = map[Generation]float64{Hopper: 2}
+	c.Cache, c.Attention = 0.95, 0.9
+	c.Compute = map[Precision]float64{BF16: 0.95, FP8: 0.9, FP4: 0.9}
+	return c
+}
+
 // Bare are the constants of an engine without overhead: nothing but kernels, as
 // plain PyTorch runs them from a recorded graph.
 func (k Kernels) Bare() Constants {

@@ -20,7 +20,7 @@ func (e *Estimator) ClosedLoop(l Load) (Serving, error) {
 	p.run()
 	var first, token, latency []float64
 	for _, r := range p.requests[users:] {
-		first = append(first, e.c.k.First*1e-6+r.first-r.sent)
+		first = append(first, e.c.k.first()+r.first-r.sent)
 		token = append(token, (r.last-r.first)/float64(max(1, l.Output-1)))
 		latency = append(latency, r.last-r.sent)
 	}
@@ -28,7 +28,7 @@ func (e *Estimator) ClosedLoop(l Load) (Serving, error) {
 		token = []float64{e.c.step(float64(users), l)}
 	}
 	s := Serving{FirstToken: estimate(median(first), e.firstSpread(InStep)), PerToken: estimate(median(token), e.spread().TokenP90)}
-	s.Requests = float64(l.Concurrency) / (e.c.k.First*1e-6 + mean(latency))
+	s.Requests = float64(l.Concurrency) / (e.c.k.first() + mean(latency))
 	s.Tokens = s.Requests * float64(l.Output)
 	s.TokensPerGPU = s.Tokens / float64(e.c.Parallel.GPUs())
 	return s, nil

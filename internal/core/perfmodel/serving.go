@@ -175,7 +175,7 @@ func (c *cost) first(t Terms, l Load) float64 {
 		own = c.k.Equal
 	}
 	pass := own * t.Company * t.Added
-	first := c.k.First*1e-6 + c.k.Busy*1e-6*others + t.Prompt + (pass-t.Prompt)*others + c.k.Wait*t.Token*others
+	first := c.k.first() + c.k.busy()*others + t.Prompt + (pass-t.Prompt)*others + c.k.Wait*t.Token*others
 	if l.Arrival == Poisson {
 		whole := first + t.Token*float64(max(0, l.Output-1))
 		busy := min(0.95, t.Batch/whole*t.Added)
@@ -191,7 +191,7 @@ func (c *cost) first(t Terms, l Load) float64 {
 func (c *cost) round(users, prompt float64, l Load) (first, token float64) {
 	output := float64(max(1, l.Output))
 	if users <= 1 {
-		return c.k.First*1e-6 + prompt, c.step(1, l)
+		return c.k.first() + prompt, c.step(1, l)
 	}
 	fresh, _ := l.fresh()
 	chunks := fresh / float64(c.Engine.BesideDecode(c.MaxBatchedTokens))
@@ -203,7 +203,7 @@ func (c *cost) round(users, prompt float64, l Load) (first, token float64) {
 	// Users that once waited for each other come back one after the other, so
 	// the steps that a prompt waits for are full of others.
 	wait := max(own+1, steps-output)
-	first = c.k.First*1e-6 + wait*step + min(wait/chunks, users)*prompt
+	first = c.k.first() + wait*step + min(wait/chunks, users)*prompt
 	return first, step + prompt*users/steps
 }
 

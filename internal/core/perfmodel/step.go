@@ -1,6 +1,9 @@
 package perfmodel
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // The functions of this file return seconds. They are the arithmetic of
 // docs/spec/performance-model.md, one function per kind of work: each takes the
@@ -19,6 +22,8 @@ type cost struct {
 	reading              float64 // bandwidth while reading the cache
 	grouped              float64 // bandwidth while reading experts
 	attention            float64 // speed of attention
+	// alone is the same setup of kernels alone, which measured steps do not get below.
+	alone *cost
 }
 
 // format is how fast an engine computes with a number format, and what an
@@ -35,7 +40,7 @@ func bind(s Setup, k Constants, kernels Kernels) cost {
 		dense.weight /= k.FourBit // read more slowly, as if there were more of it
 	}
 	read := s.GPU.bandwidth() * kernels.Read
-	return cost{
+	c := cost{
 		Setup: s, k: k, kernels: kernels,
 		dense: dense, expert: of(q.Experts, k.ExpertCompute), plain: of(BF16, k.compute(BF16)),
 		layer: generationOf(k.Layer, s.GPU.Generation), expertLayer: generationOf(k.ExpertLayer, s.GPU.Generation),
@@ -44,6 +49,11 @@ func bind(s Setup, k Constants, kernels Kernels) cost {
 		reading:   s.GPU.bandwidth() * kernels.Context * k.Cache,
 		attention: s.GPU.flops(BF16) * kernels.Prompt * k.Attention,
 	}
+	if k.Step > 0 && k.Step < 1 {
+		alone := bind(s, kernels.Fastest(k.Engine), kernels)
+		c.alone = &alone
+	}
+	return c
 }
 
 // product is a matrix product of m rows with a k by n matrix of weights.
@@ -259,8 +269,18 @@ func (c *cost) rows(batch float64) float64 {
 	return math.Ceil(batch / float64(c.Parallel.PP))
 }
 
-// decode is one step of a rank's batch at a mean context.
+// decode is one step of a rank's batch at a mean context, as many times as long as
+// was measured.
 func (c *cost) decode(batch, context float64) float64 {
+	time := cmp.Or(c.k.Step, 1) * c.computed(batch, context)
+	if c.alone != nil {
+		return max(time, c.alone.computed(batch, context))
+	}
+	return time
+}
+
+// computed is one step by all other constants.
+func (c *cost) computed(batch, context float64) float64 {
 	b := c.rows(batch)
 	return c.layers(b, b) + c.lookback(b, context) + c.output(b) + (c.k.Host+c.k.Sequence*batch)*1e-6
 }
