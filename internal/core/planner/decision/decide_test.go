@@ -798,13 +798,16 @@ func TestRequestsAtEvenDistancesKeepNoReplicaForWaits(t *testing.T) {
 }
 
 func TestAStepOfRequestsAtEvenDistancesIsFollowedExactly(t *testing.T) {
-	w := newWorld(paced(), 10*time.Second, Vector{1, 1})
+	w := newWorld(paced(), 5*time.Second, Vector{1, 1})
 	for range 12 * 10 {
 		w.play(w.evenly(8))
 	}
+	queue := 0.0
 	for look := range 24 {
 		s := w.evenly(18)
-		s.Queue = 0 // of whom nobody waits long
+		// What came while there was one replica waits; two are rid of it soon.
+		queue = max(0, queue+s.Bins[0]-float64(w.ready[Prefill])*w.config.Tick.Seconds()/w.config.Model.Prefill(s.Lengths.Input))
+		s.Queue = queue
 		w.play(s)
 		if w.wanted != (Vector{2, 1}) {
 			t.Errorf("%d looks after the step there are %v", look+1, w.wanted)
@@ -911,9 +914,9 @@ func TestABacklogNeedsBothRoles(t *testing.T) {
 	w := newWorld(config(), 30*time.Second, Vector{2, 2})
 	settled := w.steady(20, 10*time.Minute)
 	s := w.snapshot(20 * 5)
-	s.Queue = 600
+	s.Queue = 1200
 	if d := w.play(s); d.Replicas[Prefill] <= settled[Prefill] || d.Replicas[Decode] <= settled[Decode] {
-		t.Errorf("%v became %v for 600 that wait: those are decoded as well", settled, d.Replicas)
+		t.Errorf("%v became %v for 1200 that wait: those are decoded as well", settled, d.Replicas)
 	}
 }
 

@@ -76,7 +76,7 @@ func (c Config) Defaults() Config {
 	}
 	def(&c.Tick, 5*time.Second)
 	def(&c.Pause, 60*time.Second)
-	def(&c.Drain, 10*time.Second)
+	def(&c.Drain, 20*time.Second)
 	if c.Margins == (capacity.Margins{}) {
 		c.Margins = capacity.DefaultMargins()
 	}
