@@ -208,7 +208,7 @@ func (p publishedPlanner) brings(t *testing.T) (model capacity.Model, documents 
 	if err != nil {
 		t.Fatal(err)
 	}
-	estimator, err := catalog.Estimator(perfmodel.Setup{Model: known, GPU: gpu, Engine: perfmodel.Engine(p.engine), Parallel: perfmodel.Parallel{TP: 1}})
+	estimator, err := catalog.Estimator(perfmodel.Setup{Model: known, GPU: gpu, Engine: perfmodel.Engine(p.engine), Parallel: perfmodel.Parallel{TP: 1}, Pool: true})
 	if err != nil {
 		t.Fatal(err)
 	}

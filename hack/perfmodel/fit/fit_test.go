@@ -202,7 +202,7 @@ func TestFoldsJudgeWhatTheFitHasNotSeen(t *testing.T) {
 		t.Errorf("band %.2f of what was left out", band)
 	}
 	// A band that is made without the odd model does not hold it.
-	if in := perToken.inside(judged, judged); in > 0.7 {
+	if in := perToken.inside(judged, models, judged); in > 0.7 {
 		t.Errorf("%.2f of the rows lie in bands made without their models", in)
 	}
 }

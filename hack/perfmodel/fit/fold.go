@@ -159,28 +159,41 @@ func band(offs []float64) float64 {
 	return math.Expm1(quantile(far, covered))
 }
 
-// enough is how many rows it takes to speak of their spread, and several how many
-// models: rows of one model are off together, so two do not tell how far a third is.
-const enough, several = 20, 4
+// enough is how many rows it takes to speak of their spread.
+const enough = 20
 
-// doubt is how much wider bands of first tokens are where there are too few models:
-// they differ more among models than within one.
-const doubt = 1.5
+// kin is which rows are off together, so that a band has to hold for more than the
+// ones that it is made of.
+type kin struct {
+	of func(Judged) string
+	// several is how many kin it takes to tell how far the next one is off, and doubt
+	// how much wider bands of first tokens are where there are fewer.
+	several int
+	doubt   float64
+}
 
-// bandFor is the band of a measure for one engine and part, from rows of other
-// models than one. Where there are too few of them, or of models at all, those of
-// other engines count, too.
-func (m measure) bandFor(all []Judged, g Group, except string) float64 {
+// Of models that were never measured two do not tell how far a third is off, and
+// first tokens differ more among models than within one. Of models that were, other
+// deployments tell.
+var (
+	models      = kin{of: func(j Judged) string { return architecture(j.Group.Model) }, several: 4, doubt: 1.5}
+	deployments = kin{of: func(j Judged) string { return j.role() + j.deployment() }, several: 4, doubt: 1}
+)
+
+// bandFor is the band of a measure for one engine and part, from rows of other kin
+// than one. Where there are too few of them, or of kin at all, those of other engines
+// count, too.
+func (m measure) bandFor(all []Judged, k kin, g Group, except string) float64 {
 	var own, others []float64
-	models := map[string]bool{}
+	related := map[string]bool{}
 	for _, j := range all {
 		if j.Drafted || !m.known(j) || j.Group.Part() != g.Part() {
 			continue
 		}
 		if j.Group.Engine == g.Engine {
-			models[architecture(j.Group.Model)] = true
+			related[k.of(j)] = true
 		}
-		if except != "" && architecture(j.Group.Model) == except {
+		if except != "" && k.of(j) == except {
 			continue
 		}
 		off := math.Log(m.ratio(j))
@@ -189,27 +202,27 @@ func (m measure) bandFor(all []Judged, g Group, except string) float64 {
 			own = append(own, off)
 		}
 	}
-	if len(own) >= enough && len(models) >= several {
+	if len(own) >= enough && len(related) >= k.several {
 		return band(own)
 	}
 	wide := max(band(own), band(others))
 	if m.name == perToken.name || m.name == perGPU.name {
 		return wide
 	}
-	return math.Expm1(doubt * math.Log1p(wide))
+	return math.Expm1(k.doubt * math.Log1p(wide))
 }
 
-// inside is the share of rows within bands that were made without their models.
-func (m measure) inside(all, rows []Judged) float64 {
+// inside is the share of rows within bands that were made without their kin.
+func (m measure) inside(all []Judged, k kin, rows []Judged) float64 {
 	bands := map[string]float64{}
 	var n, in int
 	for _, j := range rows {
 		if !m.known(j) {
 			continue
 		}
-		key := string(j.Group.Engine) + j.Group.Part() + architecture(j.Group.Model)
+		key := string(j.Group.Engine) + j.Group.Part() + k.of(j)
 		if _, ok := bands[key]; !ok {
-			bands[key] = m.bandFor(all, j.Group, architecture(j.Group.Model))
+			bands[key] = m.bandFor(all, k, j.Group, k.of(j))
 		}
 		n++
 		if math.Abs(math.Log(m.ratio(j))) <= math.Log1p(bands[key]) {
@@ -226,18 +239,18 @@ func (m measure) inside(all, rows []Judged) float64 {
 // models that a fit has not seen, and for GPUs that an engine was not measured on,
 // of GPUs that a fit has not seen; and for models of which something is known, of
 // deployments of theirs that did not tell it.
-func Calibrate(constants []perfmodel.Constants, models, gpus []Judged) []perfmodel.Constants {
+func Calibrate(constants []perfmodel.Constants, unseen, gpus []Judged) []perfmodel.Constants {
 	out := slices.Clone(constants)
-	known := JudgeKnown(models)
+	known := JudgeKnown(unseen)
 	for i, k := range out {
 		g := Group{Engine: k.Engine, Mixture: k.Mixture}
-		e := spread(models, g)
-		wide, usual := math.Log1p(perToken.bandFor(gpus, g, "")), math.Log1p(perToken.bandFor(models, g, ""))
+		e := spread(unseen, models, g)
+		wide, usual := math.Log1p(perToken.bandFor(gpus, models, g, "")), math.Log1p(perToken.bandFor(unseen, models, g, ""))
 		e.Elsewhere = 1.25
 		if usual > 0 {
 			e.Elsewhere = thousandths(max(1.25, wide/usual))
 		}
-		out[i].Error, out[i].KnownError = e, spread(known, g)
+		out[i].Error, out[i].KnownError = e, spread(known, deployments, g)
 	}
 	return out
 }
@@ -245,17 +258,17 @@ func Calibrate(constants []perfmodel.Constants, models, gpus []Judged) []perfmod
 func thousandths(f float64) float64 { return math.Round(f*1000) / 1000 }
 
 // spread is how far off rows of an engine and kind were.
-func spread(judged []Judged, g Group) perfmodel.ErrorSpread {
+func spread(judged []Judged, k kin, g Group) perfmodel.ErrorSpread {
 	apart := g
 	apart.Apart = true
 	own := part(judged, g)
-	band := func(m measure, g Group) float64 { return thousandths(m.bandFor(judged, g, "")) }
+	band := func(m measure, g Group) float64 { return thousandths(m.bandFor(judged, k, g, "")) }
 	e := perfmodel.ErrorSpread{
 		TokenMedian: thousandths(perToken.summary(own).Median), TokenP90: band(perToken, g),
 		FirstMedian: thousandths(toFirst.summary(own).Median), FirstP90: band(toFirst, g),
 		IdleP90:  max(0.2, band(toFirstIdle, g)),
 		ApartP90: band(perToken, apart), ApartFirstP90: band(toFirst, apart),
-		RateP90: band(perGPU, g), AmongP90: thousandths(among(judged, g)),
+		RateP90: band(perGPU, g), AmongP90: thousandths(among(judged, k, g)),
 		Rows: len(own),
 	}
 	// Nothing tells how these came; twice as far either way is as much as is known.
@@ -266,7 +279,7 @@ func spread(judged []Judged, g Group) perfmodel.ErrorSpread {
 // among is the band of rates among the deployments of one model on one GPU, at one
 // length, once what they have in common is taken away: it decides how sure a
 // ranking is.
-func among(all []Judged, g Group) float64 {
+func among(all []Judged, k kin, g Group) float64 {
 	cases := map[string][]Judged{}
 	for _, j := range part(all, g) {
 		if perGPU.known(j) {
@@ -285,7 +298,7 @@ func among(all []Judged, g Group) float64 {
 		}
 	}
 	if len(offs) < enough {
-		return perGPU.bandFor(all, g, "")
+		return perGPU.bandFor(all, k, g, "")
 	}
 	far := make([]float64, len(offs))
 	for i, o := range offs {

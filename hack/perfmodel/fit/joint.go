@@ -103,12 +103,13 @@ func (b *block) constants(x []float64) perfmodel.Constants {
 	return k
 }
 
+func (b *block) errors(x []float64) []float64 { return errors(b.rows, b.constants(x)) }
+
 // errors are three for each row: of the time per token, of the whole request and
 // of the first token, as far as they are known.
-func (b *block) errors(x []float64) []float64 {
-	k := b.constants(x)
-	out := make([]float64, 0, len(shares)*len(b.rows))
-	for _, r := range b.rows {
+func errors(rows []Row, k perfmodel.Constants) []float64 {
+	out := make([]float64, 0, len(shares)*len(rows))
+	for _, r := range rows {
 		t := r.Predict(k)
 		var whole, first float64
 		if r.First > 0 && !r.Crowded {

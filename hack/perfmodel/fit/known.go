@@ -9,18 +9,21 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 )
 
-// What no other model tells is measured: by how much decode steps of one model, on
-// one GPU, in one format take longer than the engine's constants say, and what its
-// requests take beside the work of GPUs.
+// What no other model tells is measured: by how much decode steps and prompts of one
+// model, on one GPU, in one format take longer than the engine's constants say, and
+// what its requests take beside the work of GPUs.
 
 // fewestTelling are the rows that it takes to tell.
 const fewestTelling = 3
 
-// sameKernels names what is measured together: an engine's kernels for a model on a
-// GPU in a format.
-func (r Row) sameKernels() string {
+// kernels names what is measured together: those of an engine for a model on a GPU in
+// a format.
+func (r Row) kernels() string {
 	return fmt.Sprint(r.Group.Engine, " ", architecture(r.Group.Model), " ", r.Group.GPU, " ", r.Estimator.Setup().Format())
 }
+
+// role is what engines with these kernels do.
+func (r Row) role() string { return fmt.Sprint(r.kernels(), " ", r.Group.Apart) }
 
 // deployment is what runs, whatever comes.
 func (r Row) deployment() string {
@@ -33,49 +36,51 @@ func (r Row) deployment() string {
 // lengths are those of a row's requests.
 func (r Row) lengths() string { return fmt.Sprint(r.Load.Input, "/", r.Load.Output) }
 
-// tell is what rows of the same kernels say beside constants. Aggregated ones
-// count, if there are any: in others pools wait for each other.
-func tell(rows []Row, k perfmodel.Constants) (perfmodel.Measured, bool) {
+// tell is what rows of one role say beside constants, or nothing if they are too few.
+func tell(rows []Row, k perfmodel.Constants) perfmodel.Measured {
 	rows = slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Drafted })
-	together := slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Pools != nil })
-	if len(together) >= fewestTelling {
-		rows = together
-	}
 	if len(rows) < fewestTelling {
-		return perfmodel.Measured{}, false
+		return perfmodel.Measured{}
 	}
 	setup := rows[0].Estimator.Setup()
-	m := perfmodel.Measured{Engine: setup.Engine, Model: setup.Model.Name, GPU: setup.GPU.Name, Weights: setup.Format(), Step: 1, Request: 1, Rows: len(rows)}
-	// Steps are but a part of what is timed, so that each turn comes nearer.
-	for range 40 {
-		judged := make([]Judged, len(rows))
-		for i, r := range rows {
-			judged[i] = r.judge(m.Apply(k), "")
-		}
-		was := m
-		m.Step = nearer(m.Step, perToken.offs(judged), perfmodel.MostStep)
-		m.Request = nearer(m.Request, toFirst.offs(judged), perfmodel.MostRequest)
-		if math.Abs(m.Step/was.Step-1) < 1e-3 && math.Abs(m.Request/was.Request-1) < 1e-3 {
-			break
-		}
+	known := perfmodel.Measured{Engine: setup.Engine, Model: setup.Model.Name, GPU: setup.GPU.Name, Weights: setup.Format(), Pool: setup.Pool, Rows: len(rows)}
+	const middle = 0.5
+	at := func(x []float64) perfmodel.Measured {
+		m := known
+		m.Step, m.Prompt, m.Request = times(x[0], perfmodel.Most.Step), times(x[1], perfmodel.Most.Prompt), times(x[2], perfmodel.Most.Request)
+		return m
 	}
-	return m, true
+	x, _ := minimise(func(x []float64) float64 {
+		m := at(x)
+		var sum float64
+		for i, e := range errors(rows, m.Apply(k)) {
+			sum += telling[i%len(shares)] * math.Log1p(e*e/(noise*noise))
+		}
+		for _, far := range []float64{math.Log(m.Step) / usual.Step, math.Log(m.Prompt) / usual.Prompt, math.Log(m.Request) / usual.Request} {
+			sum += far * far
+		}
+		return sum
+	}, []float64{middle, middle, middle}, 0.2, 200)
+	return at(x)
 }
 
-// nearer moves a factor by the middle of the errors that it leaves.
-func nearer(factor float64, offs []float64, most float64) float64 {
-	if len(offs) < fewestTelling {
-		return factor
-	}
-	return min(most, max(1/most, factor*math.Exp(-quantile(offs, 0.5))))
-}
+// times turns a number between nought and one into a factor between as many times as
+// short and as long.
+func times(x, most float64) float64 { return math.Pow(most, 2*x-1) }
+
+// telling is what errors of a row count where a model is told: XX
+var telling = [...]float64{1, 0.25, 0.4}
+
+// usual is how far from constants a model usually is, as a logarithm; few rows that
+// tell of more are not believed.
+var usual = perfmodel.Measured{Step: 0.3, Prompt: 0.5, Request: 0.7}
 
 // Measure is what all rows tell beside constants that were fitted on them.
 func Measure(rows []Row, constants []perfmodel.Constants) []perfmodel.Measured {
 	var out []perfmodel.Measured
-	for _, same := range alike(rows, Row.sameKernels) {
-		if m, ok := tell(same, constantsOf(constants, same[0].Group)); ok {
-			m.Step, m.Request = threeDigits(m.Step), threeDigits(m.Request)
+	for _, same := range alike(rows, Row.role) {
+		if m := tell(same, constantsOf(constants, same[0].Group)); m.Rows > 0 {
+			m.Step, m.Prompt, m.Request = threeDigits(m.Step), threeDigits(m.Prompt), threeDigits(m.Request)
 			out = append(out, m)
 		}
 	}
@@ -98,27 +103,36 @@ func alike(rows []Row, name func(Row) string) [][]Row {
 
 // JudgeKnown judges rows by the constants that judged them without their model, and
 // by what other deployments of it tell, on the same GPU and in the same format; where
-// there is no other, by what the same tells at other lengths. Rows of which nothing
-// tells are left out.
+// there is no other, by what the same tells at other lengths. Of pools aggregated ones
+// tell where there is no other. Rows of which nothing tells are left out.
 func JudgeKnown(judged []Judged) []Judged {
-	all := map[string][]Row{}
+	roles := map[string][]Row{}
 	for _, j := range judged {
-		all[j.sameKernels()] = append(all[j.sameKernels()], j.Row)
+		roles[j.role()] = append(roles[j.role()], j.Row)
+	}
+	told := map[string]perfmodel.Measured{}
+	without := func(j Judged, role string, of func(Row) string) perfmodel.Measured {
+		name := role + " without " + of(j.Row)
+		m, ok := told[name]
+		if !ok {
+			m = tell(slices.DeleteFunc(slices.Clone(roles[role]), func(r Row) bool { return of(r) == of(j.Row) }), j.By)
+			told[name] = m
+		}
+		return m
 	}
 	var out []Judged
-	told := map[string]perfmodel.Measured{}
 	for _, j := range judged {
-		for _, of := range []func(Row) string{Row.deployment, Row.lengths} {
-			own := j.sameKernels() + " without " + of(j.Row)
-			m, ok := told[own]
-			if !ok {
-				m, _ = tell(slices.DeleteFunc(slices.Clone(all[j.sameKernels()]), func(r Row) bool { return of(r) == of(j.Row) }), j.By)
-				told[own] = m
-			}
-			if m.Rows > 0 {
-				out = append(out, j.judge(m.Apply(j.By), j.Without))
-				break
-			}
+		m := without(j, j.role(), Row.deployment)
+		if m.Rows == 0 && j.Group.Apart {
+			together := j.Row
+			together.Group.Apart = false
+			m = without(j, together.role(), Row.deployment).InPool()
+		}
+		if m.Rows == 0 {
+			m = without(j, j.role(), Row.lengths)
+		}
+		if m.Rows > 0 {
+			out = append(out, j.judge(m.Apply(j.By), j.Without))
 		}
 	}
 	return out

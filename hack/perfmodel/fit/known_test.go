@@ -9,21 +9,23 @@ import (
 )
 
 // known are runs of a model on deployments of one, two and four GPUs that differ from
-// what constants say in how long steps take, and requests beside the work of GPUs.
-func known(t *testing.T, k perfmodel.Constants, step, request float64) []Row {
+// what constants say in how long steps and prompts take, and requests beside the work
+// of GPUs.
+func known(t *testing.T, k perfmodel.Constants, is perfmodel.Measured) []Row {
 	t.Helper()
 	var table strings.Builder
 	table.WriteString(head)
 	for _, tp := range []string{"1", "2", "4"} {
-		for _, batch := range []string{"1", "8", "64"} {
-			table.WriteString(tp + "x" + batch + ",db-dump/x,vllm,Qwen/Qwen3-8B,h100_sxm,agg,1024,512,,," + batch + "," + tp + ",1,,1,1,1,100\n")
+		for _, lengths := range []string{"1024,512", "512,1024", "8192,1024"} {
+			for _, batch := range []string{"1", "8", "64"} {
+				table.WriteString("x,db-dump/x,vllm,Qwen/Qwen3-8B,h100_sxm,agg," + lengths + ",,," + batch + "," + tp + ",1,,1,1,1,100\n")
+			}
 		}
 	}
 	rows, _, err := Read(strings.NewReader(table.String()), perfmodel.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
-	is := perfmodel.Measured{Step: step, Request: request}
 	for i, r := range rows {
 		times := r.Predict(is.Apply(k))
 		rows[i].Token, rows[i].First = times.Token, times.First
@@ -33,18 +35,25 @@ func known(t *testing.T, k perfmodel.Constants, step, request float64) []Row {
 
 func TestWhatIsKnownOfAModelIsFoundAgain(t *testing.T) {
 	k := Prior()[0]
-	for name, c := range map[string]struct{ step, request float64 }{
-		"nothing but the constants": {1, 1},
-		"slower kernels":            {1.4, 1},
-		"faster kernels, busy host": {0.8, 2},
-		"no work for the host":      {1, 0.3},
+	for name, want := range map[string]perfmodel.Measured{
+		"nothing but the constants": {Step: 1, Prompt: 1, Request: 1},
+		"slower steps":              {Step: 1.4, Prompt: 1, Request: 1},
+		"faster steps, busy host":   {Step: 0.8, Prompt: 1, Request: 2},
+		"no kernels for prompts":    {Step: 1, Prompt: 4, Request: 1},
+		"no work for the host":      {Step: 1, Prompt: 1, Request: 0.3},
 	} {
-		got := Measure(known(t, k, c.step, c.request), Prior())
-		if len(got) != 1 || got[0].Rows != 9 || math.Abs(got[0].Step/c.step-1) > 0.02 || math.Abs(got[0].Request/c.request-1) > 0.05 {
+		got := Measure(known(t, k, want), Prior())
+		if len(got) != 1 || got[0].Rows < 24 {
 			t.Errorf("%s: got %+v", name, got)
+			continue
+		}
+		for what, ratio := range map[string]float64{"step": got[0].Step / want.Step, "prompt": got[0].Prompt / want.Prompt, "request": got[0].Request / want.Request} {
+			if math.Abs(ratio-1) > 0.1 {
+				t.Errorf("%s: %s is %.2f times what it is: %+v", name, what, ratio, got[0])
+			}
 		}
 	}
-	if got := Measure(known(t, k, 1.4, 1)[:2], Prior()); len(got) != 0 {
+	if got := Measure(known(t, k, perfmodel.Measured{Step: 1.4})[:2], Prior()); len(got) != 0 {
 		t.Errorf("two rows tell %+v", got)
 	}
 }
@@ -52,7 +61,7 @@ func TestWhatIsKnownOfAModelIsFoundAgain(t *testing.T) {
 // A deployment is judged by others than itself.
 func TestADeploymentDoesNotTellOfItself(t *testing.T) {
 	k := Prior()[0]
-	rows := known(t, k, 1.4, 1)
+	rows := known(t, k, perfmodel.Measured{Step: 1.4})
 	for i := range rows {
 		if rows[i].Estimator.Setup().Parallel.TP == 4 {
 			rows[i].Token *= 1.3

@@ -241,6 +241,7 @@ func read(c columns, catalog perfmodel.Catalog) (Row, string) {
 func (r *Row) pools(c columns, setup perfmodel.Setup, catalog perfmodel.Catalog) string {
 	side := func(name string) (*perfmodel.Estimator, int, string) {
 		s := setup
+		s.Pool = true
 		s.Parallel = perfmodel.Parallel{
 			TP: max(1, c.int(name+"_tp_size")), PP: max(1, c.int(name+"_pp_size")),
 			DP: max(1, c.int(name+"_attention_dp_size")), EP: max(1, c.int(name+"_moe_ep_size")),

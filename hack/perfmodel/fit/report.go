@@ -67,9 +67,14 @@ func verdict(met bool) string {
 // Report is what estimates of rows are worth that were judged by constants which
 // had not seen their models: by engine and part, with the goals, and how often a
 // choice among deployments is near the best.
-func Report(title string, judged []Judged) string {
+func Report(title string, judged []Judged) string { return report(title, judged, models) }
+
+// ReportKnown is the same of rows judged also by what other deployments tell.
+func ReportKnown(title string, judged []Judged) string { return report(title, judged, deployments) }
+
+func report(title string, judged []Judged, k kin) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\nError of the estimate, percent: time per output token (TPOT), requests a second and GPU (rate), time to the first token (TTFT) where it is known how requests came; and the share of rows within bands made without their models.\n\n", title)
+	fmt.Fprintf(&b, "%s\nError of the estimate, percent: time per output token (TPOT), requests a second and GPU (rate), time to the first token (TTFT) where it is known how requests came; and the share of rows within bands made without them and what is off as they are.\n\n", title)
 	fmt.Fprintf(&b, "%-34s %5s | %6s %6s %6s %7s | %6s %6s %7s | %6s %6s %7s\n", "", "rows", "TPOT", "p90", "bias", "in band", "rate", "bias", "in band", "TTFT", "bias", "in band")
 	var said []string
 	for _, g := range parts(judged) {
@@ -79,7 +84,7 @@ func Report(title string, judged []Judged) string {
 		}
 		name := string(g.Engine) + " " + g.Part()
 		token, rate, first := perToken.summary(rows), perGPU.summary(rows), toFirst.summary(rows)
-		ti, ri, fi := perToken.inside(judged, rows), perGPU.inside(judged, rows), toFirst.inside(judged, rows)
+		ti, ri, fi := perToken.inside(judged, k, rows), perGPU.inside(judged, k, rows), toFirst.inside(judged, k, rows)
 		fmt.Fprintf(&b, "%-34s %5d | %6.1f %6.1f %+6.1f %7.0f | %6.1f %+6.1f %7.0f | %6.1f %+6.1f %7.0f\n", name, token.Rows,
 			100*token.Median, 100*token.P90, 100*token.Bias, 100*ti, 100*rate.Median, 100*rate.Bias, 100*ri, 100*first.Median, 100*first.Bias, 100*fi)
 		goal := goals[g.Part()]

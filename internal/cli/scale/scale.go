@@ -326,7 +326,7 @@ func (o *options) timing() (capacity.Model, error) {
 			if err != nil {
 				return nil, err
 			}
-			return catalog.Estimator(perfmodel.Setup{Model: model, GPU: gpu, Engine: perfmodel.Engine(o.backend), Parallel: perfmodel.Parallel{TP: max(1, gpus)}})
+			return catalog.Estimator(perfmodel.Setup{Model: model, GPU: gpu, Engine: perfmodel.Engine(o.backend), Parallel: perfmodel.Parallel{TP: max(1, gpus)}, Pool: true})
 		}
 		prefill, err := engine(decision.Prefill, o.prefillGPUs)
 		if err != nil {

@@ -101,11 +101,6 @@ func (c Catalog) With(data []byte) (Catalog, error) {
 			return Catalog{}, err
 		}
 	}
-	for _, m := range f.Measured {
-		if err := m.validate(); err != nil {
-			return Catalog{}, err
-		}
-	}
 	kernels := c.Kernels
 	if f.Kernels != nil {
 		if err := f.Kernels.validate(); err != nil {
@@ -113,13 +108,19 @@ func (c Catalog) With(data []byte) (Catalog, error) {
 		}
 		kernels = *f.Kernels
 	}
-	return Catalog{
+	out := Catalog{
 		Kernels:   kernels,
 		Models:    merge(c.Models, f.Models, func(m Model) string { return key(m.Name) }),
 		GPUs:      merge(c.GPUs, f.GPUs, func(g GPU) string { return key(g.Name) }),
 		Constants: merge(c.Constants, f.Constants, func(k Constants) string { return fmt.Sprint(k.Engine, k.Mixture) }),
-		Measured:  merge(c.Measured, f.Measured, Measured.name),
-	}, nil
+	}
+	for i := range f.Measured {
+		if err := f.Measured[i].resolve(out); err != nil {
+			return Catalog{}, err
+		}
+	}
+	out.Measured = merge(c.Measured, f.Measured, Measured.name)
+	return out, nil
 }
 
 func merge[T any](old, added []T, name func(T) string) []T {

@@ -40,9 +40,10 @@ type Constants struct {
 	Busy        float64                `json:"busyMicros"`        // per request, beside others
 
 	// Where a model was measured, Step is how many times as long as by all other
-	// constants decode steps take, and Request how many times as long First and Busy
-	// are in an aggregated engine. Zero means once.
+	// constants decode steps take, Prompt how many times as long prompts do, and Request
+	// how many times as long First, Busy and Handover are. Zero means once.
 	Step    float64 `json:"step,omitempty"`
+	Prompt  float64 `json:"prompt,omitempty"`
 	Request float64 `json:"request,omitempty"`
 
 	// Interference is the share of other requests' prefill that a decoding
@@ -119,10 +120,13 @@ func (s ErrorSpread) widened() ErrorSpread {
 	return s
 }
 
-// first and busy are what a request takes beside the work of GPUs, in seconds.
+// first, busy and handover are what a request takes beside the work of GPUs, in
+// seconds.
 func (k Constants) first() float64 { return cmp.Or(k.Request, 1) * k.First * 1e-6 }
 
 func (k Constants) busy() float64 { return cmp.Or(k.Request, 1) * k.Busy * 1e-6 }
+
+func (k Constants) handover() float64 { return cmp.Or(k.Request, 1) * k.Handover * 1e-6 }
 
 // beside is the share of a prefill by which it makes a step longer. SGLang
 // computes prompts between steps, where nothing overlaps: there Interference is

@@ -37,7 +37,7 @@ func (c Catalog) Estimator(s Setup) (*Estimator, error) {
 		return nil, err
 	}
 	s = s.filled()
-	e := &Estimator{c: bind(s, c.measured(s).Apply(k), c.Kernels)}
+	e := &Estimator{c: bind(s, c.measured(s, s.Pool).Apply(k), c.Kernels)}
 	e.memory = e.c.memory()
 	return e, nil
 }
@@ -114,7 +114,7 @@ func (e *Estimator) Layer(tokens float64) float64 {
 // decode engine's: moving its cache over the link between their nodes, and all that
 // changing engines takes beside.
 func (e *Estimator) Transfer(tokens int) Estimate {
-	return estimate(e.c.k.Handover*1e-6+e.transfer(tokens), 0.5)
+	return estimate(e.c.k.handover()+e.transfer(tokens), 0.5)
 }
 
 func (e *Estimator) transfer(tokens int) float64 {

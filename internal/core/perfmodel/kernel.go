@@ -101,7 +101,6 @@ func overlap(a, b float64) float64 {
 func (k Kernels) Fastest(engine Engine) Constants {
 	c := k.Bare()
 	c.Engine, c.Undivided, c.Unfused = engine, false, false
-	c.Layer = map[Generation]float64{Hopper: 2}
 	c.Cache, c.Attention = 0.95, 0.9
 	c.Compute = map[Precision]float64{BF16: 0.95, FP8: 0.9, FP4: 0.9}
 	return c

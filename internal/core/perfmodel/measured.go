@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 )
@@ -17,9 +18,13 @@ type Measured struct {
 	GPU    string `json:"gpu"`
 	// Weights is the format of the experts, and of all weights where there are none.
 	Weights Precision `json:"weights"`
-	// Step is how many times as long decode steps take, and Request what a request
-	// of an aggregated engine takes beside the work of GPUs. Zero means once.
+	// Pool is of engines in a prefill or a decode pool, which have less to do at a time.
+	Pool bool `json:"pool,omitempty"`
+	// Step is how many times as long decode steps take, Prompt how many times as long
+	// prompts do, and Request what a request takes beside the work of GPUs. Zero means
+	// once.
 	Step    float64 `json:"step"`
+	Prompt  float64 `json:"prompt,omitempty"`
 	Request float64 `json:"request,omitempty"`
 	Rows    int     `json:"rows,omitempty"` // that say so
 }
@@ -29,18 +34,30 @@ func MarshalMeasured(measured []Measured) ([]byte, error) {
 	return yaml.Marshal(file{Version: FormatVersion, Measured: measured})
 }
 
-// MostStep and MostRequest bound how many times as long, or as short, as estimated
-// something can take that differs in nothing but its kernels and its host.
-const MostStep, MostRequest = 2.0, 4.0
+// Most is how many times as long, or as short, as estimated something can take that
+// differs in nothing but its kernels and its host. Prompts of a GPU for which an engine
+// has no kernels of its own were measured to take several times as long.
+var Most = Measured{Step: 2, Prompt: 8, Request: 4}
 
-func (m Measured) validate() error {
-	if m.Engine == "" || m.Model == "" || m.GPU == "" || m.Weights == "" {
-		return fmt.Errorf("measured: engine, model, gpu and weights are needed")
+// resolve checks what was measured, and calls model and GPU by the names of their
+// tables.
+func (m *Measured) resolve(c Catalog) error {
+	if m.Engine == "" || m.Weights == "" {
+		return fmt.Errorf("measured %s: engine and weights are needed", m.name())
 	}
+	model, err := c.Model(m.Model)
+	if err != nil {
+		return fmt.Errorf("measured %s: %w", m.name(), err)
+	}
+	gpu, err := c.GPU(m.GPU)
+	if err != nil {
+		return fmt.Errorf("measured %s: %w", m.name(), err)
+	}
+	m.Model, m.GPU = model.Name, gpu.Name
 	for _, f := range []struct {
 		name        string
 		value, most float64
-	}{{"step", m.Step, MostStep}, {"request", cmp.Or(m.Request, 1), MostRequest}} {
+	}{{"step", m.Step, Most.Step}, {"prompt", cmp.Or(m.Prompt, 1), Most.Prompt}, {"request", cmp.Or(m.Request, 1), Most.Request}} {
 		if f.value < 1/f.most || f.value > f.most {
 			return fmt.Errorf("measured %s: %s is %g, want %g to %g", m.name(), f.name, f.value, 1/f.most, f.most)
 		}
@@ -49,7 +66,7 @@ func (m Measured) validate() error {
 }
 
 func (m Measured) name() string {
-	return fmt.Sprint(m.Engine, " ", key(m.Model), " ", key(m.GPU), " ", m.Weights)
+	return fmt.Sprint(m.Engine, " ", m.Model, " ", m.GPU, " ", m.Weights, map[bool]string{true: " pool"}[m.Pool])
 }
 
 // Apply gives constants what was measured, and the bands of that. Nothing measured
@@ -58,7 +75,7 @@ func (m Measured) Apply(k Constants) Constants {
 	if m.Step == 0 {
 		return k
 	}
-	k.Step, k.Request = m.Step, m.Request
+	k.Step, k.Prompt, k.Request = m.Step, m.Prompt, m.Request
 	if k.KnownError.Rows > 0 {
 		k.Error = k.KnownError
 	}
@@ -81,19 +98,25 @@ func (m Model) Same(o Model) bool {
 	return reflect.DeepEqual(m, o)
 }
 
+// InPool is what an aggregated engine tells of one in a pool: of steps alone, as who
+// waits for what differs.
+func (m Measured) InPool() Measured {
+	m.Pool, m.Prompt, m.Request = true, 0, 0
+	return m
+}
+
 // measured is what was measured of a setup's model, if anything was.
-func (c Catalog) measured(s Setup) Measured {
+func (c Catalog) measured(s Setup, pool bool) Measured {
 	for _, m := range c.Measured {
-		if m.Engine != s.Engine || m.Weights != s.Format() {
+		if m.Engine != s.Engine || m.GPU != s.GPU.Name || m.Weights != s.Format() || m.Pool != pool {
 			continue
 		}
-		gpu, err := c.GPU(m.GPU)
-		if err != nil || gpu.Name != s.GPU.Name {
-			continue
-		}
-		if model, err := c.Model(m.Model); err == nil && model.Same(s.Model) {
+		if slices.ContainsFunc(c.Models, func(o Model) bool { return o.Name == m.Model && o.Same(s.Model) }) {
 			return m
 		}
+	}
+	if pool {
+		return c.measured(s, false).InPool()
 	}
 	return Measured{}
 }

@@ -42,7 +42,7 @@ func (p Pools) Serve(l Load) (Serving, error) {
 	most := servers / service
 	tokens := float64(max(1, l.Output-1))
 	users := float64(max(1, l.Concurrency))
-	fixed := decode.k.First*1e-6 + decode.k.Busy*1e-6 + decode.k.Handover*1e-6 + p.Decode.transfer(l.Input) + service
+	fixed := decode.k.first() + decode.k.busy() + decode.k.handover() + p.Decode.transfer(l.Input) + service
 	// Those that come together wait for half of each other.
 	fixed += decode.together(l.Arrival) * (users - 1) / 2 / most
 

@@ -115,8 +115,10 @@ func (c *cost) added(batch, company float64, l Load) float64 {
 // part of it at a time: they read the weights anyway.
 func (c *cost) joined(n, fresh, cached float64) float64 {
 	parts := max(1, fresh/float64(c.Engine.BesideDecode(c.MaxBatchedTokens)))
-	time := parts * (c.layers(n+fresh/parts, n+1) - c.layers(n, n))
-	return time + c.passes(fresh) + c.lookaround(fresh, cached) + c.output(n+1) - c.output(n)
+	return c.lookaround(fresh, cached) + c.measured(c.k.Prompt, func(c *cost) float64 {
+		time := parts * (c.layers(n+fresh/parts, n+1) - c.layers(n, n))
+		return time + c.passes(fresh) + c.output(n+1) - c.output(n)
+	})
 }
 
 // Part is a part of a prompt that a pass computes, and how many tokens are before it.
@@ -151,10 +153,12 @@ func (c *cost) shared(beside bool) float64 {
 // attention. Beside a step they read no weights that it does not, but for experts:
 // one sequence stands for all, as a pass is asked about more often than it matters.
 func (c *cost) prompts(parts, tokens float64, beside bool) float64 {
-	if !beside || c.Engine == SGLang {
-		return c.layers(tokens, parts) + c.passes(tokens) + c.output(parts)
-	}
-	return c.layers(1+tokens, 1+parts) - c.layers(1, 1) + c.passes(tokens) + c.output(1+parts) - c.output(1)
+	return c.measured(c.k.Prompt, func(c *cost) float64 {
+		if !beside || c.Engine == SGLang {
+			return c.layers(tokens, parts) + c.passes(tokens) + c.output(parts)
+		}
+		return c.layers(1+tokens, 1+parts) - c.layers(1, 1) + c.passes(tokens) + c.output(1+parts) - c.output(1)
+	})
 }
 
 // token is the mean time per output token of a rank's batch, in seconds: the
@@ -289,7 +293,7 @@ func (e *Estimator) PrefillOnly(l Load, rate float64) (Estimate, error) {
 	if busy >= 1 {
 		return Estimate{}, &OverloadError{Rate: rate, Most: servers / service}
 	}
-	return estimate(e.c.k.First*1e-6+service+line(service, servers, busy), e.firstSpread(Poisson)), nil
+	return estimate(e.c.k.first()+service+line(service, servers, busy), e.firstSpread(Poisson)), nil
 }
 
 // line is the mean wait for one of several servers that take a fixed time each.

@@ -48,6 +48,9 @@ type Setup struct {
 	Engine       Engine
 	Quantisation Quantisation
 	Parallel     Parallel
+	// Pool means that prompts and answers have engines of their own, and this is one of
+	// them.
+	Pool bool
 	// MemoryFraction is the share of GPU memory that the engine may fill.
 	MemoryFraction float64
 	// MaxBatchedTokens bounds the tokens of one step, of one attention rank.

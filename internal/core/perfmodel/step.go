@@ -22,7 +22,8 @@ type cost struct {
 	reading              float64 // bandwidth while reading the cache
 	grouped              float64 // bandwidth while reading experts
 	attention            float64 // speed of attention
-	// alone is the same setup of kernels alone, which measured steps do not get below.
+	// alone is the same setup of kernels alone, which nothing that was measured to take
+	// less than constants say gets below.
 	alone *cost
 }
 
@@ -49,7 +50,7 @@ func bind(s Setup, k Constants, kernels Kernels) cost {
 		reading:   s.GPU.bandwidth() * kernels.Context * k.Cache,
 		attention: s.GPU.flops(BF16) * kernels.Prompt * k.Attention,
 	}
-	if k.Step > 0 && k.Step < 1 {
+	if min(cmp.Or(k.Step, 1), cmp.Or(k.Prompt, 1)) < 1 {
 		alone := bind(s, kernels.Fastest(k.Engine), kernels)
 		c.alone = &alone
 	}
@@ -237,6 +238,10 @@ func (c *cost) lookback(n, s float64) float64 {
 // lookaround is attention of new tokens, of which before are cached, to
 // everything up to themselves, in all layers.
 func (c *cost) lookaround(fresh, before float64) float64 {
+	return c.measured(c.k.Prompt, func(c *cost) float64 { return c.attended(fresh, before) })
+}
+
+func (c *cost) attended(fresh, before float64) float64 {
 	layers := float64(c.Model.attending())
 	s := fresh + before
 	pairs := func(limit float64) float64 {
@@ -272,17 +277,22 @@ func (c *cost) rows(batch float64) float64 {
 // decode is one step of a rank's batch at a mean context, as many times as long as
 // was measured.
 func (c *cost) decode(batch, context float64) float64 {
-	time := cmp.Or(c.k.Step, 1) * c.computed(batch, context)
-	if c.alone != nil {
-		return max(time, c.alone.computed(batch, context))
-	}
-	return time
+	return c.measured(c.k.Step, func(c *cost) float64 {
+		b := c.rows(batch)
+		return c.layers(b, b) + c.lookback(b, context) + c.output(b) + (c.k.Host+c.k.Sequence*batch)*1e-6
+	})
 }
 
-// computed is one step by all other constants.
-func (c *cost) computed(batch, context float64) float64 {
-	b := c.rows(batch)
-	return c.layers(b, b) + c.lookback(b, context) + c.output(b) + (c.k.Host+c.k.Sequence*batch)*1e-6
+// measured is a time that was found to be so many times as long as all other constants
+// say; zero means once. It is no less than kernels take.
+func (c *cost) measured(times float64, time func(*cost) float64) float64 {
+	switch {
+	case times == 0:
+		return time(c)
+	case times < 1:
+		return max(times*time(c), time(c.alone))
+	}
+	return times * time(c)
 }
 
 // prefill computes fresh tokens of each of batch prompts after cached ones.
@@ -290,8 +300,7 @@ func (c *cost) prefill(batch, fresh, cached float64) float64 {
 	if fresh <= 0 {
 		return 0
 	}
-	m := batch * fresh
-	return c.layers(m, batch) + c.passes(m) + batch*c.lookaround(fresh, cached) + c.output(batch)
+	return c.prompts(batch, batch*fresh, false) + batch*c.lookaround(fresh, cached)
 }
 
 // passes are norms and activations of m tokens, in all layers. Engines fuse

@@ -58,6 +58,7 @@ func (c *Config) estimator(r *launch.Settings, gpuName string) (*perfmodel.Estim
 		MemoryFraction:   r.Float(0, "--gpu-memory-utilization", "--mem-fraction-static", "--free-gpu-memory-fraction"),
 		MaxBatchedTokens: c.Engine.MaxBatchedTokens,
 		MaxSequences:     c.Engine.MaxSequences,
+		Pool:             c.Role == Prefill || c.Role == Decode,
 	}
 	return catalog.Estimator(setup)
 }

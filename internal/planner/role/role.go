@@ -260,7 +260,7 @@ func engines(c config.Config, parts Components, gpus decision.Vector) (both [dec
 		if err != nil {
 			return both, "", err
 		}
-		setup := perfmodel.Setup{GPU: gpu, Engine: perfmodel.VLLM, Parallel: perfmodel.Parallel{TP: max(1, gpus[role])}}
+		setup := perfmodel.Setup{GPU: gpu, Engine: perfmodel.VLLM, Parallel: perfmodel.Parallel{TP: max(1, gpus[role])}, Pool: !parts.Aggregated}
 		if component.Engine != graph.EngineNone {
 			setup.Engine = perfmodel.Engine(component.Engine)
 		}

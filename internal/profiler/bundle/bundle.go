@@ -249,7 +249,7 @@ func targets(p search.Problem, c search.Candidate) []profileoutput.Target {
 // profile tabulates the chosen engines for planner and mock engine.
 func profile(c *config.Config, p search.Problem, best search.Candidate) (interpolation.Data, error) {
 	of := func(w search.Worker) (*perfmodel.Estimator, error) {
-		return p.Catalog.Estimator(perfmodel.Setup{Model: p.Model, GPU: p.GPU, Engine: p.Engine, Parallel: w.Layout.Parallel})
+		return p.Catalog.Estimator(perfmodel.Setup{Model: p.Model, GPU: p.GPU, Engine: p.Engine, Parallel: w.Layout.Parallel, Pool: best.Prefill != nil})
 	}
 	first := best.Decode
 	if best.Prefill != nil {

@@ -90,7 +90,7 @@ func (p Problem) Expect(c Candidate, concurrency int) (ttft, itl float64, ok boo
 		return 0, 0, false
 	}
 	alone, ok := p.at(decode, decoding, 1)
-	return band(prefill.FirstToken(p.Goal.ISL, 0)).Value + alone.ttft.Value, s.itl.Value, ok
+	return band(prefill.pool.FirstToken(p.Goal.ISL, 0)).Value + alone.ttft.Value, s.itl.Value, ok
 }
 
 // Correct replaces a candidate's estimates by what was measured and ranks

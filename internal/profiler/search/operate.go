@@ -68,7 +68,7 @@ func (p *Problem) at(e *engine, w way, perRank int) (served, bool) {
 
 func (p *Problem) estimate(e *engine, w way, perRank int) (served, bool) {
 	concurrency := perRank * e.layout.Ranks()
-	estimate := e.DecodeOnly
+	estimate := e.pool.DecodeOnly
 	switch w {
 	case guessed:
 		estimate = e.Aggregated
@@ -235,7 +235,7 @@ func (p *Problem) beside(decode served) Band {
 	if p.closely(guessed) == guessed {
 		return Band{}
 	}
-	return band(decode.Busy(decode.concurrency))
+	return band(decode.pool.Busy(decode.concurrency))
 }
 
 // first is the time to the first token of a prefill engine to which prompts come
@@ -244,7 +244,7 @@ func (p *Problem) first(e *engine, rate float64) (perfmodel.Estimate, error) {
 	if known, ok := e.queued[rate]; ok {
 		return known, nil
 	}
-	estimate, err := e.PrefillOnly(p.load(1), rate)
+	estimate, err := e.pool.PrefillOnly(p.load(1), rate)
 	if err == nil {
 		e.queued[rate] = estimate
 	}

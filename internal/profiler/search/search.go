@@ -221,11 +221,12 @@ func (p *Problem) wants(mode config.Mode) bool {
 
 // engine is a layout that can run.
 type engine struct {
-	layout Layout
-	name   string
-	*perfmodel.Estimator
-	memory perfmodel.Memory
-	most   int // concurrent requests of the goal's size
+	layout               Layout
+	name                 string
+	*perfmodel.Estimator                      // of one that does all of the work
+	pool                 *perfmodel.Estimator // of one in a prefill or decode pool
+	memory               perfmodel.Memory
+	most                 int // concurrent requests of the goal's size
 	// What every pair with this engine asks again.
 	prompts float64                        // per second, at most
 	idle    perfmodel.Estimate             // first token without a queue
@@ -272,7 +273,8 @@ func (p *Problem) engine(l Layout) (*engine, string, error) {
 	if most := p.most(); most > 0 && l.GPUs() > most {
 		return nil, fmt.Sprintf("one engine takes %d GPUs, the budget is %d", l.GPUs(), most), nil
 	}
-	estimator, err := p.Catalog.Estimator(perfmodel.Setup{Model: p.Model, GPU: p.GPU, Engine: p.Engine, Parallel: l.Parallel})
+	setup := perfmodel.Setup{Model: p.Model, GPU: p.GPU, Engine: p.Engine, Parallel: l.Parallel}
+	estimator, err := p.Catalog.Estimator(setup)
 	if layout, ok := errors.AsType[*perfmodel.LayoutError](err); ok {
 		return nil, layout.Reason, nil
 	}
@@ -280,7 +282,11 @@ func (p *Problem) engine(l Layout) (*engine, string, error) {
 		return nil, "", err
 	}
 	e := &engine{layout: l, name: l.name(), Estimator: estimator, memory: estimator.Memory(), most: estimator.MaxConcurrency(p.Goal.ISL, p.Goal.OSL)}
-	e.prompts, e.idle, e.queued = e.PrefillRate(p.load(1)), e.FirstToken(p.Goal.ISL, 0), map[float64]perfmodel.Estimate{}
+	setup.Pool = true
+	if e.pool, err = p.Catalog.Estimator(setup); err != nil {
+		return nil, "", err
+	}
+	e.prompts, e.idle, e.queued = e.pool.PrefillRate(p.load(1)), e.pool.FirstToken(p.Goal.ISL, 0), map[float64]perfmodel.Estimate{}
 	for w := range e.known {
 		e.known[w] = map[int]served{}
 	}
