@@ -162,6 +162,16 @@ func lost(all []answered) (failed int, first error) {
 	return failed, first
 }
 
+// middle is the time within which half of the first tokens came.
+func middle(all []answered) time.Duration {
+	firsts := make([]time.Duration, len(all))
+	for i, a := range all {
+		firsts[i] = a.first()
+	}
+	slices.Sort(firsts)
+	return firsts[len(firsts)/2].Round(time.Millisecond)
+}
+
 // The scenario that upstream tests its planner by: 8 requests a second of 4000 and 150 tokens
 // need one replica of each role, and 18 need two of prefill, within a minute.
 const (
@@ -340,8 +350,8 @@ func TestPublishedPlannersFollowUpstreamsScenario(t *testing.T) {
 			if failed > 0 {
 				t.Errorf("%d of %d requests failed, the first: %v", failed, len(before)+len(after), why)
 			}
-			summary.Line(t, "%s: %d to %d requests a second of %d and %d tokens: 2P1D asked for after %.0f s, ready after %.0f s; %d requests, %d failed",
-				p.file, scenarioLow, scenarioHigh, scenarioInput, scenarioOutput, asked.Seconds(), took.Seconds(), len(before)+len(after), failed)
+			summary.Line(t, "%s: %d to %d requests a second of %d and %d tokens: 2P1D asked for after %.0f s, ready after %.0f s; %d requests, %d failed; half of the first tokens within %s at the low rate",
+				p.file, scenarioLow, scenarioHigh, scenarioInput, scenarioOutput, asked.Seconds(), took.Seconds(), len(before)+len(after), failed, middle(before))
 		})
 	}
 }

@@ -16,14 +16,11 @@ import (
 // fewestTelling are the rows that it takes to tell.
 const fewestTelling = 3
 
-// kernels names what is measured together: those of an engine for a model on a GPU in
-// a format.
-func (r Row) kernels() string {
-	return fmt.Sprint(r.Group.Engine, " ", architecture(r.Group.Model), " ", r.Group.GPU, " ", r.Estimator.Setup().Format())
+// role names what is measured together: an engine with a model on a GPU in a format,
+// that does all of the work or is in a pool.
+func (r Row) role() string {
+	return fmt.Sprint(r.Group.Engine, " ", architecture(r.Group.Model), " ", r.Group.GPU, " ", r.Estimator.Setup().Format(), " ", r.Group.Apart)
 }
-
-// role is what engines with these kernels do.
-func (r Row) role() string { return fmt.Sprint(r.kernels(), " ", r.Group.Apart) }
 
 // deployment is what runs, whatever comes.
 func (r Row) deployment() string {
@@ -68,8 +65,9 @@ func tell(rows []Row, k perfmodel.Constants) perfmodel.Measured {
 // short and as long.
 func times(x, most float64) float64 { return math.Pow(most, 2*x-1) }
 
-// telling is what errors of a row count where a model is told: XX
-var telling = [...]float64{1, 0.25, 0.4}
+// telling is what errors of a row count here, as shares are in a fit of constants: of
+// one model first tokens vary less than among models.
+var telling = [len(shares)]float64{1, 0.25, 0.4}
 
 // usual is how far from constants a model usually is, as a logarithm; few rows that
 // tell of more are not believed.

@@ -166,11 +166,7 @@ var formats = map[string]perfmodel.Precision{
 
 // key is the same for the same measurement: the table has some several times.
 func (r Row) key() string {
-	deployment := r.Estimator.Setup().Parallel.String()
-	if p := r.Pools; p != nil {
-		deployment = fmt.Sprint(p.Prefills, p.Prefill.Setup().Parallel, p.Decodes, deployment)
-	}
-	return fmt.Sprint(r.Group, deployment, r.Load, r.Token, r.First)
+	return fmt.Sprint(r.Group, r.deployment(), r.Load, r.Token, r.First)
 }
 
 // read turns a line into a row, or says why not.

@@ -209,8 +209,9 @@ func (c Components) handOver() bool {
 const slowest = 2
 
 // Handover is how many seconds a computed prompt of so many tokens takes from a prefill
-// replica to one of decode; 0 where nobody knows. Of replicas that compute prompts more
-// slowly, or faster, than the performance model says, handovers are so too.
+// replica to a token of one of decode; 0 where nobody knows. Of replicas that compute prompts
+// more slowly, or faster, than the performance model says, handovers are so too. It comes
+// while a step runs, and its token with the next one.
 func (t *Timing) Handover(tokens float64) float64 {
 	prefill, decode := t.engines[decision.Prefill], t.engines[decision.Decode]
 	if prefill == nil || decode == nil || !(tokens > 0) {
@@ -218,7 +219,8 @@ func (t *Timing) Handover(tokens float64) float64 {
 	}
 	n := int(math.Ceil(min(tokens, float64(decode.Setup().Model.Context))))
 	slower := t.Model.Prefill(float64(n)) / prefill.FirstToken(n, 0).Value.Seconds()
-	return min(slower, slowest) * decode.Transfer(n).Value.Seconds()
+	const steps = 1.5
+	return min(slower, slowest)*decode.Transfer(n).Value.Seconds() + steps*t.Model.Token(1, float64(n))
 }
 
 // Estimate times replicas without a profile, and says by what.

@@ -12,6 +12,9 @@ const (
 	doubted = 6
 	// late is how many times what is believed first tokens take in the mean of such a look.
 	late = 1.5
+	// off is the part of what is believed by which first tokens may be later without
+	// having waited: no model is nearer to engines.
+	off = 0.1
 )
 
 // calibrate compares what requests got with what the model says they would have got,
@@ -96,7 +99,7 @@ func (m *Memory) even(c Config, s Snapshot, rate float64) {
 	prefill, _ := m.Calibration.Scales()
 	prompt := prefill * c.Model.Prefill(m.Lengths.Input*(1-min(1, m.Lengths.Hit)))
 	alone := prompt + c.Handover
-	switch late := alone+c.Margins.Waits*max(0, first-alone) > c.Target.FirstToken; {
+	switch late := alone+c.Margins.Waits*max(0, first-(1+off)*alone) > c.Target.FirstToken; {
 	case !late:
 		m.Bursts = 0
 	case rate*prompt <= float64(p.Ready): // or it is more replicas that they wait for
