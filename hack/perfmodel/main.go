@@ -65,7 +65,7 @@ func (o options) run() error {
 	byModel := fit.CrossValidate(rows, fit.Prior(), fit.Folds[0])
 	fmt.Print(fit.Report("Models that were never measured: every row judged by constants fitted without its model, in any format, on any GPU, with any engine.", byModel), fit.Details(byModel, left), fit.List(byModel, o.only()))
 	known := fit.JudgeKnown(byModel)
-	fmt.Print("\n", fit.ReportKnown("Models that were measured: every row judged by the same constants and by two numbers that other deployments of its model tell, on the same GPU and in the same format.", known), fit.List(known, o.only()))
+	fmt.Print("\n", fit.ReportKnown("Models that were measured: every row judged by the same constants and by three numbers that other deployments of its model tell, on the same GPU and in the same format.", known), fit.List(known, o.only()))
 	if !o.folds && o.into == "" {
 		return nil
 	}

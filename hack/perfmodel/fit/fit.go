@@ -39,7 +39,7 @@ func (r Row) Predict(k perfmodel.Constants) Times {
 	out.Rate = float64(r.Load.Concurrency) / (t.First + tokens*t.Token)
 	// In a loop that keeps the engine busy every request beside it is computed
 	// once, whoever waits for it.
-	out.Whole = 1e3 * (k.First*1e-6 + t.Prompt + (t.Batch-1)*t.Added + tokens*t.Step)
+	out.Whole = 1e3 * (e.Overhead().Seconds() + t.Prompt + (t.Batch-1)*t.Added + tokens*t.Step)
 	// Whoever finds no place waits for one of those that there are.
 	wait := float64(r.Waiting) / float64(r.Load.Concurrency) * (out.First + tokens*out.Token)
 	out.First += wait
