@@ -228,8 +228,10 @@ func until(ctx context.Context, what string, try func(context.Context) error) er
 		case permanent:
 			return false, p.error
 		default:
-			// A question that time cut short says nothing about what was waited for.
-			if ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
+			// A question that time cut short says nothing about what was waited for. A
+			// client's limiter looks at the deadline itself, before the context has ended.
+			deadline, limited := ctx.Deadline()
+			if ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) && !(limited && time.Now().After(deadline)) {
 				last = err
 			}
 			return false, nil
