@@ -9,17 +9,17 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/capacity"
 )
 
-// profile is one whose every value can be told by hand: a prompt's token takes 0.02 ms,
-// and a step 4 ms and 10 more for a full cache.
+// profile is one whose every value can be told by hand: a prompt's token takes 0.02 ms, a step
+// 4 ms and 10 more for a full cache, and throughput grows with the cache as straight. A surface
+// over a plane is that plane, however it is divided.
 func profile(t *testing.T) *Profile {
 	t.Helper()
 	p := capacity.Profile{CacheTokens: 100000}
 	for input := 1000.0; input <= 8000; input += 1000 {
 		p.Input, p.FirstToken, p.InputThroughput = append(p.Input, input), append(p.FirstToken, input/50), append(p.InputThroughput, 50000)
 		for usage := 0.0; usage <= 1; usage += 0.125 {
-			token := 4 + 10*usage
-			p.Usage, p.Context, p.Token = append(p.Usage, usage), append(p.Context, input), append(p.Token, token)
-			p.OutputThroughput = append(p.OutputThroughput, usage*100000/input/token*1000)
+			p.Usage, p.Context = append(p.Usage, usage), append(p.Context, input)
+			p.Token, p.OutputThroughput = append(p.Token, 4+10*usage), append(p.OutputThroughput, 900+3400*usage)
 		}
 	}
 	out, err := NewProfile(p)
@@ -31,7 +31,7 @@ func profile(t *testing.T) *Profile {
 
 // TestPromptsOfAProfileNeedNoOrder: they are as somebody measured them.
 func TestPromptsOfAProfileNeedNoOrder(t *testing.T) {
-	decode := capacity.Profile{CacheTokens: 1000, Usage: []float64{0, 1}, Context: []float64{10, 10}, Token: []float64{4, 8}, OutputThroughput: []float64{1, 2}}
+	decode := capacity.Profile{CacheTokens: 1000, Usage: []float64{0, 1, 0}, Context: []float64{10, 10, 20}, Token: []float64{4, 8, 4}, OutputThroughput: []float64{1, 2, 1}}
 	for _, x := range []struct {
 		rule          string
 		input, first  []float64
@@ -54,6 +54,36 @@ func TestPromptsOfAProfileNeedNoOrder(t *testing.T) {
 			}
 			if err == nil && (math.Abs(got.FirstToken(1)-x.below) > 1e-9 || math.Abs(got.FirstToken(1e6)-x.beyond) > 1e-9) {
 				t.Errorf("%v and %v ms, want %v and %v", got.FirstToken(1), got.FirstToken(1e6), x.below, x.beyond)
+			}
+		})
+	}
+}
+
+// TestADecodeProfileNeedsTriangles: the original ends on one without, too.
+func TestADecodeProfileNeedsTriangles(t *testing.T) {
+	prompts := capacity.Profile{CacheTokens: 1000, Input: []float64{1, 2, 3, 4}, FirstToken: make([]float64, 4), InputThroughput: make([]float64, 4)}
+	for _, x := range []struct {
+		rule                  string
+		usage, context, token []float64
+		refused               bool
+	}{
+		{"three places", []float64{0, 1, 0}, []float64{10, 10, 20}, []float64{4, 8, 4}, false},
+		{"one of them twice", []float64{0, 1, 0, 1}, []float64{10, 10, 20, 10}, []float64{4, 8, 4, 9}, false},
+		{"two", []float64{0, 1}, []float64{10, 20}, []float64{4, 8}, true},
+		{"one context", []float64{0, 0.5, 1}, []float64{10, 10, 10}, []float64{4, 6, 8}, true},
+		{"a context of nothing", []float64{0, 1, 0}, []float64{0, 10, 20}, []float64{4, 8, 4}, true},
+		{"a time that is no number", []float64{0, 1, 0}, []float64{10, 10, 20}, []float64{4, 8, math.NaN()}, true},
+		{"a usage that is no number", []float64{0, math.Inf(1), 0}, []float64{10, 10, 20}, []float64{4, 8, 4}, true},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			p := prompts
+			p.Usage, p.Context, p.Token, p.OutputThroughput = x.usage, x.context, x.token, make([]float64, len(x.usage))
+			got, err := NewProfile(p)
+			if (err != nil) != x.refused {
+				t.Fatalf("refused: %v", err)
+			}
+			if err == nil && math.Abs(got.token[0][cells-1]-4) > 1e-6 {
+				t.Errorf("%v ms where 4 were measured", got.token[0][cells-1])
 			}
 		})
 	}
@@ -128,26 +158,5 @@ func TestAPredictorWithFewPointsSaysTheLastValue(t *testing.T) {
 	}
 	if diff := cmp.Diff([]float64{0, 0, 10, 20, 30, 40, 60, 70}, said); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestAPublishedProfileGivesItsThroughput(t *testing.T) {
-	p := capacity.Profile{CacheTokens: 945029}
-	m := capacity.H200()
-	for input := 100.0; input < 16400; input += 1017 {
-		took := m.Prefill(input)
-		p.Input, p.FirstToken, p.InputThroughput = append(p.Input, input), append(p.FirstToken, took*1e3), append(p.InputThroughput, input/took)
-		for usage := 0.02; usage <= 1; usage += 0.07 {
-			n := usage * p.CacheTokens / input
-			token := m.Token(n, input)
-			p.Usage, p.Context, p.Token, p.OutputThroughput = append(p.Usage, usage), append(p.Context, input), append(p.Token, token*1e3), append(p.OutputThroughput, n/token)
-		}
-	}
-	got, err := NewProfile(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if is := got.PrefillThroughput(3000); math.Abs(is/49481-1) > 0.05 {
-		t.Errorf("prefill of 3000 tokens: %.0f tokens/s/GPU, published are 49481", is)
 	}
 }
