@@ -110,11 +110,7 @@ func Decide(c Config, p *Profile, o Observation, m Memory) (Decision, Memory) {
 		d.Prefill = up(load/p.PrefillThroughput(d.Input)/float64(c.PrefillGPUs), c.MinEndpoint)
 	}
 	if !c.WithoutDecode {
-		token := c.Token
-		if m.DecodeCorrection > 0 {
-			token /= m.DecodeCorrection
-		}
-		best := p.BestThroughput(token, d.Input+d.Output/2)
+		best := p.BestThroughput(c.Token/m.DecodeCorrection, d.Input+d.Output/2)
 		d.Decode = up(d.Requests*d.Output/c.Interval/best/float64(c.DecodeGPUs), c.MinEndpoint)
 	}
 	d.Prefill, d.Decode = c.fit(d.Prefill, d.Decode)
@@ -146,7 +142,8 @@ func (c Config) fit(prefill, decode int) (p, d int) {
 	case c.MinEndpoint*(c.PrefillGPUs+c.DecodeGPUs) > c.Budget:
 		return 0, 0
 	default:
-		p = min(max(c.MinEndpoint, prefill*c.Budget/sum), (c.Budget-c.MinEndpoint*c.DecodeGPUs)/c.PrefillGPUs)
+		share := float64(c.Budget) / float64(sum) // rounded, and so is its product
+		p = min(max(c.MinEndpoint, int(float64(prefill)*share)), (c.Budget-c.MinEndpoint*c.DecodeGPUs)/c.PrefillGPUs)
 		return p, max(c.MinEndpoint, (c.Budget-p*c.PrefillGPUs)/c.DecodeGPUs)
 	}
 }

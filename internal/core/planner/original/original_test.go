@@ -102,6 +102,7 @@ func TestDecide(t *testing.T) {
 		{"a slow first token asks for nothing more", func(_ *Config, o *Observation) { o.FirstToken = 4000 }, 4, 24, Decided},
 		{"a fast first token asks for less", func(_ *Config, o *Observation) { o.FirstToken = 20 }, 2, 24, Decided},
 		{"without correction it is the profile alone", func(c *Config, o *Observation) { c.NoCorrection, o.FirstToken = true, 20 }, 4, 16, Decided},
+		{"tokens that nobody timed are in time in the fullest cell", func(_ *Config, o *Observation) { o.Token = 0 }, 4, 10, Decided},
 		{"GPUs of an engine divide", func(c *Config, _ *Observation) { c.PrefillGPUs = 4 }, 1, 24, Decided},
 		{"never below the minimum", func(c *Config, o *Observation) { c.MinEndpoint, o.Requests = 3, 1 }, 3, 3, Decided},
 		{"an interval without a request is skipped", func(_ *Config, o *Observation) { o.Requests, o.Input = 0, math.NaN() }, 0, 0, NoTraffic},
@@ -133,6 +134,7 @@ func TestBudget(t *testing.T) {
 		{"below 0 there is none", Config{Budget: -1, MinEndpoint: 1, PrefillGPUs: 1, DecodeGPUs: 1}, vector{40, 40}, vector{40, 40}},
 		{"decode gets what prefill's rounding leaves, and grows", Config{Budget: 20, MinEndpoint: 1, PrefillGPUs: 8, DecodeGPUs: 1}, vector{10, 1}, vector{2, 4}},
 		{"below the minimum both get nothing", Config{Budget: 3, MinEndpoint: 2, PrefillGPUs: 1, DecodeGPUs: 1}, vector{4, 4}, vector{0, 0}},
+		{"a share that is rounded below a whole number loses a replica", Config{Budget: 4, MinEndpoint: 1, PrefillGPUs: 1, DecodeGPUs: 1}, vector{49, 49}, vector{1, 3}},
 		{"decode keeps its minimum", Config{Budget: 4, MinEndpoint: 1, PrefillGPUs: 1, DecodeGPUs: 2}, vector{100, 1}, vector{2, 1}},
 	} {
 		t.Run(x.rule, func(t *testing.T) {
