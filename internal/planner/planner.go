@@ -25,7 +25,6 @@ import (
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/decision"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/journal"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/observation"
-	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/original"
 	"github.com/dynamo-operator/dynamo-operator/internal/core/planner/trace"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/config"
 	"github.com/dynamo-operator/dynamo-operator/internal/planner/kube"
@@ -58,10 +57,7 @@ type Planner struct {
 	memory  decision.Memory
 	// lengths are those of the last look that saw any.
 	lengths capacity.Lengths
-	// What the original's policy keeps.
-	interval observation.Counters
-	decided  time.Duration
-	past     original.Memory
+	old     asOriginal
 
 	mu      sync.Mutex // of what HTTP shows
 	journal journal.Journal
@@ -151,7 +147,7 @@ func (p *Planner) Tick(ctx context.Context) error {
 	}
 	p.complain("")
 	rules := p.rules(parts, reading.Lengths)
-	d, decided := p.decide(rules, snapshot, reading)
+	d, decided := p.decide(rules, g, snapshot, reading)
 	p.metrics.corrected(p.corrections())
 	if !decided {
 		p.metrics.observe(rules, snapshot, d, p.Config.Tick)
@@ -340,9 +336,9 @@ func ready(s v1alpha1.ServiceReplicaStatus) int {
 }
 
 // decide is one tick of the policy. The original speaks only at the end of an interval.
-func (p *Planner) decide(rules decision.Config, s decision.Snapshot, r observation.Reading) (decision.Decision, bool) {
+func (p *Planner) decide(rules decision.Config, g *kube.Graph, s decision.Snapshot, r observation.Reading) (decision.Decision, bool) {
 	if p.Config.Policy == config.Original {
-		return p.decideAsOriginal(s, r)
+		return p.decideAsOriginal(meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.ConditionReady), s, r)
 	}
 	var d decision.Decision
 	d, p.memory = decision.Decide(rules, s, p.memory)
@@ -352,46 +348,7 @@ func (p *Planner) decide(rules decision.Config, s decision.Snapshot, r observati
 // corrections are the factors on times of prefill and decode that the last decision counted with.
 func (p *Planner) corrections() (prefill, decode float64) {
 	if p.Config.Policy == config.Original {
-		return cmp.Or(p.past.PrefillCorrection, 1), cmp.Or(p.past.DecodeCorrection, 1)
+		return cmp.Or(p.old.past.PrefillCorrection, 1), cmp.Or(p.old.past.DecodeCorrection, 1)
 	}
 	return p.memory.Calibration.Scales()
-}
-
-func (p *Planner) decideAsOriginal(s decision.Snapshot, r observation.Reading) (decision.Decision, bool) {
-	wanted := decision.Vector{s.Roles[decision.Prefill].Wanted, s.Roles[decision.Decode].Wanted}
-	hold := decision.Decision{Replicas: wanted, Reason: decision.Steady}
-	p.interval = p.interval.Plus(r.Delta)
-	if s.Now-p.decided < p.Config.Interval || p.timing == nil || p.timing.Profile == nil {
-		return hold, false
-	}
-	seen := p.interval
-	p.interval, p.decided = observation.Counters{}, s.Now
-	c := original.Default()
-	c.Interval, c.FirstToken, c.Token = p.Config.Interval.Seconds(), float64(p.Config.TTFT.Milliseconds()), float64(p.Config.ITL)/1e6
-	c.MinEndpoint, c.PrefillGPUs, c.DecodeGPUs = p.Config.Floors[decision.Decode], max(1, p.timing.GPUs[decision.Prefill]), max(1, p.timing.GPUs[decision.Decode])
-	if c.Budget = p.Config.Budget; c.Budget <= 0 {
-		c.Budget = -1
-	}
-	c.Predictor, c.Log1p, c.QLevel, c.QTrend, c.RMeasure, c.NoCorrection = p.Config.Predictor, p.Config.Log1p, p.Config.QLevel, p.Config.QTrend, p.Config.RNoise, p.Config.NoCorrection
-	c.WithoutPrefill, c.WithoutDecode = p.Config.Mode == config.DecodeOnly, p.Config.Mode == config.PrefillOnly
-	var said original.Decision
-	said, p.past = original.Decide(c, p.timing.Profile, original.Observation{
-		Requests: seen.Ended, Input: seen.Input.Mean(), Output: seen.Output.Mean(), FirstToken: 1e3 * seen.FirstToken.Mean(), Token: 1e3 * seen.Token.Mean(),
-		Duration: seen.Duration.Mean(), Prefill: s.Roles[decision.Prefill].Ready, Decode: s.Roles[decision.Decode].Ready,
-		GraphReady: len(s.Roles[decision.Prefill].Starting)+len(s.Roles[decision.Decode].Starting) == 0,
-	}, p.past)
-	if said.Outcome != original.Decided {
-		hold.Limited = string(said.Outcome)
-		return hold, true
-	}
-	hold.Replicas, hold.Horizon = decision.Vector{said.Prefill, said.Decode}, p.Config.Interval
-	hold.Forecast.Level, hold.Forecast.Rate = seen.Ended/c.Interval, said.Requests/c.Interval
-	hold.Reason = decision.Grow
-	if hold.Replicas.GPUs(p.timing.GPUs) < wanted.GPUs(p.timing.GPUs) {
-		hold.Reason = decision.Shrink
-	} else if hold.Replicas == wanted {
-		hold.Reason = decision.Steady
-	}
-	hold.Roles[decision.Prefill].Need, hold.Roles[decision.Decode].Need = said.Prefill, said.Decode
-	return hold, true
 }

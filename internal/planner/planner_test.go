@@ -704,7 +704,7 @@ func TestMetricsTellTheCorrectionThatIsInUse(t *testing.T) {
 	} {
 		t.Run(x.rule, func(t *testing.T) {
 			w := newWorld(t, append(x.words, "--ttft=2000")...) // that no second replica is needed
-			w.planner.past = x.past
+			w.planner.old.past = x.past
 			w.token = 1.5 * token
 			w.firstToken = 2*prompt + decodesFirst*w.token // at even distances nobody waits
 			if w.planner.Config.Policy == config.Original {

@@ -332,7 +332,7 @@ func frontendPort(ports []discoveryv1.EndpointPort, frontend graph.Component) ui
 // read is left alone.
 func (c *Client) Scale(ctx context.Context, g *Graph, replicas map[string]int, plan string) error {
 	direct := map[string]int{}
-	for _, service := range slices.Sorted(maps.Keys(replicas)) {
+	for _, service := range slices.SortedFunc(maps.Keys(replicas), g.before) {
 		adapter, adapted := g.adapters[service]
 		if !adapted {
 			direct[service] = replicas[service]
@@ -357,6 +357,22 @@ func (c *Client) Scale(ctx context.Context, g *Graph, replicas map[string]int, p
 		return fmt.Errorf("scale graph %s/%s: %w", c.Namespace, g.Name, err)
 	}
 	return nil // a plan beside adapters that is lost is told with the next decision
+}
+
+// before orders services as they are written, prefill first.
+func (g *Graph) before(a, b string) int {
+	prefill := func(service string) bool {
+		return slices.ContainsFunc(g.Components, func(c graph.Component) bool {
+			return c.Name == service && (c.Role == graph.RolePrefill || graph.RoleOf(c.SubType) == graph.RolePrefill)
+		})
+	}
+	switch first, second := prefill(a), prefill(b); {
+	case first && !second:
+		return -1
+	case second && !first:
+		return 1
+	}
+	return strings.Compare(a, b)
 }
 
 func (c *Client) patchGraph(ctx context.Context, g *Graph, replicas map[string]int, plan string) error {

@@ -262,6 +262,27 @@ func TestReplicasAreWrittenWhereTheyAreDecided(t *testing.T) {
 	}
 }
 
+// TestPrefillIsWrittenFirst, as the original writes it.
+func TestPrefillIsWrittenFirst(t *testing.T) {
+	both := strings.Replace(alpha, "subComponentType: decode,", "subComponentType: decode, scalingAdapter: {enabled: true},", 1)
+	c, f := cluster(t, v1alpha1.SchemeGroupVersion, both, adapter, strings.NewReplacer("chat-prefill", "chat-decode", "Prefill", "Decode").Replace(adapter))
+	g, err := c.Graph(t.Context(), "chat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, object(t, both), nil })
+	if err := c.Scale(t.Context(), g, map[string]int{"Prefill": 4, "Decode": 5}, "why"); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`dynamographdeploymentscalingadapters/chat-prefill/scale application/merge-patch+json {"spec":{"replicas":4}}`,
+		`dynamographdeploymentscalingadapters/chat-decode/scale application/merge-patch+json {"spec":{"replicas":5}}`,
+	}
+	if diff := cmp.Diff(want, patches(f)[:2]); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestTheVersionIsOneThatIsServed(t *testing.T) {
 	served := func(versions ...string) *discoveryfake.FakeDiscovery {
 		f := &discoveryfake.FakeDiscovery{Fake: &clienttesting.Fake{}}

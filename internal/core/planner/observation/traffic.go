@@ -63,8 +63,9 @@ type Reading struct {
 	Lengths       capacity.Lengths
 	Observed      capacity.Observation
 	Queue, Active float64
-	// Delta is what was counted since then.
-	Delta Counters
+	// Delta is what was counted since then, and Frontends by whom.
+	Delta     Counters
+	Frontends map[string]Frontend
 
 	// tells are the gauges of frontends.
 	tells Counters
@@ -106,6 +107,7 @@ func (t Traffic) Next(l Look, tick time.Duration) (Reading, Traffic) {
 		return r, t
 	}
 	delta := Counters{TellsInFlight: true, TellsQueued: true}
+	frontends := map[string]Frontend{}
 	known := false
 	for _, address := range slices.Sorted(maps.Keys(l.Frontends)) {
 		c := l.Frontends[address]
@@ -116,7 +118,9 @@ func (t Traffic) Next(l Look, tick time.Duration) (Reading, Traffic) {
 			earlier.Counters = c
 		}
 		known = known || seen
-		delta = delta.Plus(c.since(earlier.Counters))
+		own := c.since(earlier.Counters)
+		delta = delta.Plus(own)
+		frontends[address] = Frontend{own, c}
 	}
 	elapsed := l.At - t.at
 	t.last, t.at = remember(t.last, l), l.At
@@ -130,6 +134,7 @@ func (t Traffic) Next(l Look, tick time.Duration) (Reading, Traffic) {
 		r.Bins = append(r.Bins, delta.Began*float64(tick)/float64(max(elapsed, tick/2)))
 	}
 	r.Delta, r.Over = delta, elapsed
+	r.Frontends = frontends
 	r.Observed = capacity.Observation{Requests: int(min(delta.FirstToken.Count, delta.Ended))}
 	if r.Observed.Requests > 0 {
 		r.Observed.FirstToken, r.Observed.Token = finite(delta.FirstToken.Mean()), finite(delta.Token.Mean())
