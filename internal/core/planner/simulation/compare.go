@@ -65,23 +65,40 @@ func Play(s Setup, name Name, change func(*decision.Config)) (Played, error) {
 }
 
 // Sweep is the profile that the original would have been given of the model.
-func Sweep(s Setup) (*original.Profile, error) {
+func Sweep(s Setup) (*original.Profile, error) { return original.NewProfile(sweep(s)) }
+
+// As the original's profiler goes through an engine with a context of so many tokens: prompts
+// and answers of these lengths, and at each length of prompts from one sequence to what fits.
+const (
+	sweepContext     = 16384
+	sweepFirst       = 100
+	sweepOutput      = 500
+	sweepFree        = 512 // tokens that prompts leave
+	sweepPrompts     = 16
+	sweepGranularity = 6
+	sweepSequences   = 2000 // at most
+)
+
+func sweep(s Setup) capacity.Profile {
 	p := capacity.Profile{CacheTokens: s.Model.Cache()}
-	const longest, points = 16384, 17
-	for i := range points {
-		input := 100 + float64(i)*(longest-100)/(points-1)
+	// An engine is not started with more than its cache holds.
+	context := max(sweepFirst+sweepFree+sweepPrompts, int(min(sweepContext, p.CacheTokens)))
+	for prompt := sweepFirst; prompt < context-sweepFree; prompt += (context - sweepFree - sweepFirst) / sweepPrompts {
+		input := float64(prompt)
 		took := s.Model.Prefill(input)
 		p.Input, p.FirstToken = append(p.Input, input), append(p.FirstToken, took*1e3)
 		p.InputThroughput = append(p.InputThroughput, input/took/float64(max(1, s.GPUs[decision.Prefill])))
-		for j := range points {
-			usage := float64(j+1) / points
-			n := usage * s.Model.Cache() / input
-			token := s.Model.Token(n, input)
-			p.Usage, p.Context = append(p.Usage, usage), append(p.Context, input)
-			p.Token, p.OutputThroughput = append(p.Token, token*1e3), append(p.OutputThroughput, n/token/float64(max(1, s.GPUs[decision.Decode])))
+	}
+	for prompt := sweepFirst; prompt < context-sweepOutput; prompt += (context - sweepOutput) / sweepGranularity {
+		length := float64(prompt + sweepOutput/2)
+		most := int(min(sweepSequences, p.CacheTokens/float64(prompt+sweepOutput)))
+		for n := 1; n <= most; n += max(1, (most-1)/sweepGranularity) {
+			token := s.Model.Token(float64(n), length)
+			p.Usage, p.Context = append(p.Usage, length*float64(n)/p.CacheTokens), append(p.Context, length)
+			p.Token, p.OutputThroughput = append(p.Token, token*1e3), append(p.OutputThroughput, float64(n)/token/float64(max(1, s.GPUs[decision.Decode])))
 		}
 	}
-	return original.NewProfile(p)
+	return p
 }
 
 // BestFixed is the cheapest size that is enough, chosen in hindsight, or the one that

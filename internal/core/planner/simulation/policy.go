@@ -55,12 +55,21 @@ func NewOriginal(s Setup, profile *original.Profile, interval int) *Original {
 // Interval is its adjustment interval.
 func (o *Original) Interval() int { return int(o.Config.Interval) }
 
-// Decide is one interval: it sees requests that ended, and a graph that is not ready
-// while something starts.
+// Decide is one interval. A graph is not ready while something starts.
 func (o *Original) Decide(v *View) (decision.Vector, bool) {
+	seen := observe(v.closed(o.Config.Interval))
+	ready := v.Ready()
+	seen.Prefill, seen.Decode, seen.GraphReady = ready[decision.Prefill], ready[decision.Decode], v.Settled()
+	d, memory := original.Decide(o.Config, o.Profile, seen, o.memory)
+	o.memory = memory
+	return decision.Vector{d.Prefill, d.Decode}, d.Outcome == original.Decided
+}
+
+// observe is what a frontend's metrics say of slots: of requests that ended, of first tokens,
+// and of the time to each of the other tokens.
+func observe(slots []Count) original.Observation {
 	var ended, firsts int
 	var seen original.Observation
-	slots := v.closed(o.Config.Interval)
 	for i := range slots {
 		s := &slots[i]
 		ended += s.Ended
@@ -68,18 +77,14 @@ func (o *Original) Decide(v *View) (decision.Vector, bool) {
 		seen.Input += s.endedInput
 		seen.Output += s.output
 		seen.FirstToken += s.first * 1e3
-		seen.Token += s.token * 1e3
+		seen.Token += s.tokens * 1e3
 		seen.Duration += s.duration
 	}
 	n := float64(ended)
-	seen.Requests = n
-	seen.Input, seen.Output, seen.Token, seen.Duration = seen.Input/n, seen.Output/n, seen.Token/n, seen.Duration/n
+	seen.Requests, seen.Token = n, seen.Token/seen.Output
+	seen.Input, seen.Output, seen.Duration = seen.Input/n, seen.Output/n, seen.Duration/n
 	seen.FirstToken /= float64(firsts)
-	ready := v.Ready()
-	seen.Prefill, seen.Decode, seen.GraphReady = ready[decision.Prefill], ready[decision.Decode], v.Settled()
-	d, memory := original.Decide(o.Config, o.Profile, seen, o.memory)
-	o.memory = memory
-	return decision.Vector{d.Prefill, d.Decode}, d.Outcome == original.Decided
+	return seen
 }
 
 // HPA is a HorizontalPodAutoscaler a role, on requests per replica, tuned as well as

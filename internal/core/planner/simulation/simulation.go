@@ -71,6 +71,7 @@ type Count struct {
 	output             float64
 	firsts             int
 	first, token       float64
+	tokens             float64 // time between all of them
 	duration           float64
 	inPrefill, active  float64 // time integrals
 	Wanted, Ready      decision.Vector
@@ -395,6 +396,7 @@ func (r *run) ended(which int) {
 		c.endedInput += float64(s.input)
 		c.output += float64(s.output)
 		c.token += took
+		c.tokens += took * float64(s.output)
 		c.duration += r.now - s.began
 		if took <= r.Target.Token {
 			if s.inTime {
