@@ -75,6 +75,11 @@ func run(folder string) error {
 			unmet = append(unmet, missed...)
 		}
 	}
+	missed, err := bursts()
+	if err != nil {
+		return err
+	}
+	unmet = append(unmet, missed...)
 	if missed := growth(subjects[1], 600*time.Second, quantile); missed != "" {
 		unmet = append(unmet, missed)
 	}
