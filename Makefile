@@ -209,6 +209,20 @@ scaling-e2e: build addons ## What counts seconds, on a machine that does nothing
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 20m -parallel 1 ./test/e2e -run 'TestOnABareCluster//(a_graph_sleeps|a_wake_adds)' -scaling
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 60m ./test/e2e -run 'TestAClusterIsLikeItsSimulation' -scaling -traces $(abspath $(TRACES))
 
+# KEDA brings the clients of all clouds; so it is built for this verb alone, from a module
+# of its own.
+bin/keda/operator: localcluster/keda/go.mod
+	@echo "building KEDA; the first time takes about ten minutes on two cores"
+	@mkdir -p bin/keda/manifests
+	@cd localcluster/keda && ../../hack/build.sh ../../bin/keda/ '-s -w' github.com/kedacore/keda/v2/cmd/operator github.com/kedacore/keda/v2/cmd/adapter
+	@cd localcluster/keda && source="$$(go list -m -f '{{.Dir}}' github.com/kedacore/keda/v2)/config" && \
+	  install -m 644 "$$source"/crd/bases/*.yaml "$$source"/rbac/role*.yaml ../../bin/keda/manifests && \
+	  for file in role role_binding; do install -m 644 "$$source/metrics-server/$$file.yaml" "../../bin/keda/manifests/metrics_$$file.yaml"; done
+
+.PHONY: keda
+keda: build addons bin/keda/operator ## KEDA itself scales adapters of both versions, to zero and back
+	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 20m ./test/e2e -run TestKEDAScalesAdapters -keda $(CURDIR)/bin/keda
+
 .PHONY: idle-planner
 idle-planner: build addons ## Count the writes of an idle planner in 10 minutes, and what memory it holds
 	PLAYGROUND_BIN=$(CURDIR)/bin go test -count=1 -v -timeout 30m ./test/e2e -run TestAnIdlePlanner -planner-idle-for 10m
