@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
@@ -108,6 +110,7 @@ func (w world) sleepsAndWakes() {
 	}
 
 	// Fifty at once find nobody, and all of them are answered.
+	started := w.watchesStarts("Frontend")
 	begin := time.Now()
 	var all sync.WaitGroup
 	first := make([]time.Duration, 50)
@@ -129,14 +132,7 @@ func (w world) sleepsAndWakes() {
 		})
 	}
 	all.Wait()
-	var readyAt time.Time
-	for _, pod := range w.pods(w.ctx) {
-		for _, c := range pod.Status.Conditions {
-			if c.Type == "Ready" && c.LastTransitionTime.After(readyAt) && pod.Labels[v1alpha1.LabelComponent] != "Frontend" {
-				readyAt = c.LastTransitionTime.Time
-			}
-		}
-	}
+	made, readyAt := started()
 	for _, service := range []string{"decode", "prefill"} { // all of them have woken it once
 		if n := w.count("quickstart", service); n != 1 {
 			w.Errorf("%d pods of %s", n, service)
@@ -146,10 +142,10 @@ func (w world) sleepsAndWakes() {
 	for _, d := range first {
 		latest = max(latest, d)
 	}
-	summary.Line(w.T, "a graph that slept: %d requests at once, all answered, first tokens up to %s after they came; the last worker was ready after %s", len(first), latest.Round(time.Millisecond), readyAt.Sub(begin).Round(time.Second))
-	// A pod tells no part of a second.
-	if start := readyAt.Add(time.Second).Sub(begin); *scaling && latest > start+mostWake {
-		w.Errorf("the last first token came %s after the requests, at most %s are to pass after a start of %s", latest, mostWake, start)
+	summary.Line(w.T, "a graph that slept: %d requests at once, all answered, first tokens up to %s after they came; workers started after %s and took %s",
+		len(first), latest.Round(time.Millisecond), made.Sub(begin).Round(time.Millisecond), readyAt.Sub(made).Round(time.Millisecond))
+	if start := readyAt.Sub(made); *scaling && latest > start+mostWake {
+		w.Errorf("the last first token came %s after the requests, at most %s are to pass beside a start of %s", latest, mostWake, start)
 	}
 	w.dormant("quickstart", metav1.ConditionFalse, v1alpha1.ReasonActive)
 	w.ready("quickstart")
@@ -198,6 +194,53 @@ func (w world) sleepsAndWakes() {
 	w.answers(url)
 }
 
+// watchesStarts looks from now on at pods of all services but one, and tells when the first was
+// made and the last got ready, as somebody sees it who watches: objects tell whole seconds.
+func (w world) watchesStarts(but string) (told func() (made, ready time.Time)) {
+	w.Helper()
+	ctx, stop := context.WithCancel(w.ctx)
+	events, err := w.cluster.Client.Watch(ctx, &corev1.PodList{}, client.InNamespace(w.namespace))
+	if err != nil {
+		stop()
+		w.Fatal(err)
+	}
+	var made time.Time
+	readyAt := map[string]time.Time{}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for event := range events.ResultChan() {
+			pod, ok := event.Object.(*corev1.Pod)
+			if !ok || pod.DeletionTimestamp != nil || pod.Labels[v1alpha1.LabelComponent] == but {
+				continue
+			}
+			now := time.Now()
+			if made.IsZero() {
+				made = now
+			}
+			if _, was := readyAt[pod.Name]; !was && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+			}) {
+				readyAt[pod.Name] = now
+			}
+		}
+	}()
+	return func() (time.Time, time.Time) {
+		stop()
+		<-ended
+		last := time.Time{}
+		for _, at := range readyAt {
+			if at.After(last) {
+				last = at
+			}
+		}
+		if made.IsZero() || last.IsZero() {
+			w.Fatal("the watch has seen no start")
+		}
+		return made, last
+	}
+}
+
 // wakesSoon measures what a wake adds to a start, under the contract of 1.x and within a
 // budget: from a request to a pod, and from a worker that is there to a token.
 func (w world) wakesSoon() {
@@ -238,6 +281,7 @@ func (w world) wakesSoon() {
 			time.Sleep(20 * time.Millisecond)
 		}
 	}()
+	started := w.watchesStarts("Frontend")
 	begin := time.Now()
 	var first time.Time
 	if err := w.cluster.Chat(w.ctx, url, models[0], "hello", 4, func(string) {
@@ -247,10 +291,11 @@ func (w world) wakesSoon() {
 	}); err != nil {
 		w.Fatal(err)
 	}
-	there, made := <-listed, w.podOf("chat", "decode").CreationTimestamp.Time
-	summary.Line(w.T, "a wake: a pod after %s at most, its model after %s, a token %s later",
-		made.Add(time.Second).Sub(begin).Round(time.Millisecond), there.Sub(begin).Round(time.Millisecond), first.Sub(there).Round(time.Millisecond))
-	if added := max(0, made.Sub(begin)) + first.Sub(there); *scaling && added > mostWake {
+	there := <-listed
+	made, _ := started()
+	summary.Line(w.T, "a wake: a pod after %s, its model after %s, a token %s later",
+		made.Sub(begin).Round(time.Millisecond), there.Sub(begin).Round(time.Millisecond), first.Sub(there).Round(time.Millisecond))
+	if added := made.Sub(begin) + first.Sub(there); *scaling && added > mostWake {
 		w.Errorf("it adds %s, at most %s are to be", added, mostWake)
 	}
 	// Other tests may need the machine at the same time.
