@@ -22,9 +22,26 @@ type cost struct {
 	reading              float64 // bandwidth while reading the cache
 	grouped              float64 // bandwidth while reading experts
 	attention            float64 // speed of attention
+	// busy is on how many attention ranks tokens are, who all have as many; zero means on
+	// all of them.
+	busy float64
 	// alone is the same setup of kernels alone, which nothing that was measured to take
 	// less than constants say gets below.
 	alone *cost
+}
+
+// among is the same setup with tokens on so many attention ranks. The others have
+// nothing to compute, but their GPUs hold experts.
+func (c *cost) among(ranks float64) *cost {
+	if c.Parallel.DP == 1 {
+		return c
+	}
+	some := *c
+	some.busy = min(ranks, float64(c.Parallel.DP))
+	if c.alone != nil {
+		some.alone = c.alone.among(ranks)
+	}
+	return &some
 }
 
 // format is how fast an engine computes with a number format, and what an
@@ -115,11 +132,11 @@ func (c *cost) network(m float64, width int) float64 {
 // experts live on GPUs.
 const imbalance = 1.05
 
-// experts is the mixture part of a layer, for m tokens of each attention rank.
+// experts is the mixture part of a layer, for m tokens of each attention rank that has any.
 func (c *cost) experts(m float64) float64 {
 	e, p := c.Model.Experts, c.Parallel
 	group, h, f := float64(p.TP*p.DP), float64(c.Model.Hidden), float64(e.FFN)
-	tokens := m * float64(p.DP)
+	tokens := m * cmp.Or(c.busy, float64(p.DP))
 	count, active := float64(e.Count), float64(e.Active)
 	touched := count * (1 - math.Pow(1-active/count, max(1, tokens*c.k.Scatter)))
 	compute := 6 * tokens * active * h * f / group / c.expert.speed
