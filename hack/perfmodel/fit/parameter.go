@@ -68,6 +68,8 @@ var (
 		entry("expertLayer.blackwell", 3, 200, expertLayer, perfmodel.Blackwell),
 		field("route", 0.5, 60, func(k *constants) *float64 { return &k.Route }),
 		field("scatter", 0.2, 1, func(k *constants) *float64 { return &k.Scatter }),
+		field("exchange", 0.05, 1, func(k *constants) *float64 { return &k.Exchange }),
+		field("exchangeStart", 1, 200, func(k *constants) *float64 { return &k.ExchangeStart }),
 		field("latentLayer", 0.5, 80, func(k *constants) *float64 { return &k.LatentLayer }),
 		field("linearLayer", 0.5, 80, func(k *constants) *float64 { return &k.LinearLayer }),
 		field("sparseLayer", 0.5, 150, func(k *constants) *float64 { return &k.SparseLayer }),

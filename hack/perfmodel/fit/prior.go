@@ -17,7 +17,7 @@ func Prior() []perfmodel.Constants {
 			}
 			out = append(out, perfmodel.Constants{
 				Engine: engine, Mixture: mixture,
-				Weights: 0.9, FourBit: 0.85, Cache: 0.85, Attention: 0.85, ExpertBandwidth: 0.6, ExpertCompute: 0.5, Reduce: 0.6, Scatter: 0.7,
+				Weights: 0.9, FourBit: 0.85, Cache: 0.85, Attention: 0.85, ExpertBandwidth: 0.6, ExpertCompute: 0.5, Reduce: 0.6, Exchange: 0.5, ExchangeStart: 15, Scatter: 0.7,
 				Compute:     map[perfmodel.Precision]float64{perfmodel.BF16: 0.85, perfmodel.FP8: 0.8, perfmodel.FP4: 0.7},
 				ReduceStart: 4, ReduceHop: 2,
 				Layer:       map[perfmodel.Generation]float64{perfmodel.Hopper: 10, perfmodel.Blackwell: 10},

@@ -175,3 +175,11 @@ func TestStaysGetLongerWithTheRate(t *testing.T) {
 		}
 	}
 }
+
+// A token is sent to GPUs that have experts which it chose: of 32 GPUs to at most 8.
+func TestWholeExpertsAreSentTheirTokens(t *testing.T) {
+	many, few := deepseek(t, Parallel{DP: 32, EP: 32}, 0), deepseek(t, Parallel{DP: 32, EP: 1}, 0)
+	if whole, sliced := many.c.among(32).experts(128), few.c.among(32).experts(128); whole >= sliced {
+		t.Errorf("whole experts take %.2g s a layer, slices of all %.2g", whole, sliced)
+	}
+}

@@ -146,7 +146,12 @@ func (c *cost) experts(m float64) float64 {
 		time *= imbalance * e.uneven(p.EP)
 	}
 	if p.DP > 1 {
-		time += 2 * c.exchange(tokens*h*2, p.TP*p.DP)
+		// Whole experts are sent the tokens that chose them, slices of experts all.
+		share := 1.0
+		if p.EP > 1 {
+			share = 1 - math.Pow(1-1/float64(p.EP), active)
+		}
+		time += c.handing(share*tokens*h*c.expert.input, p.TP*p.DP) + c.handing(share*tokens*h*2, p.TP*p.DP)
 	}
 	return time + c.product(m, count, h, &c.plain) + c.network(m, e.Shared)
 }
@@ -163,6 +168,13 @@ func (c *cost) exchange(bytes float64, n int) float64 {
 	}
 	ranks := float64(n)
 	return (c.k.ReduceStart+c.k.ReduceHop*math.Log2(ranks))*1e-6 + (ranks-1)/ranks*bytes/(c.GPU.link(n)*c.k.Reduce)
+}
+
+// handing hands tokens of attention ranks to the GPUs that have their experts, or back:
+// so many bytes together, of which each of n GPUs gets its part.
+func (c *cost) handing(bytes float64, n int) float64 {
+	ranks := float64(n)
+	return c.k.ExchangeStart*1e-6 + (ranks-1)/ranks*bytes/(c.GPU.link(n)*cmp.Or(c.k.Exchange, 1))
 }
 
 // reduce sums m rows of the hidden size over the tensor-parallel ranks.
