@@ -237,6 +237,31 @@ func TestDisaggregatedRunsAreReadAsTheyWereRun(t *testing.T) {
 	}
 }
 
+// What the batch of a disaggregated run says of places depends on the run; a worker of
+// several attention ranks has as many as the table says.
+func TestUsersOfADecodeWorkerMayBeMoreThanItsPlaces(t *testing.T) {
+	row := func(id, config, run string, users, batch, ranks string) string {
+		tp := map[string]string{"1": "8", "8": "1"}[ranks]
+		return id + ",db-dump/2026-04-27; config_id=" + config + "; silicon_concurrency=" + users + "; measured=2026-02-03T00:00:00; workflow_run_id=" + run +
+			",trtllm,deepseek-ai/DeepSeek-V3,b200_sxm,disagg,1024,1024,nvfp4,nvfp4,1,1,4,4," + batch + ",5," + tp + "," + ranks + ",8,100,9\n"
+	}
+	rows, left, err := Read(strings.NewReader(pools+
+		row("fewer of a sweep", "320", "247", "90", "18", "1")+row("most of a sweep", "320", "247", "180", "36", "1")+
+		row("each of its own", "392", "265", "30", "6", "1")+row("ranks", "309", "247", "2800", "70", "8")+
+		row("of another run", "1", "1", "55", "11", "1")), perfmodel.Default())
+	if err != nil {
+		t.Fatal(err, left)
+	}
+	got := map[string]int{}
+	for _, r := range rows {
+		got[r.ID] = r.Pools.Decode.Setup().MaxSequences
+	}
+	want := map[string]int{"fewer of a sweep": 32, "most of a sweep": 32, "each of its own": 4, "ranks": 0, "of another run": 0}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestASourceSaysHowRequestsCame(t *testing.T) {
 	for name, c := range map[string]struct {
 		source        string
