@@ -248,7 +248,7 @@ func TestUsersOfADecodeWorkerMayBeMoreThanItsPlaces(t *testing.T) {
 	rows, left, err := Read(strings.NewReader(pools+
 		row("fewer of a sweep", "320", "247", "90", "18", "1")+row("most of a sweep", "320", "247", "180", "36", "1")+
 		row("each of its own", "392", "265", "30", "6", "1")+row("ranks", "309", "247", "2800", "70", "8")+
-		row("of another run", "1", "1", "55", "11", "1")), perfmodel.Default())
+		row("as many as users", "553", "281", "40", "8", "1")+row("of another run", "1", "1", "55", "11", "1")), perfmodel.Default())
 	if err != nil {
 		t.Fatal(err, left)
 	}
@@ -256,7 +256,7 @@ func TestUsersOfADecodeWorkerMayBeMoreThanItsPlaces(t *testing.T) {
 	for _, r := range rows {
 		got[r.ID] = r.Pools.Decode.Setup().MaxSequences
 	}
-	want := map[string]int{"fewer of a sweep": 32, "most of a sweep": 32, "each of its own": 4, "ranks": 0, "of another run": 0}
+	want := map[string]int{"fewer of a sweep": 32, "most of a sweep": 32, "each of its own": 4, "ranks": 0, "as many as users": 8, "of another run": 0}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

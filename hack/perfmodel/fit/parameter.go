@@ -59,6 +59,8 @@ var (
 		field("equal", 0.4, 6, func(k *constants) *float64 { return &k.Equal }),
 		field("equalQueue", 0.03, 1, func(k *constants) *float64 { return &k.EqualQueue }),
 		field("prefilling", 0.1, 1.3, func(k *constants) *float64 { return &k.Prefilling }),
+		field("meeting", 0.03, 1, func(k *constants) *float64 { return &k.Meeting }),
+		field("full", 0.001, 0.3, func(k *constants) *float64 { return &k.Full }),
 		field("handover", 1000, 1000000, func(k *constants) *float64 { return &k.Handover }),
 	}
 	experts = []parameter{
@@ -80,7 +82,7 @@ var (
 // scheduling are the constants that depend on an engine's scheduler and on what
 // is around it, more than on kernels: what a host does for a step and a sequence
 // differs among engines as their languages and processes do.
-var scheduling = []string{"host", "sequence", "busy", "own", "wait", "queue", "equal", "equalQueue", "prefilling", "handover"}
+var scheduling = []string{"host", "sequence", "busy", "own", "wait", "queue", "equal", "equalQueue", "prefilling", "handover", "meeting", "full"}
 
 // reach is how far a constant may lie from what it is drawn towards, as a
 // logarithm: what engines have in common from the prior, an engine's from that,

@@ -25,7 +25,7 @@ func Prior() []perfmodel.Constants {
 				Route:       5, LatentLayer: 10, LinearLayer: 10, SparseLayer: 20,
 				Host: 1500, Sequence: 30, First: 18000, Busy: 40000,
 				Interference: 0.9, Own: 1, Wait: 2, Queue: queue, Equal: own, EqualQueue: equal,
-				Prefilling: 0.7, Handover: 50000,
+				Prefilling: 0.7, Handover: 50000, Meeting: queue, Full: 0.02,
 			})
 		}
 	}

@@ -70,6 +70,11 @@ type Constants struct {
 	// in microseconds, beside moving its cache.
 	Prefilling float64 `json:"prefilling,omitempty"`
 	Handover   float64 `json:"handoverMicros,omitempty"`
+	// Meeting is Queue where prompts have engines of their own, which no answer delays.
+	Meeting float64 `json:"meeting,omitempty"`
+	// Full is how much of an answer's time a request waits for a place in a decode pool
+	// that has no more of them than there are users.
+	Full float64 `json:"full,omitempty"`
 
 	// GPUs are those on which the engine was measured.
 	GPUs []string `json:"gpus,omitempty"`

@@ -176,6 +176,26 @@ func TestStaysGetLongerWithTheRate(t *testing.T) {
 	}
 }
 
+// Who finds no place in the decode pool waits for the first token, and no more decode at a
+// time than there are places.
+func TestUsersBeyondTheDecodePoolsPlacesWait(t *testing.T) {
+	load := Load{Concurrency: 48, Input: 1024, Output: 1024}
+	at := func(places int) Serving {
+		return serve(t, Pools{Prefill: deepseek(t, Parallel{DP: 8, EP: 8}, 0), Decode: deepseek(t, Parallel{TP: 8, EP: 8}, places), Prefills: 1, Decodes: 4}, load)
+	}
+	few, enough, plenty := at(8), at(12), at(64)
+	answer := func(s Serving) float64 { return 1023 * s.PerToken.Value.Seconds() }
+	if wait := few.FirstToken.Value.Seconds() / answer(few); math.Abs(wait-0.5) > 0.05 {
+		t.Errorf("48 users of 32 places wait for %.2f of an answer, want about half", wait)
+	}
+	if few.PerToken.Value >= plenty.PerToken.Value {
+		t.Errorf("32 decode with %v a token, 48 with %v", few.PerToken.Value, plenty.PerToken.Value)
+	}
+	if more := enough.FirstToken.Value - plenty.FirstToken.Value; more <= 0 || more.Seconds() > 0.1*answer(enough) {
+		t.Errorf("first tokens take %v longer where every place is taken", more)
+	}
+}
+
 // A token is sent to GPUs that have experts which it chose: of 32 GPUs to at most 8.
 func TestWholeExpertsAreSentTheirTokens(t *testing.T) {
 	many, few := deepseek(t, Parallel{DP: 32, EP: 32}, 0), deepseek(t, Parallel{DP: 32, EP: 1}, 0)

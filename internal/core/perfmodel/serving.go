@@ -90,6 +90,14 @@ func (c *cost) together(a Arrival) float64 {
 	}
 }
 
+// meeting is the same of requests that come to a prefill pool.
+func (c *cost) meeting(a Arrival) float64 {
+	if a == InStep || a == Poisson || c.k.Meeting == 0 {
+		return c.together(a)
+	}
+	return c.k.Meeting
+}
+
 // company is how many prompts are computed in one pass. SGLang computes prompts in
 // passes of their own, as many as there is room for: equal requests that were served
 // together come back together. The others take a prompt into the step that runs.
