@@ -273,6 +273,7 @@ func TestASourceSaysHowRequestsCame(t *testing.T) {
 		"a sweep of equal requests": {"source_file=/x/data/h100_sxm/trtllm/1.0.0rc3/a.csv; silicon_concurrency=4", perfmodel.InStep, true, false},
 		"a sweep of both kinds":     {"source_file=/x/data/h200_sxm/sglang/0.5.6.post2/a.csv; silicon_concurrency=4", perfmodel.Staggered, false, false},
 		"a job":                     {"source_file=/x/data/gb200/trtllm/1.3.0/a.csv; gtl_task_id=7", perfmodel.Staggered, false, false},
+		"runs that made kernels":    {"db-dump/2026-04-27; config_id=1; silicon_concurrency=4; workflow_run_id=124", perfmodel.Staggered, true, false},
 		"another":                   {"a friend", perfmodel.Staggered, false, false},
 	} {
 		rows, left, err := Read(strings.NewReader(head+"a,"+c.source+",trtllm,deepseek-ai/DeepSeek-R1,b200_sxm,agg,1024,1024,fp8,fp8,4,8,1,1,8,1,100,9\n"), perfmodel.Default())
@@ -288,6 +289,17 @@ func TestASourceSaysHowRequestsCame(t *testing.T) {
 
 // The choice by estimates that are right is the best one; the rule takes the
 // fewest GPUs and the most requests, which is too slow here.
+// Kernels for so many tokens were made while the run was timed, not for fewer.
+func TestFirstTokensOfARunThatMadeKernelsAreNotTold(t *testing.T) {
+	for batch, told := range map[string]bool{"16": true, "32": false} {
+		row := "a,db-dump/2026-04-27; config_id=1; silicon_concurrency=" + batch + "; workflow_run_id=122,sglang,deepseek-ai/DeepSeek-R1,b200_sxm,agg,1024,1024,nvfp4,nvfp4," + batch + ",8,1,1,8,1,100,9\n"
+		rows, left, err := Read(strings.NewReader(head+row), perfmodel.Default())
+		if err != nil || len(rows) != 1 || rows[0].Told != told {
+			t.Errorf("%s requests: %+v, left out %v, error %v; want told %v", batch, rows, left, err, told)
+		}
+	}
+}
+
 func TestAChoiceIsHeldAgainstTheBestThatWasMeasured(t *testing.T) {
 	var judged []Judged
 	for _, tp := range []string{"1", "2", "4"} {
