@@ -250,6 +250,9 @@ func (r *Row) pools(c columns, setup perfmodel.Setup, catalog perfmodel.Catalog,
 			TP: max(1, c.int(name+"_tp_size")), PP: max(1, c.int(name+"_pp_size")),
 			DP: max(1, c.int(name+"_attention_dp_size")), EP: max(1, c.int(name+"_moe_ep_size")),
 		}
+		if name == "decode" && c.ranked() {
+			s.Parallel.TP, s.Parallel.DP = 1, s.Parallel.TP
+		}
 		e, err := catalog.Estimator(s)
 		if err != nil {
 			return nil, 0, "layout the model does not allow: " + s.Parallel.String()
@@ -266,7 +269,7 @@ func (r *Row) pools(c columns, setup perfmodel.Setup, catalog perfmodel.Catalog,
 	}
 	r.Pools = &perfmodel.Pools{Prefill: prefill, Decode: decode, Prefills: prefills, Decodes: decodes}
 	r.Estimator = decode
-	r.Load.Concurrency = decodes * decode.Setup().Parallel.DP * max(1, c.int("decode_batch_size"))
+	r.Load.Concurrency = decodes * max(1, c.int("decode_attention_dp_size")) * max(1, c.int("decode_batch_size"))
 	if m := concurrency.FindStringSubmatch(c.text("silicon_data_source")); m != nil {
 		r.Load.Concurrency, _ = strconv.Atoi(m[1])
 	}

@@ -127,6 +127,14 @@ func (c columns) sweep() string {
 	return fmt.Sprint(config.FindString(c.text("silicon_data_source")), " ", c.text("isl"), "/", c.text("osl"))
 }
 
+// ranked is the deployment of vLLM whose decode worker is listed with 16 tensor-parallel
+// GPUs: with 256 users a token takes 19.0 ms and with 1024 only 1.8 ms more, where each GPU
+// would read 768 more contexts of 1536 tokens, 41 GB even in 8 bits, for which a GB200 needs
+// 5 ms at least. So each reads a part of them, and these are attention ranks.
+func (c columns) ranked() bool {
+	return c.text("backend") == "vllm" && config.FindString(c.text("silicon_data_source")) == "config_id=697"
+}
+
 // drafted are the deployments of which a dated export contradicts the dump: the
 // same deployment at the same load is faster by a third and more, as with
 // speculative decoding.
