@@ -90,11 +90,15 @@ var scheduling = []string{"host", "sequence", "busy", "own", "wait", "queue", "e
 type reach struct{ common, engine, mixture float64 }
 
 // Experts are computed by kernels that differ most among engines; how schedulers
-// mix prompts with steps differs little but for what the prior says.
+// mix prompts with steps differs little but for what the prior says. Of what a request takes
+// at two pools beside the work of GPUs, rows tell the sum alone, so that a handover stays
+// near its prior.
 func (p parameter) reach() reach {
 	switch {
 	case slices.ContainsFunc(experts, func(e parameter) bool { return e.name == p.name }):
 		return reach{common: 0.6, mixture: 0.5}
+	case p.name == "handover":
+		return reach{common: 0.1, engine: 0.1, mixture: 0.1}
 	case p.name == "interference":
 		return reach{common: 0.2, engine: 0.1, mixture: 0.1}
 	case slices.Contains(scheduling, p.name):
