@@ -237,6 +237,31 @@ func TestDisaggregatedRunsAreReadAsTheyWereRun(t *testing.T) {
 	}
 }
 
+// What the batch of a disaggregated run says of places depends on the run; a worker of
+// several attention ranks has as many as the table says.
+func TestUsersOfADecodeWorkerMayBeMoreThanItsPlaces(t *testing.T) {
+	row := func(id, config, run string, users, batch, ranks string) string {
+		tp := map[string]string{"1": "8", "8": "1"}[ranks]
+		return id + ",db-dump/2026-04-27; config_id=" + config + "; silicon_concurrency=" + users + "; measured=2026-02-03T00:00:00; workflow_run_id=" + run +
+			",trtllm,deepseek-ai/DeepSeek-V3,b200_sxm,disagg,1024,1024,nvfp4,nvfp4,1,1,4,4," + batch + ",5," + tp + "," + ranks + ",8,100,9\n"
+	}
+	rows, left, err := Read(strings.NewReader(pools+
+		row("fewer of a sweep", "320", "247", "90", "18", "1")+row("most of a sweep", "320", "247", "180", "36", "1")+
+		row("each of its own", "392", "265", "30", "6", "1")+row("ranks", "309", "247", "2800", "70", "8")+
+		row("as many as users", "553", "281", "40", "8", "1")+row("of another run", "1", "1", "55", "11", "1")), perfmodel.Default())
+	if err != nil {
+		t.Fatal(err, left)
+	}
+	got := map[string]int{}
+	for _, r := range rows {
+		got[r.ID] = r.Pools.Decode.Setup().MaxSequences
+	}
+	want := map[string]int{"fewer of a sweep": 32, "most of a sweep": 32, "each of its own": 4, "ranks": 0, "as many as users": 8, "of another run": 0}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestASourceSaysHowRequestsCame(t *testing.T) {
 	for name, c := range map[string]struct {
 		source        string
@@ -248,6 +273,7 @@ func TestASourceSaysHowRequestsCame(t *testing.T) {
 		"a sweep of equal requests": {"source_file=/x/data/h100_sxm/trtllm/1.0.0rc3/a.csv; silicon_concurrency=4", perfmodel.InStep, true, false},
 		"a sweep of both kinds":     {"source_file=/x/data/h200_sxm/sglang/0.5.6.post2/a.csv; silicon_concurrency=4", perfmodel.Staggered, false, false},
 		"a job":                     {"source_file=/x/data/gb200/trtllm/1.3.0/a.csv; gtl_task_id=7", perfmodel.Staggered, false, false},
+		"runs that made kernels":    {"db-dump/2026-04-27; config_id=1; silicon_concurrency=4; workflow_run_id=124", perfmodel.Staggered, true, false},
 		"another":                   {"a friend", perfmodel.Staggered, false, false},
 	} {
 		rows, left, err := Read(strings.NewReader(head+"a,"+c.source+",trtllm,deepseek-ai/DeepSeek-R1,b200_sxm,agg,1024,1024,fp8,fp8,4,8,1,1,8,1,100,9\n"), perfmodel.Default())
@@ -263,6 +289,17 @@ func TestASourceSaysHowRequestsCame(t *testing.T) {
 
 // The choice by estimates that are right is the best one; the rule takes the
 // fewest GPUs and the most requests, which is too slow here.
+// Kernels for so many tokens were made while the run was timed, not for fewer.
+func TestFirstTokensOfARunThatMadeKernelsAreNotTold(t *testing.T) {
+	for batch, told := range map[string]bool{"16": true, "32": false} {
+		row := "a,db-dump/2026-04-27; config_id=1; silicon_concurrency=" + batch + "; workflow_run_id=122,sglang,deepseek-ai/DeepSeek-R1,b200_sxm,agg,1024,1024,nvfp4,nvfp4," + batch + ",8,1,1,8,1,100,9\n"
+		rows, left, err := Read(strings.NewReader(head+row), perfmodel.Default())
+		if err != nil || len(rows) != 1 || rows[0].Told != told {
+			t.Errorf("%s requests: %+v, left out %v, error %v; want told %v", batch, rows, left, err, told)
+		}
+	}
+}
+
 func TestAChoiceIsHeldAgainstTheBestThatWasMeasured(t *testing.T) {
 	var judged []Judged
 	for _, tp := range []string{"1", "2", "4"} {

@@ -223,6 +223,11 @@ func (m measure) inside(all []Judged, k kin, rows []Judged) float64 {
 		key := string(j.Group.Engine) + j.Group.Part() + k.of(j)
 		if _, ok := bands[key]; !ok {
 			bands[key] = m.bandFor(all, k, j.Group, k.of(j))
+			if j.Group.Apart { // as perfmodel.Pools does
+				together := j.Group
+				together.Apart = false
+				bands[key] = max(bands[key], m.bandFor(all, k, together, k.of(j)))
+			}
 		}
 		n++
 		if math.Abs(math.Log(m.ratio(j))) <= math.Log1p(bands[key]) {

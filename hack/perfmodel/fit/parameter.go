@@ -59,6 +59,8 @@ var (
 		field("equal", 0.4, 6, func(k *constants) *float64 { return &k.Equal }),
 		field("equalQueue", 0.03, 1, func(k *constants) *float64 { return &k.EqualQueue }),
 		field("prefilling", 0.1, 1.3, func(k *constants) *float64 { return &k.Prefilling }),
+		field("meeting", 0.03, 1, func(k *constants) *float64 { return &k.Meeting }),
+		field("full", 0.001, 0.3, func(k *constants) *float64 { return &k.Full }),
 		field("handover", 1000, 1000000, func(k *constants) *float64 { return &k.Handover }),
 	}
 	experts = []parameter{
@@ -68,6 +70,8 @@ var (
 		entry("expertLayer.blackwell", 3, 200, expertLayer, perfmodel.Blackwell),
 		field("route", 0.5, 60, func(k *constants) *float64 { return &k.Route }),
 		field("scatter", 0.2, 1, func(k *constants) *float64 { return &k.Scatter }),
+		field("exchange", 0.05, 1, func(k *constants) *float64 { return &k.Exchange }),
+		field("exchangeStart", 1, 200, func(k *constants) *float64 { return &k.ExchangeStart }),
 		field("latentLayer", 0.5, 80, func(k *constants) *float64 { return &k.LatentLayer }),
 		field("linearLayer", 0.5, 80, func(k *constants) *float64 { return &k.LinearLayer }),
 		field("sparseLayer", 0.5, 150, func(k *constants) *float64 { return &k.SparseLayer }),
@@ -78,7 +82,7 @@ var (
 // scheduling are the constants that depend on an engine's scheduler and on what
 // is around it, more than on kernels: what a host does for a step and a sequence
 // differs among engines as their languages and processes do.
-var scheduling = []string{"host", "sequence", "busy", "own", "wait", "queue", "equal", "equalQueue", "prefilling", "handover"}
+var scheduling = []string{"host", "sequence", "busy", "own", "wait", "queue", "equal", "equalQueue", "prefilling", "handover", "meeting", "full"}
 
 // reach is how far a constant may lie from what it is drawn towards, as a
 // logarithm: what engines have in common from the prior, an engine's from that,
@@ -86,11 +90,15 @@ var scheduling = []string{"host", "sequence", "busy", "own", "wait", "queue", "e
 type reach struct{ common, engine, mixture float64 }
 
 // Experts are computed by kernels that differ most among engines; how schedulers
-// mix prompts with steps differs little but for what the prior says.
+// mix prompts with steps differs little but for what the prior says. Of what a request takes
+// at two pools beside the work of GPUs, rows tell the sum alone, so that a handover stays
+// near its prior.
 func (p parameter) reach() reach {
 	switch {
 	case slices.ContainsFunc(experts, func(e parameter) bool { return e.name == p.name }):
 		return reach{common: 0.6, mixture: 0.5}
+	case p.name == "handover":
+		return reach{common: 0.1, engine: 0.1, mixture: 0.1}
 	case p.name == "interference":
 		return reach{common: 0.2, engine: 0.1, mixture: 0.1}
 	case slices.Contains(scheduling, p.name):

@@ -133,8 +133,14 @@ func Read(table io.Reader, catalog perfmodel.Catalog) ([]Row, []LeftOut, error) 
 	var rows []Row
 	reasons := map[string]int{}
 	seen := map[string]bool{}
+	most := map[string]int{}
 	for _, line := range lines[1:] {
-		row, reason := read(columns{index, line}, catalog)
+		c := columns{index, line}
+		most[c.sweep()] = max(most[c.sweep()], c.int("decode_batch_size"))
+	}
+	for _, line := range lines[1:] {
+		c := columns{index, line}
+		row, reason := read(c, catalog, most[c.sweep()])
 		if reason == "" {
 			key := row.key()
 			if seen[key] {
@@ -169,8 +175,9 @@ func (r Row) key() string {
 	return fmt.Sprint(r.Group, r.deployment(), r.Load, r.Token, r.First)
 }
 
-// read turns a line into a row, or says why not.
-func read(c columns, catalog perfmodel.Catalog) (Row, string) {
+// read turns a line into a row, or says why not. Of the disaggregated runs of one sweep,
+// most is the largest batch.
+func read(c columns, catalog perfmodel.Catalog, most int) (Row, string) {
 	apart := c.text("mode") == "disagg"
 	if mode := c.text("mode"); mode != "agg" && !apart {
 		return Row{}, "neither aggregated nor disaggregated: " + mode
@@ -212,7 +219,7 @@ func read(c columns, catalog perfmodel.Catalog) (Row, string) {
 		Group: Group{Engine: engine, Model: model.Name, GPU: gpu.Name, Weights: moe, Mixture: model.Mixture(), Apart: apart},
 	}
 	if apart {
-		reason := row.pools(c, setup, catalog)
+		reason := row.pools(c, setup, catalog, source.places(c, most))
 		return row, reason
 	}
 	parallel, batch, reason := layout(c)
@@ -233,14 +240,18 @@ func read(c columns, catalog perfmodel.Catalog) (Row, string) {
 
 // pools reads both sides of a disaggregated run. Sizes are those of one worker, the
 // batch is that of one attention rank of one decode worker, and all of them
-// together are the requests at a time.
-func (r *Row) pools(c columns, setup perfmodel.Setup, catalog perfmodel.Catalog) string {
+// together are the requests at a time. Those for which a decode worker has no place wait
+// for their first token; none means that there are places for all.
+func (r *Row) pools(c columns, setup perfmodel.Setup, catalog perfmodel.Catalog, places int) string {
 	side := func(name string) (*perfmodel.Estimator, int, string) {
 		s := setup
-		s.Pool = true
+		s.Pool, s.MaxSequences = true, places
 		s.Parallel = perfmodel.Parallel{
 			TP: max(1, c.int(name+"_tp_size")), PP: max(1, c.int(name+"_pp_size")),
 			DP: max(1, c.int(name+"_attention_dp_size")), EP: max(1, c.int(name+"_moe_ep_size")),
+		}
+		if name == "decode" && c.ranked() {
+			s.Parallel.TP, s.Parallel.DP = 1, s.Parallel.TP
 		}
 		e, err := catalog.Estimator(s)
 		if err != nil {
@@ -258,7 +269,7 @@ func (r *Row) pools(c columns, setup perfmodel.Setup, catalog perfmodel.Catalog)
 	}
 	r.Pools = &perfmodel.Pools{Prefill: prefill, Decode: decode, Prefills: prefills, Decodes: decodes}
 	r.Estimator = decode
-	r.Load.Concurrency = decodes * decode.Setup().Parallel.DP * max(1, c.int("decode_batch_size"))
+	r.Load.Concurrency = decodes * max(1, c.int("decode_attention_dp_size")) * max(1, c.int("decode_batch_size"))
 	if m := concurrency.FindStringSubmatch(c.text("silicon_data_source")); m != nil {
 		r.Load.Concurrency, _ = strconv.Atoi(m[1])
 	}

@@ -21,6 +21,11 @@ type Constants struct {
 	ExpertBandwidth float64               `json:"expertBandwidth"`
 	ExpertCompute   float64               `json:"expertCompute"`
 	Reduce          float64               `json:"reduce"` // of the link's bandwidth, by all-reduce
+	// Exchange is of the link's bandwidth, where attention ranks hand tokens to the GPUs
+	// that have their experts, and back, and ExchangeStart what either takes at least, in
+	// microseconds.
+	Exchange      float64 `json:"exchange,omitempty"`
+	ExchangeStart float64 `json:"exchangeStartMicros,omitempty"`
 	// Scatter is how many independent choices of experts a token stands for: the
 	// tokens of a sequence resemble each other and share experts.
 	Scatter float64 `json:"scatter"`
@@ -65,6 +70,11 @@ type Constants struct {
 	// in microseconds, beside moving its cache.
 	Prefilling float64 `json:"prefilling,omitempty"`
 	Handover   float64 `json:"handoverMicros,omitempty"`
+	// Meeting is Queue where prompts have engines of their own, which no answer delays.
+	Meeting float64 `json:"meeting,omitempty"`
+	// Full is how much of an answer's time a request waits for a place in a decode pool
+	// that has no more of them than there are users.
+	Full float64 `json:"full,omitempty"`
 
 	// GPUs are those on which the engine was measured.
 	GPUs []string `json:"gpus,omitempty"`

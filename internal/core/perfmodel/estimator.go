@@ -82,7 +82,7 @@ func (e *Estimator) Prefill(tokens, batch, cached int) Estimate {
 // idle.
 func (e *Estimator) FirstToken(tokens, cached int) Estimate {
 	fresh := max(1, tokens-cached)
-	return estimate(e.c.k.first()+e.c.prefill(1, float64(fresh), float64(tokens-fresh)), e.spread().IdleP90)
+	return estimate(e.c.k.first()+e.c.among(1).prefill(1, float64(fresh), float64(tokens-fresh)), e.spread().IdleP90)
 }
 
 // Overhead is the part of FirstToken that no GPU is busy with: receiving a

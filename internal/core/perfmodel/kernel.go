@@ -110,7 +110,7 @@ func (k Kernels) Fastest(engine Engine) Constants {
 // plain PyTorch runs them from a recorded graph.
 func (k Kernels) Bare() Constants {
 	return Constants{
-		Weights: 1, FourBit: 1, Cache: 1, Attention: 1, ExpertBandwidth: 1, ExpertCompute: 1, Reduce: 1, Scatter: 1,
+		Weights: 1, FourBit: 1, Cache: 1, Attention: 1, ExpertBandwidth: 1, ExpertCompute: 1, Reduce: 1, Exchange: 1, Scatter: 1,
 		Compute:      map[Precision]float64{BF16: 1, FP8: 1, FP4: 1},
 		Layer:        map[Generation]float64{Hopper: k.PassStart},
 		ExpertLayer:  map[Generation]float64{Hopper: k.PassStart},

@@ -36,29 +36,34 @@ func (p Pools) Matching(perDecode Load) float64 {
 // the decode engines run fewer at once than are offered.
 func (p Pools) Serve(l Load) (Serving, error) {
 	prefill, decode := &p.Prefill.c, &p.Decode.c
-	service := prefill.handed(l)
-	servers := float64(p.Prefills * prefill.Parallel.DP)
+	station, stations := prefill.prefiller(l), float64(p.Prefills)
+	most := stations * station.most()
 	ranks := float64(p.Decodes * decode.Parallel.DP)
-	most := servers / service
 	tokens := float64(max(1, l.Output-1))
 	users := float64(max(1, l.Concurrency))
-	fixed := decode.k.first() + decode.k.busy() + decode.k.handover() + p.Decode.transfer(l.Input) + service
+	fixed := decode.k.first() + decode.k.busy() + decode.k.handover() + p.Decode.transfer(l.Input)
 	// Those that come together wait for half of each other.
-	fixed += decode.together(l.Arrival) * (users - 1) / 2 / most
+	fixed += decode.meeting(l.Arrival) * (users - 1) / 2 / most
 
-	token := func(decoding float64) float64 { return decode.step(max(1, decoding/ranks), l) }
-	// How many more are there than should be, if so many decode.
-	excess := func(decoding float64) float64 {
-		rate := decoding / (tokens * token(decoding))
-		busy := rate / most
-		if busy >= 1 {
-			return users // far too many; how many does not matter
-		}
-		return min(users, decoding+rate*(fixed+line(service, servers, busy))-users)
-	}
 	room := float64(p.Decode.MaxConcurrency(l.Input, l.Output) * p.Decodes)
 	if room <= 0 {
 		return Serving{}, &CapacityError{Concurrency: l.Concurrency}
+	}
+	// Where there is a place for everybody and no more, the one that is free may be another
+	// engine's.
+	full := 0.0
+	if users >= room {
+		full = decode.k.Full
+	}
+	token := func(decoding float64) float64 { return decode.step(max(1, decoding/ranks), l) }
+	// How many more are there than should be, if so many decode.
+	excess := func(decoding float64) float64 {
+		answer := tokens * token(decoding)
+		rate := decoding / answer
+		if rate >= most {
+			return users // far too many; how many does not matter
+		}
+		return min(users, decoding+rate*(fixed+full*answer+station.stay(rate/stations, stations))-users)
 	}
 	low := root(excess, min(users, room), -users)
 	each := token(low)

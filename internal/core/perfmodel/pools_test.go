@@ -111,3 +111,95 @@ func TestPoolsThatMatchWaitForNeither(t *testing.T) {
 			third.PerToken.Value, third.FirstToken.Value, plenty.PerToken.Value, plenty.FirstToken.Value)
 	}
 }
+
+// deepseek is a prefill or decode engine of an H200 node or of several.
+func deepseek(t *testing.T, p Parallel, places int) *Estimator {
+	t.Helper()
+	catalog := Default()
+	model, err := catalog.Model("deepseek-ai/DeepSeek-V3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpu, err := catalog.GPU("h200_sxm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := catalog.Estimator(Setup{Model: model, GPU: gpu, Engine: TRTLLM, Parallel: p, Pool: true, MaxSequences: places})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// Ranks without a prompt compute nothing, and their GPUs take over experts' work: one prompt
+// takes about as long as on tensor-parallel GPUs, eight take much less than eight times that.
+func TestOnePromptDoesNotTakeTheTimeOfOneOnEachAttentionRank(t *testing.T) {
+	decode := deepseek(t, Parallel{TP: 8, EP: 8}, 0)
+	first := func(prefill *Estimator) float64 {
+		p := Pools{Prefill: prefill, Decode: decode, Prefills: 1, Decodes: 1}
+		return serve(t, p, Load{Concurrency: 1, Input: 8192, Output: 1024}).FirstToken.Value.Seconds()
+	}
+	ranks, tensor := deepseek(t, Parallel{DP: 8, EP: 8}, 0), deepseek(t, Parallel{TP: 8, EP: 8}, 0)
+	if one, other := first(ranks), first(tensor); one > 2.5*other {
+		t.Errorf("one prompt takes %.3f s on attention ranks and %.3f on tensor-parallel ones", one, other)
+	}
+	load := Load{Input: 8192, Output: 1024}
+	alone := ranks.FirstToken(8192, 0).Value.Seconds() - ranks.Overhead().Seconds()
+	if rate := ranks.PrefillRate(load) * alone; rate < 2 || rate > 8 {
+		t.Errorf("eight ranks compute %.1f prompts in the time of one", rate)
+	}
+}
+
+// Short prompts share a pass that reads the weights once.
+func TestShortPromptsShareAPass(t *testing.T) {
+	e := deepseek(t, Parallel{TP: 8, EP: 8}, 0)
+	short, long := e.PrefillRate(Load{Input: 512, Output: 2}), e.PrefillRate(Load{Input: 8192, Output: 2})
+	alone := 1 / (e.FirstToken(512, 0).Value.Seconds() - e.Overhead().Seconds())
+	if short < 1.5*alone || short < 16*long {
+		t.Errorf("%.1f prompts of 512 tokens a second, %.1f of 8192, and %.1f one at a time", short, long, alone)
+	}
+}
+
+func TestStaysGetLongerWithTheRate(t *testing.T) {
+	for _, parallel := range []Parallel{{TP: 8, EP: 8}, {DP: 8, EP: 8}} {
+		for _, input := range []int{256, 1024, 8192, 30000} {
+			p := deepseek(t, parallel, 0).c.prefiller(Load{Input: input, Output: 2})
+			last := 0.0
+			for i := range 100 {
+				stay := p.stay(p.most()*float64(i)/100, 2)
+				if stay < last*0.999 || stay < p.seconds[0] {
+					t.Errorf("%v, %d tokens: %.4f s at %d %% of the rate, %.4f at less", parallel, input, stay, i, last)
+				}
+				last = stay
+			}
+		}
+	}
+}
+
+// Who finds no place in the decode pool waits for the first token, and no more decode at a
+// time than there are places.
+func TestUsersBeyondTheDecodePoolsPlacesWait(t *testing.T) {
+	load := Load{Concurrency: 48, Input: 1024, Output: 1024}
+	at := func(places int) Serving {
+		return serve(t, Pools{Prefill: deepseek(t, Parallel{DP: 8, EP: 8}, 0), Decode: deepseek(t, Parallel{TP: 8, EP: 8}, places), Prefills: 1, Decodes: 4}, load)
+	}
+	few, enough, plenty := at(8), at(12), at(64)
+	answer := func(s Serving) float64 { return 1023 * s.PerToken.Value.Seconds() }
+	if wait := few.FirstToken.Value.Seconds() / answer(few); math.Abs(wait-0.5) > 0.05 {
+		t.Errorf("48 users of 32 places wait for %.2f of an answer, want about half", wait)
+	}
+	if few.PerToken.Value >= plenty.PerToken.Value {
+		t.Errorf("32 decode with %v a token, 48 with %v", few.PerToken.Value, plenty.PerToken.Value)
+	}
+	if more := enough.FirstToken.Value - plenty.FirstToken.Value; more <= 0 || more.Seconds() > 0.1*answer(enough) {
+		t.Errorf("first tokens take %v longer where every place is taken", more)
+	}
+}
+
+// A token is sent to GPUs that have experts which it chose: of 32 GPUs to at most 8.
+func TestWholeExpertsAreSentTheirTokens(t *testing.T) {
+	many, few := deepseek(t, Parallel{DP: 32, EP: 32}, 0), deepseek(t, Parallel{DP: 32, EP: 1}, 0)
+	if whole, sliced := many.c.among(32).experts(128), few.c.among(32).experts(128); whole >= sliced {
+		t.Errorf("whole experts take %.2g s a layer, slices of all %.2g", whole, sliced)
+	}
+}

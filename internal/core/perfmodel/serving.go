@@ -1,7 +1,6 @@
 package perfmodel
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -89,6 +88,14 @@ func (c *cost) together(a Arrival) float64 {
 	default:
 		return c.k.Queue
 	}
+}
+
+// meeting is the same of requests that come to a prefill pool.
+func (c *cost) meeting(a Arrival) float64 {
+	if a == InStep || a == Poisson || c.k.Meeting == 0 {
+		return c.together(a)
+	}
+	return c.k.Meeting
 }
 
 // company is how many prompts are computed in one pass. SGLang computes prompts in
@@ -275,30 +282,17 @@ func (e *Estimator) serving(first, token float64, l Load) Serving {
 
 // PrefillRate is how many prompts per second an engine that only prefills can
 // compute, all attention ranks together.
-func (e *Estimator) PrefillRate(l Load) float64 {
-	return float64(e.c.Parallel.DP) / e.c.handed(l)
-}
-
-// handed is the time of a prompt in an engine that hands it on: less of the GPU is
-// computing than where answers are given, too.
-func (c *cost) handed(l Load) float64 { return c.prompt(l) / cmp.Or(c.k.Prefilling, 1) }
+func (e *Estimator) PrefillRate(l Load) float64 { return e.c.prefiller(l).most() }
 
 // PrefillOnly estimates the first token of a prefill engine to which requests
 // come at random with rate per second; the decode engine adds the transfer. An
 // overloaded engine has no answer.
 func (e *Estimator) PrefillOnly(l Load, rate float64) (Estimate, error) {
-	service := e.c.handed(l)
-	servers := float64(e.c.Parallel.DP)
-	busy := rate * service / servers
-	if busy >= 1 {
-		return Estimate{}, &OverloadError{Rate: rate, Most: servers / service}
+	p := e.c.prefiller(l)
+	if most := p.most(); rate >= most {
+		return Estimate{}, &OverloadError{Rate: rate, Most: most}
 	}
-	return estimate(e.c.k.first()+service+line(service, servers, busy), e.firstSpread(Poisson)), nil
-}
-
-// line is the mean wait for one of several servers that take a fixed time each.
-func line(service, servers, busy float64) float64 {
-	return service / 2 * math.Pow(busy, math.Sqrt(2*(servers+1))-1) / (servers * (1 - busy))
+	return estimate(e.c.k.first()+p.stay(rate, 1), e.firstSpread(Poisson)), nil
 }
 
 // OverloadError says that requests come faster than they can be served.

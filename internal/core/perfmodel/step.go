@@ -22,9 +22,26 @@ type cost struct {
 	reading              float64 // bandwidth while reading the cache
 	grouped              float64 // bandwidth while reading experts
 	attention            float64 // speed of attention
+	// busy is on how many attention ranks tokens are, who all have as many; zero means on
+	// all of them.
+	busy float64
 	// alone is the same setup of kernels alone, which nothing that was measured to take
 	// less than constants say gets below.
 	alone *cost
+}
+
+// among is the same setup with tokens on so many attention ranks. The others have
+// nothing to compute, but their GPUs hold experts.
+func (c *cost) among(ranks float64) *cost {
+	if c.Parallel.DP == 1 {
+		return c
+	}
+	some := *c
+	some.busy = min(ranks, float64(c.Parallel.DP))
+	if c.alone != nil {
+		some.alone = c.alone.among(ranks)
+	}
+	return &some
 }
 
 // format is how fast an engine computes with a number format, and what an
@@ -115,11 +132,11 @@ func (c *cost) network(m float64, width int) float64 {
 // experts live on GPUs.
 const imbalance = 1.05
 
-// experts is the mixture part of a layer, for m tokens of each attention rank.
+// experts is the mixture part of a layer, for m tokens of each attention rank that has any.
 func (c *cost) experts(m float64) float64 {
 	e, p := c.Model.Experts, c.Parallel
 	group, h, f := float64(p.TP*p.DP), float64(c.Model.Hidden), float64(e.FFN)
-	tokens := m * float64(p.DP)
+	tokens := m * cmp.Or(c.busy, float64(p.DP))
 	count, active := float64(e.Count), float64(e.Active)
 	touched := count * (1 - math.Pow(1-active/count, max(1, tokens*c.k.Scatter)))
 	compute := 6 * tokens * active * h * f / group / c.expert.speed
@@ -129,7 +146,12 @@ func (c *cost) experts(m float64) float64 {
 		time *= imbalance * e.uneven(p.EP)
 	}
 	if p.DP > 1 {
-		time += 2 * c.exchange(tokens*h*2, p.TP*p.DP)
+		// Whole experts are sent the tokens that chose them, slices of experts all.
+		share := 1.0
+		if p.EP > 1 {
+			share = 1 - math.Pow(1-1/float64(p.EP), active)
+		}
+		time += c.handing(share*tokens*h*c.expert.input, p.TP*p.DP) + c.handing(share*tokens*h*2, p.TP*p.DP)
 	}
 	return time + c.product(m, count, h, &c.plain) + c.network(m, e.Shared)
 }
@@ -146,6 +168,13 @@ func (c *cost) exchange(bytes float64, n int) float64 {
 	}
 	ranks := float64(n)
 	return (c.k.ReduceStart+c.k.ReduceHop*math.Log2(ranks))*1e-6 + (ranks-1)/ranks*bytes/(c.GPU.link(n)*c.k.Reduce)
+}
+
+// handing hands tokens of attention ranks to the GPUs that have their experts, or back:
+// so many bytes together, of which each of n GPUs gets its part.
+func (c *cost) handing(bytes float64, n int) float64 {
+	ranks := float64(n)
+	return c.k.ExchangeStart*1e-6 + (ranks-1)/ranks*bytes/(c.GPU.link(n)*cmp.Or(c.k.Exchange, 1))
 }
 
 // reduce sums m rows of the hidden size over the tensor-parallel ranks.
