@@ -287,8 +287,6 @@ func TestASourceSaysHowRequestsCame(t *testing.T) {
 	}
 }
 
-// The choice by estimates that are right is the best one; the rule takes the
-// fewest GPUs and the most requests, which is too slow here.
 // Kernels for so many tokens were made while the run was timed, not for fewer.
 func TestFirstTokensOfARunThatMadeKernelsAreNotTold(t *testing.T) {
 	for batch, told := range map[string]bool{"16": true, "32": false} {
@@ -300,6 +298,8 @@ func TestFirstTokensOfARunThatMadeKernelsAreNotTold(t *testing.T) {
 	}
 }
 
+// The choice by estimates that are right is the best one; the rule takes the
+// fewest GPUs and the most requests, which is too slow here.
 func TestAChoiceIsHeldAgainstTheBestThatWasMeasured(t *testing.T) {
 	var judged []Judged
 	for _, tp := range []string{"1", "2", "4"} {
