@@ -167,7 +167,7 @@ func (c *cost) exchange(bytes float64, n int) float64 {
 		return 0
 	}
 	ranks := float64(n)
-	return (c.k.ReduceStart+c.k.ReduceHop*math.Log2(ranks))*1e-6 + (ranks-1)/ranks*bytes/(c.GPU.link(n)*c.k.Reduce)
+	return c.start(n) + (ranks-1)/ranks*bytes/(c.GPU.link(n)*c.k.Reduce)
 }
 
 // handing hands tokens of attention ranks to the GPUs that have their experts, or back:
@@ -183,8 +183,16 @@ func (c *cost) reduce(m float64) float64 {
 	if n <= 1 {
 		return 0
 	}
+	// A GPU sends all of its rows to all others at once, or, in two rounds, to each of
+	// them its part and then the sum of its own.
 	ranks := float64(n)
-	return (c.k.ReduceStart+c.k.ReduceHop*math.Log2(ranks))*1e-6 + 2*(ranks-1)/ranks*2*m*float64(c.Model.Hidden)/(c.GPU.link(n)*c.k.Reduce)
+	each := 2 * m * float64(c.Model.Hidden) / (c.GPU.link(n) * c.k.Reduce)
+	return min(c.start(n)+(ranks-1)*each, 2*(c.start(n)+(ranks-1)/ranks*each))
+}
+
+// start is what n GPUs take to exchange anything.
+func (c *cost) start(n int) float64 {
+	return (c.k.ReduceStart + c.k.ReduceHop*math.Log2(float64(n))) * 1e-6
 }
 
 // layers is everything of a pass but attention and the output: m tokens of
