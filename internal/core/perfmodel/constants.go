@@ -39,10 +39,17 @@ type Constants struct {
 	LatentLayer float64                `json:"latentLayerMicros"` // in addition
 	LinearLayer float64                `json:"linearLayerMicros"` // in addition
 	SparseLayer float64                `json:"sparseLayerMicros"` // in addition
-	Host        float64                `json:"hostMicros"`        // per step
-	Sequence    float64                `json:"sequenceMicros"`    // per step and sequence
-	First       float64                `json:"firstMicros"`       // per request
-	Busy        float64                `json:"busyMicros"`        // per request, beside others
+	// BlockScales is of a layer whose experts have 8 bits and a scale for each block, which
+	// kernels of their own put inputs into; Unpack of one whose experts have the 4 bits of
+	// MXFP4 where the GPU does not compute with them; and Quantise of each product whose
+	// inputs are put into 4 bits.
+	BlockScales float64 `json:"blockScalesMicros,omitempty"`
+	Unpack      float64 `json:"unpackMicros,omitempty"`
+	Quantise    float64 `json:"quantiseMicros,omitempty"`
+	Host        float64 `json:"hostMicros"`     // per step
+	Sequence    float64 `json:"sequenceMicros"` // per step and sequence
+	First       float64 `json:"firstMicros"`    // per request
+	Busy        float64 `json:"busyMicros"`     // per request, beside others
 
 	// Where a model was measured, Step is how many times as long as by all other
 	// constants decode steps take, Prompt how many times as long prompts do, and Request

@@ -24,9 +24,12 @@ func (m Memory) Fits() bool { return m.Tokens > 0 }
 func (c *cost) weights() float64 {
 	m, p, q := &c.Model, c.Parallel, c.Quantisation
 	h, t, pp := float64(m.Hidden), float64(p.TP), float64(p.PP)
-	dense := float64(m.attending())*m.attentionWeights() + float64(m.Layers-m.attending())*m.linearWeights()
-	dense += 3 * h * float64(m.FFN) * float64(m.Layers-m.expertLayers())
-	total := q.Weights.Bytes() * dense / t / pp
+	projections, last := c.projected()
+	attention := projections.Bytes() * (m.attentionWeights() - m.lastProjection())
+	attention += last.Bytes() * m.lastProjection()
+	dense := float64(m.attending())*attention + float64(m.Layers-m.attending())*projections.Bytes()*m.linearWeights()
+	dense += q.Weights.Bytes() * 3 * h * float64(m.FFN) * float64(m.Layers-m.expertLayers())
+	total := dense / t / pp
 	if e := m.Experts; e != nil {
 		layers := float64(m.expertLayers()) / pp
 		total += layers * (q.Weights.Bytes()*3*h*float64(e.Shared)/t + 2*h*float64(e.Count))

@@ -113,6 +113,15 @@ func (m *Model) attentionWeights() float64 {
 	return h*(query+2*kv)*d + n*d*h
 }
 
+// lastProjection counts those of them that lead back to the hidden size.
+func (m *Model) lastProjection() float64 {
+	width := m.HeadSize
+	if m.Latent != nil {
+		width = m.Latent.Value
+	}
+	return float64(m.Heads*width) * float64(m.Hidden)
+}
+
 // linearWeights counts the elements of one linear-attention layer's projections.
 func (m *Model) linearWeights() float64 {
 	l := m.Linear

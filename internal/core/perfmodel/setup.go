@@ -88,6 +88,20 @@ func (s Setup) filled() Setup {
 	return s
 }
 
+// projected is the format of attention's projections, and of the last of them, of a setup
+// that is filled in. Checkpoints of mixtures in 4 bits keep attention in 16, but for the last
+// projection of latent attention, which is the largest.
+func (s *Setup) projected() (projections, last Precision) {
+	weights := s.Quantisation.Weights
+	switch {
+	case !s.Model.Mixture() || weights.Bytes() >= 1:
+		return weights, weights
+	case s.Model.Latent != nil:
+		return BF16, weights
+	}
+	return BF16, BF16
+}
+
 // LayoutError says why a parallel layout cannot run a model.
 type LayoutError struct {
 	Parallel Parallel

@@ -17,6 +17,7 @@ type cost struct {
 	// What the tables say of this setup, looked up once: a search asks for the
 	// same setup thousands of times.
 	dense, expert, plain format
+	project, last        format  // of attention's projections, and of the last of them
 	layer, expertLayer   float64 // fixed times
 	streaming            float64 // bandwidth while reading weights
 	reading              float64 // bandwidth while reading the cache
@@ -44,23 +45,31 @@ func (c *cost) among(ranks float64) *cost {
 	return &some
 }
 
-// format is how fast an engine computes with a number format, and what an
-// element of a weight and of an input takes.
-type format struct{ speed, weight, input float64 }
+// format is how fast an engine computes with a number format, what an element of a
+// weight and of an input takes, and for how long inputs are put into it.
+type format struct{ speed, weight, input, quantise float64 }
 
 func bind(s Setup, k Constants, kernels Kernels) cost {
 	of := func(p Precision, share float64) format {
-		return format{speed: s.GPU.flops(p) * kernels.compute(p) * share, weight: p.Bytes(), input: p.activation()}
+		f := format{speed: s.GPU.flops(p) * kernels.compute(p) * share, weight: p.Bytes(), input: p.activation()}
+		if p == FP4 {
+			f.quantise = k.Quantise * 1e-6
+		}
+		return f
 	}
-	q := s.Quantisation
-	dense := of(q.Weights, k.compute(q.Weights))
-	if q.Weights.Bytes() < 1 && k.FourBit > 0 {
-		dense.weight /= k.FourBit // read more slowly, as if there were more of it
+	weights := func(p Precision) format {
+		f := of(p, k.compute(p))
+		if p.Bytes() < 1 && k.FourBit > 0 {
+			f.weight /= k.FourBit // read more slowly, as if there were more of it
+		}
+		return f
 	}
+	projections, last := s.projected()
 	read := s.GPU.bandwidth() * kernels.Read
 	c := cost{
 		Setup: s, k: k, kernels: kernels,
-		dense: dense, expert: of(q.Experts, k.ExpertCompute), plain: of(BF16, k.compute(BF16)),
+		dense: weights(s.Quantisation.Weights), expert: of(s.Quantisation.Experts, k.ExpertCompute), plain: weights(BF16),
+		project: weights(projections), last: weights(last),
 		layer: generationOf(k.Layer, s.GPU.Generation), expertLayer: generationOf(k.ExpertLayer, s.GPU.Generation),
 		streaming: read * k.Weights,
 		grouped:   read * k.ExpertBandwidth,
@@ -81,7 +90,7 @@ func (c *cost) product(m, n, k float64, f *format) float64 {
 	}
 	fixed := c.kernels.Start + c.kernels.Depth*k/1024*(1+c.kernels.Narrow/n)
 	busy := overlap((f.weight*n*k+f.input*m*k)/c.streaming, 2*m*n*k/f.speed)
-	return fixed*1e-6 + busy + c.kernels.Written*2*m*n/c.streaming
+	return fixed*1e-6 + f.quantise + busy + c.kernels.Written*2*m*n/c.streaming
 }
 
 // split divides heads among tensor-parallel ranks, each having at least one.
@@ -90,21 +99,21 @@ func split(n, ranks int) float64 { return max(1, float64(n)/float64(ranks)) }
 // projections are the products around attention, of one layer.
 func (c *cost) projections(m float64) float64 {
 	s, t, h := &c.Model, c.Parallel.TP, float64(c.Model.Hidden)
-	w := &c.dense
+	w, last := &c.project, &c.last
 	if l := s.Latent; l != nil {
 		n := split(s.Heads, t)
 		time := c.product(m, float64(l.Query+l.KV+l.RoPE), h, w)
 		time += c.product(m, n*float64(l.NoPE+l.RoPE), float64(max(l.Query, 1)), w)
 		time += c.product(m, n*float64(l.KV), float64(l.NoPE), &c.plain)
 		time += c.product(m, n*float64(l.Value), float64(l.KV), &c.plain)
-		return time + c.product(m, h, n*float64(l.Value), w)
+		return time + c.product(m, h, n*float64(l.Value), last)
 	}
 	d, query := float64(s.HeadSize), split(s.Heads, t)
 	gated := query
 	if s.Gated {
 		gated *= 2
 	}
-	return c.product(m, (gated+2*split(s.KVHeads, t))*d, h, w) + c.product(m, h, query*d, w)
+	return c.product(m, (gated+2*split(s.KVHeads, t))*d, h, w) + c.product(m, h, query*d, last)
 }
 
 // linear is a layer of linear attention: its products, and its state read and
@@ -112,10 +121,9 @@ func (c *cost) projections(m float64) float64 {
 func (c *cost) linear(m, sequences float64) float64 {
 	l, t, h := c.Model.Linear, c.Parallel.TP, float64(c.Model.Hidden)
 	keys, values := split(l.KeyHeads, t)*float64(l.Size), split(l.Heads, t)*float64(l.Size)
-	w := &c.dense
-	time := c.product(m, 2*keys+2*values, h, w) + c.product(m, h, values, w)
+	time := c.product(m, 2*keys+2*values, h, &c.project) + c.product(m, h, values, &c.last)
 	state := 2 * 4 * values * float64(l.Size) * sequences / c.reading
-	compute := 8 * m * values * float64(l.Size) / c.attention
+	compute := 8 * m * values * float64(l.Size) / (c.attention)
 	return time + max(state, compute)
 }
 
@@ -141,7 +149,7 @@ func (c *cost) experts(m float64) float64 {
 	touched := count * (1 - math.Pow(1-active/count, max(1, tokens*c.k.Scatter)))
 	compute := 6 * tokens * active * h * f / group / c.expert.speed
 	bytes := c.expert.weight*3*h*f*touched/group + 4*tokens*active*h/group
-	time := overlap(compute, bytes/c.grouped) + 2*c.kernels.Start*1e-6
+	time := overlap(compute, bytes/c.grouped) + 2*(c.kernels.Start*1e-6+c.expert.quantise)
 	if p.EP > 1 {
 		time *= imbalance * e.uneven(p.EP)
 	}
@@ -158,7 +166,14 @@ func (c *cost) experts(m float64) float64 {
 
 // expertOverhead is the fixed time of a layer with experts.
 func (c *cost) expertOverhead() float64 {
-	return (c.expertLayer + c.k.Route*float64(c.Model.Experts.Count)/100) * 1e-6
+	micros := c.expertLayer + c.k.Route*float64(c.Model.Experts.Count)/100
+	switch q := c.Quantisation.Experts; {
+	case q == FP8:
+		micros += c.k.BlockScales
+	case q == MXFP4 && c.GPU.Teraflops[FP4] == 0:
+		micros += c.k.Unpack
+	}
+	return micros * 1e-6
 }
 
 // exchange moves bytes among n GPUs once.

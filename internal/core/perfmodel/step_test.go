@@ -3,6 +3,8 @@ package perfmodel
 import (
 	"math"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func bound(t *testing.T, model, gpu string, engine Engine, q Quantisation, p Parallel) *cost {
@@ -21,6 +23,79 @@ func bound(t *testing.T, model, gpu string, engine Engine, q Quantisation, p Par
 		t.Fatal(err)
 	}
 	return &e.c
+}
+
+func TestCheckpointsOfFourBitsKeepAttentionInSixteen(t *testing.T) {
+	type formats struct{ Projections, Last Precision }
+	for name, c := range map[string]struct {
+		model string
+		q     Quantisation
+		want  formats
+	}{
+		"a dense model has one format":                       {"Qwen/Qwen3-32B", Quantisation{Weights: FP4}, formats{FP4, FP4}},
+		"a mixture of 8 bits, too":                           {"deepseek-ai/DeepSeek-R1", Quantisation{Weights: FP8}, formats{FP8, FP8}},
+		"the last projection of latent attention is of 4":    {"deepseek-ai/DeepSeek-R1", Quantisation{Weights: FP4}, formats{BF16, FP4}},
+		"a checkpoint that is published in 4 is no other":    {"nvidia/DeepSeek-R1-0528-FP4", Quantisation{}, formats{BF16, FP4}},
+		"attention that is not latent is of 16 throughout":   {"Qwen/Qwen3-235B-A22B", Quantisation{Weights: FP4}, formats{BF16, BF16}},
+		"experts that alone have 4 bits change nothing else": {"openai/gpt-oss-120b", Quantisation{}, formats{BF16, BF16}},
+	} {
+		b := bound(t, c.model, "b200_sxm", TRTLLM, c.q, Parallel{TP: 8})
+		var got formats
+		got.Projections, got.Last = b.projected()
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// What attention keeps in 16 bits takes room, too: with 16 bits for everything but
+// experts only the rest grows.
+func TestWeightsTakeTheRoomOfTheirFormats(t *testing.T) {
+	of := func(weights Precision) *cost {
+		return bound(t, "deepseek-ai/DeepSeek-R1", "b200_sxm", TRTLLM, Quantisation{Weights: weights, Experts: FP4}, Parallel{TP: 8})
+	}
+	four := of(FP4)
+	m := &four.Model
+	h, mixed := float64(m.Hidden), float64(m.expertLayers())
+	rest := m.lastProjection()*float64(m.Layers) + 3*h*float64(m.FFN)*(float64(m.Layers)-mixed) + 3*h*float64(m.Experts.Shared)*mixed
+	got, want := of(BF16).weights()-four.weights(), (BF16.Bytes()-FP4.Bytes())*rest/8
+	if math.Abs(got-want) > 1 {
+		t.Errorf("16 bits take %.0f bytes more than 4, want %.0f", got, want)
+	}
+}
+
+func TestFormatsOfExpertsHaveTimesOfTheirOwn(t *testing.T) {
+	k := Constants{ExpertLayer: map[Generation]float64{Hopper: 10}, BlockScales: 3, Unpack: 5, Quantise: 7}
+	for name, c := range map[string]struct {
+		format Precision
+		gpu    string
+		want   float64 // microseconds
+	}{
+		"16 bits":                          {BF16, "h200_sxm", 10},
+		"8 bits, with scales of blocks":    {FP8, "h200_sxm", 13},
+		"MXFP4 where it is unpacked":       {MXFP4, "h200_sxm", 15},
+		"MXFP4 where GPUs compute with it": {MXFP4, "b200_sxm", 10},
+		"NVFP4":                            {FP4, "b200_sxm", 10},
+	} {
+		b := bound(t, "Qwen/Qwen3-235B-A22B", c.gpu, VLLM, Quantisation{Weights: BF16, Experts: c.format}, Parallel{TP: 8})
+		b.k, b.expertLayer = k, k.ExpertLayer[Hopper]
+		if got := 1e6 * b.expertOverhead(); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %.1f us, want %.1f", name, got, c.want)
+		}
+	}
+}
+
+func TestInputsArePutIntoFourBitsForEachProduct(t *testing.T) {
+	s := bound(t, "Qwen/Qwen3-32B", "b200_sxm", VLLM, Quantisation{Weights: FP4}, Parallel{TP: 1})
+	with, without := s.k, s.k
+	with.Quantise, without.Quantise = 4, 0
+	a, b := bind(s.Setup, with, s.kernels), bind(s.Setup, without, s.kernels)
+	if got := 1e6 * (a.projections(8) - b.projections(8)); math.Abs(got-8) > 1e-6 {
+		t.Errorf("two products take %.3f us longer, want 8", got)
+	}
+	if got := 1e6 * (a.output(8) - b.output(8)); got != 0 {
+		t.Errorf("the product with the vocabulary, of 16 bits, takes %.3f us longer", got)
+	}
 }
 
 // Few bytes go to all GPUs at once, many in two rounds of a part each.
