@@ -69,9 +69,11 @@ func weights(rows []Row) map[Group]float64 {
 const steps = 12
 
 // Fit finds the constants of all engines and kinds of models from a prior. It
-// takes no row that may have used speculative decoding.
+// takes no row that may have used speculative decoding, and none of disaggregated dense
+// models: there are eight, of three tables that contradict each other and what the same
+// models do aggregated.
 func Fit(rows []Row, prior []perfmodel.Constants) []perfmodel.Constants {
-	rows = slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Drafted })
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Drafted || r.Group.Apart && !r.Group.Mixture })
 	j := newJoint(rows, prior)
 	x := j.solve(steps)
 	var out []perfmodel.Constants

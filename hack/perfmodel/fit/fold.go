@@ -167,17 +167,17 @@ const enough = 20
 type kin struct {
 	of func(Judged) string
 	// several is how many kin it takes to tell how far the next one is off, and doubt
-	// how much wider bands of first tokens are where there are fewer.
-	several int
-	doubt   float64
+	// how much wider bands are where there are fewer; first is that of first tokens.
+	several      int
+	doubt, first float64
 }
 
 // Of models that were never measured two do not tell how far a third is off, and
 // first tokens differ more among models than within one. Of models that were, other
 // deployments tell.
 var (
-	models      = kin{of: func(j Judged) string { return architecture(j.Group.Model) }, several: 4, doubt: 1.5}
-	deployments = kin{of: func(j Judged) string { return j.role() + j.deployment() }, several: 4, doubt: 1}
+	models      = kin{of: func(j Judged) string { return architecture(j.Group.Model) }, several: 4, doubt: 1.3, first: 1.5}
+	deployments = kin{of: func(j Judged) string { return j.role() + j.deployment() }, several: 4, doubt: 1, first: 1}
 )
 
 // bandFor is the band of a measure for one engine and part, from rows of other kin
@@ -206,10 +206,11 @@ func (m measure) bandFor(all []Judged, k kin, g Group, except string) float64 {
 		return band(own)
 	}
 	wide := max(band(own), band(others))
+	doubt := k.first
 	if m.name == perToken.name || m.name == perGPU.name {
-		return wide
+		doubt = k.doubt
 	}
-	return math.Expm1(k.doubt * math.Log1p(wide))
+	return math.Expm1(doubt * math.Log1p(wide))
 }
 
 // inside is the share of rows within bands that were made without their kin.

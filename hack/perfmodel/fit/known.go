@@ -14,7 +14,7 @@ import (
 // what its requests take beside the work of GPUs.
 
 // fewestTelling are the rows that it takes to tell.
-const fewestTelling = 3
+const fewestTelling = 5
 
 // role names what is measured together: an engine with a model on a GPU in a format,
 // that does all of the work or is in a pool.

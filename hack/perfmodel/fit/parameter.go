@@ -49,7 +49,8 @@ var (
 		field("reduceHop", 0.2, 10, func(k *constants) *float64 { return &k.ReduceHop }),
 		entry("layer.hopper", 2, 100, layer, perfmodel.Hopper),
 		entry("layer.blackwell", 2, 100, layer, perfmodel.Blackwell),
-		field("host", 100, 4000, func(k *constants) *float64 { return &k.Host }),
+		field("quantise", 0.02, 20, func(k *constants) *float64 { return &k.Quantise }),
+		field("host", 50, 4000, func(k *constants) *float64 { return &k.Host }),
 		field("sequence", 1, 200, func(k *constants) *float64 { return &k.Sequence }),
 		field("interference", 0.5, 1.3, func(k *constants) *float64 { return &k.Interference }),
 		field("busy", 1000, 400000, func(k *constants) *float64 { return &k.Busy }),
@@ -75,6 +76,8 @@ var (
 		field("latentLayer", 0.5, 80, func(k *constants) *float64 { return &k.LatentLayer }),
 		field("linearLayer", 0.5, 80, func(k *constants) *float64 { return &k.LinearLayer }),
 		field("sparseLayer", 0.5, 150, func(k *constants) *float64 { return &k.SparseLayer }),
+		field("blockScales", 0.1, 200, func(k *constants) *float64 { return &k.BlockScales }),
+		field("unpack", 0.1, 200, func(k *constants) *float64 { return &k.Unpack }),
 	}
 	mixture = append(slices.Clone(dense), experts...)
 )
@@ -89,12 +92,15 @@ var scheduling = []string{"host", "sequence", "busy", "own", "wait", "queue", "e
 // and that of its mixtures from that of its dense models.
 type reach struct{ common, engine, mixture float64 }
 
-// Experts are computed by kernels that differ most among engines; how schedulers
+// Experts are computed by kernels that differ most among engines, but for those that put
+// inputs or weights into another format; how schedulers
 // mix prompts with steps differs little but for what the prior says. Of what a request takes
 // at two pools beside the work of GPUs, rows tell the sum alone, so that a handover stays
 // near its prior.
 func (p parameter) reach() reach {
 	switch {
+	case slices.Contains([]string{"blockScales", "unpack"}, p.name):
+		return reach{common: 0.6, mixture: 0.2}
 	case slices.ContainsFunc(experts, func(e parameter) bool { return e.name == p.name }):
 		return reach{common: 0.6, mixture: 0.5}
 	case p.name == "handover":

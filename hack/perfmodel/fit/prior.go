@@ -17,13 +17,13 @@ func Prior() []perfmodel.Constants {
 			}
 			out = append(out, perfmodel.Constants{
 				Engine: engine, Mixture: mixture,
-				Weights: 0.9, FourBit: 0.85, Cache: 0.85, Attention: 0.85, ExpertBandwidth: 0.6, ExpertCompute: 0.5, Reduce: 0.6, Exchange: 0.5, ExchangeStart: 15, Scatter: 0.7,
+				Weights: 0.9, FourBit: 0.85, Cache: 0.85, Attention: 0.85, ExpertBandwidth: 0.6, ExpertCompute: 0.5, Reduce: 0.8, Exchange: 0.5, ExchangeStart: 15, Scatter: 0.7,
 				Compute:     map[perfmodel.Precision]float64{perfmodel.BF16: 0.85, perfmodel.FP8: 0.8, perfmodel.FP4: 0.7},
 				ReduceStart: 4, ReduceHop: 2,
 				Layer:       map[perfmodel.Generation]float64{perfmodel.Hopper: 10, perfmodel.Blackwell: 10},
 				ExpertLayer: map[perfmodel.Generation]float64{perfmodel.Hopper: 30, perfmodel.Blackwell: 30},
-				Route:       5, LatentLayer: 10, LinearLayer: 10, SparseLayer: 20,
-				Host: 1500, Sequence: 30, First: 18000, Busy: 40000,
+				Route:       5, LatentLayer: 10, LinearLayer: 10, SparseLayer: 50, BlockScales: 5, Unpack: 30, Quantise: 2,
+				Host: 400, Sequence: 10, First: 18000, Busy: 40000,
 				Interference: 0.9, Own: 1, Wait: 2, Queue: queue, Equal: own, EqualQueue: equal,
 				Prefilling: 0.7, Handover: 50000, Meeting: queue, Full: 0.02,
 			})

@@ -200,6 +200,10 @@ func read(c columns, catalog perfmodel.Catalog, most int) (Row, string) {
 	}
 	engine := perfmodel.Engine(c.text("backend"))
 	quantisation := quantisation(model, gemm, moe)
+	source := sourceOf(c)
+	if model.Mixture() && source.cached && moe != perfmodel.BF16 {
+		quantisation.Cache = perfmodel.FP8
+	}
 	if !model.Mixture() && engine != perfmodel.SGLang && slices.Contains(withCache, c.text("gemm_quant_mode")) {
 		quantisation.Cache = perfmodel.FP8
 	}
@@ -212,7 +216,6 @@ func read(c columns, catalog perfmodel.Catalog, most int) (Row, string) {
 		return Row{}, "overloaded: requests waited longer than they were served, so the batch is not known"
 	}
 	setup := perfmodel.Setup{Model: model, GPU: gpu, Engine: engine, Quantisation: quantisation}
-	source := sourceOf(c)
 	row := Row{
 		ID: c.text("id"), Token: token, First: first, Told: source.told, Waiting: source.waiting, Drafted: source.drafts(engine, model.Name, gpu.Generation),
 		Load:  perfmodel.Load{Input: input, Output: output, Arrival: source.arrival},
@@ -279,7 +282,7 @@ func (r *Row) pools(c columns, setup perfmodel.Setup, catalog perfmodel.Catalog,
 // withCache are the formats of checkpoints that come with scales for a cache of 8
 // bits. TensorRT-LLM takes that from the checkpoint, the runs with vLLM asked for
 // it: more requests were served at once than fit otherwise. Formats with scales
-// by block come without. SGLang kept 16 bits, and of mixtures nothing is known.
+// by block come without. SGLang kept 16 bits; of mixtures the source tells.
 var withCache = []string{"fp8", "nvfp4"}
 
 // quantisation corrects what the table says by what the engines do: gpt-oss has
