@@ -20,11 +20,12 @@ func Adapter(a *v1alpha1.DynamoGraphDeploymentScalingAdapter, dgd *v1alpha1.Dyna
 	s := *a.Status.DeepCopy()
 	s.ObservedGeneration = a.Generation
 	ref := a.Spec.DGDRef
-	s.Selector = fmt.Sprintf("%s=%s,%s=%s", v1alpha1.LabelGraphName, ref.Name, v1alpha1.LabelComponent, ref.ServiceName)
-	replicas := int32(0)
+	service := v1alpha1.ServiceReplicaStatus{}
 	if dgd != nil {
-		replicas = dgd.Status.Services[ref.ServiceName].Replicas
+		service = dgd.Status.Services[ref.ServiceName]
 	}
+	s.Selector = selector(ref, service.ComponentKind)
+	replicas := service.Replicas
 	if replicas != s.Replicas {
 		s.Replicas, s.LastScaleTime = replicas, &now
 	}
@@ -35,13 +36,23 @@ func Adapter(a *v1alpha1.DynamoGraphDeploymentScalingAdapter, dgd *v1alpha1.Dyna
 	if is.ok {
 		nodes := int(dgd.Spec.Services[ref.ServiceName].GetNumberOfNodes())
 		s.WantedReplicas, s.GrantedReplicas, s.DrainingReplicas = new(a.Spec.Replicas), new(granted(a, dgd)), new(int32((ending+nodes-1)/nodes))
-		service := dgd.Status.Services[ref.ServiceName]
 		s.ReadyReplicas, s.StartingReplicas = running(service)
 		s.Startup, s.LimitedBy = service.Startup.DeepCopy(), limitedBy(a, dgd)
 	}
 	repeat(&s.Conditions, v1alpha1.ConditionScalingLimited, dgd, s.LimitedBy != "", a.Generation, now)
 	repeat(&s.Conditions, v1alpha1.ConditionDormant, dgd, is.ok && sleeps(a, dgd), a.Generation, now)
 	return s
+}
+
+// selector selects one pod of each replica, as an autoscaler multiplies what pods use by
+// how many they are: of a group its leader. Pods of a scaling group of Grove's carry nothing
+// that tells leaders of all replicas.
+func selector(ref v1alpha1.GraphServiceRef, kind v1alpha1.ComponentKind) string {
+	pods := fmt.Sprintf("%s=%s,%s=%s", v1alpha1.LabelGraphName, ref.Name, v1alpha1.LabelComponent, ref.ServiceName)
+	if kind == v1alpha1.ComponentKindLeaderWorkerSet {
+		pods += fmt.Sprintf(",%s=%s", v1alpha1.LabelGroupRole, v1alpha1.RoleLeader)
+	}
+	return pods
 }
 
 // running are the replicas of a service that are ready, and those that are not yet; nil

@@ -20,19 +20,23 @@ func TestAdapter(t *testing.T) {
 		dgd.Status.Services = map[string]v1alpha1.ServiceReplicaStatus{"decode": {Replicas: 3}}
 		return dgd
 	}
+	grouped := graphOf(true)
+	grouped.Status.Services["decode"] = v1alpha1.ServiceReplicaStatus{ComponentKind: v1alpha1.ComponentKindLeaderWorkerSet, Replicas: 2}
 	cases := map[string]struct {
 		service  string
 		graph    *v1alpha1.DynamoGraphDeployment
 		owned    bool
 		reason   string
 		replicas int32
+		selector string // beside graph and service
 	}{
-		"it decides about a service that enables it":         {"decode", graphOf(true), true, v1alpha1.ReasonScalingActive, 3},
-		"a graph that is gone is told":                       {"decode", nil, true, v1alpha1.ReasonGraphNotFound, 0},
-		"a service that is gone is told":                     {"other", graphOf(true), true, v1alpha1.ReasonServiceNotFound, 0},
-		"a service that does not enable it is told":          {"decode", graphOf(false), true, v1alpha1.ReasonAdapterDisabled, 3},
-		"a null service does not enable it":                  {"nil", graphOf(true), true, v1alpha1.ReasonAdapterDisabled, 0},
-		"an adapter that somebody else made decides nothing": {"decode", graphOf(true), false, v1alpha1.ReasonAdapterNotOwned, 3},
+		"it decides about a service that enables it":         {"decode", graphOf(true), true, v1alpha1.ReasonScalingActive, 3, ""},
+		"of a group the leader stands for the replica":       {"decode", grouped, true, v1alpha1.ReasonScalingActive, 2, ",role=leader"},
+		"a graph that is gone is told":                       {"decode", nil, true, v1alpha1.ReasonGraphNotFound, 0, ""},
+		"a service that is gone is told":                     {"other", graphOf(true), true, v1alpha1.ReasonServiceNotFound, 0, ""},
+		"a service that does not enable it is told":          {"decode", graphOf(false), true, v1alpha1.ReasonAdapterDisabled, 3, ""},
+		"a null service does not enable it":                  {"nil", graphOf(true), true, v1alpha1.ReasonAdapterDisabled, 0, ""},
+		"an adapter that somebody else made decides nothing": {"decode", graphOf(true), false, v1alpha1.ReasonAdapterNotOwned, 3, ""},
 	}
 	for rule, c := range cases {
 		t.Run(rule, func(t *testing.T) {
@@ -48,7 +52,7 @@ func TestAdapter(t *testing.T) {
 			if s.Replicas != c.replicas {
 				t.Errorf("replicas %d, want those that were seen: %d", s.Replicas, c.replicas)
 			}
-			if want := "nvidia.com/dynamo-graph-deployment-name=chat,nvidia.com/dynamo-component=" + c.service; s.Selector != want {
+			if want := "nvidia.com/dynamo-graph-deployment-name=chat,nvidia.com/dynamo-component=" + c.service + c.selector; s.Selector != want {
 				t.Errorf("selector %s, want %s", s.Selector, want)
 			}
 		})
