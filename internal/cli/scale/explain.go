@@ -393,8 +393,9 @@ func (f facts) service(name string) ServiceExplanation {
 			s.At = a.Status.LastScaleTime
 		}
 		for _, h := range f.autoscalers {
-			if h.Spec.ScaleTargetRef.Name == a.Name && f.scales(h) {
-				s.By = fmt.Sprintf("HorizontalPodAutoscaler %s (%d to %d) through scaling adapter %s", h.Name, ptr.Deref(h.Spec.MinReplicas, 1), h.Spec.MaxReplicas, a.Name)
+			least := ptr.Deref(h.Spec.MinReplicas, 1)
+			if h.Spec.ScaleTargetRef.Name == a.Name && f.scales(h) && a.Spec.Replicas >= least {
+				s.By = fmt.Sprintf("HorizontalPodAutoscaler %s (%d to %d) through scaling adapter %s", h.Name, least, h.Spec.MaxReplicas, a.Name)
 				s.At = h.Status.LastScaleTime
 			}
 		}

@@ -351,6 +351,21 @@ func TestWhatIsGrantedIsToldWhereNoComponentTellsIt(t *testing.T) {
 	}
 }
 
+// What asks for none is something else: KEDA, which takes a service to zero by itself.
+func TestNoAutoscalerAsksForLessThanItsLeast(t *testing.T) {
+	for replicas, by := range map[int32]string{0: "kubectl", 1: "HorizontalPodAutoscaler busy", 5: "HorizontalPodAutoscaler busy"} {
+		a := decode[v1alpha1.DynamoGraphDeploymentScalingAdapter](t, chatDecode)
+		a.Spec.Replicas = replicas
+		f := facts{
+			graph: decode[v1alpha1.DynamoGraphDeployment](t, chat), adapters: []v1alpha1.DynamoGraphDeploymentScalingAdapter{*a},
+			autoscalers: []autoscalingv2.HorizontalPodAutoscaler{*decode[autoscalingv2.HorizontalPodAutoscaler](t, decodeHPA)},
+		}
+		if got := f.service("decode").By; !strings.HasPrefix(got, by) {
+			t.Errorf("%d replicas were asked for by %q, want %q", replicas, got, by)
+		}
+	}
+}
+
 func TestAGraphThatSleepsIsSaidTo(t *testing.T) {
 	for _, x := range []struct {
 		rule   string
