@@ -7,18 +7,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func bound(t *testing.T, model, gpu string, engine Engine, q Quantisation, p Parallel) *cost {
+// bound is an engine on eight GPUs with a model in other formats than the published.
+func bound(t *testing.T, model, gpu string, engine Engine, q Quantisation) *cost {
 	t.Helper()
-	c := Default()
-	m, err := c.Model(model)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := c.GPU(gpu)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := c.Estimator(Setup{Model: m, GPU: g, Engine: engine, Quantisation: q, Parallel: p})
+	setup := estimator(t, model, gpu, engine, 8).Setup()
+	setup.Quantisation = q
+	e, err := Default().Estimator(setup)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +33,7 @@ func TestCheckpointsOfFourBitsKeepAttentionInSixteen(t *testing.T) {
 		"attention that is not latent is of 16 throughout":   {"Qwen/Qwen3-235B-A22B", Quantisation{Weights: FP4}, formats{BF16, BF16}},
 		"experts that alone have 4 bits change nothing else": {"openai/gpt-oss-120b", Quantisation{}, formats{BF16, BF16}},
 	} {
-		b := bound(t, c.model, "b200_sxm", TRTLLM, c.q, Parallel{TP: 8})
+		b := bound(t, c.model, "b200_sxm", TRTLLM, c.q)
 		var got formats
 		got.Projections, got.Last = b.projected()
 		if diff := cmp.Diff(c.want, got); diff != "" {
@@ -52,7 +46,7 @@ func TestCheckpointsOfFourBitsKeepAttentionInSixteen(t *testing.T) {
 // experts only the rest grows.
 func TestWeightsTakeTheRoomOfTheirFormats(t *testing.T) {
 	of := func(weights Precision) *cost {
-		return bound(t, "deepseek-ai/DeepSeek-R1", "b200_sxm", TRTLLM, Quantisation{Weights: weights, Experts: FP4}, Parallel{TP: 8})
+		return bound(t, "deepseek-ai/DeepSeek-R1", "b200_sxm", TRTLLM, Quantisation{Weights: weights, Experts: FP4})
 	}
 	four := of(FP4)
 	m := &four.Model
@@ -77,7 +71,7 @@ func TestFormatsOfExpertsHaveTimesOfTheirOwn(t *testing.T) {
 		"MXFP4 where GPUs compute with it": {MXFP4, "b200_sxm", 10},
 		"NVFP4":                            {FP4, "b200_sxm", 10},
 	} {
-		b := bound(t, "Qwen/Qwen3-235B-A22B", c.gpu, VLLM, Quantisation{Weights: BF16, Experts: c.format}, Parallel{TP: 8})
+		b := bound(t, "Qwen/Qwen3-235B-A22B", c.gpu, VLLM, Quantisation{Weights: BF16, Experts: c.format})
 		b.k, b.expertLayer = k, k.ExpertLayer[Hopper]
 		if got := 1e6 * b.expertOverhead(); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %.1f us, want %.1f", name, got, c.want)
@@ -86,7 +80,7 @@ func TestFormatsOfExpertsHaveTimesOfTheirOwn(t *testing.T) {
 }
 
 func TestInputsArePutIntoFourBitsForEachProduct(t *testing.T) {
-	s := bound(t, "Qwen/Qwen3-32B", "b200_sxm", VLLM, Quantisation{Weights: FP4}, Parallel{TP: 1})
+	s := bound(t, "Qwen/Qwen3-32B", "b200_sxm", VLLM, Quantisation{Weights: FP4})
 	with, without := s.k, s.k
 	with.Quantise, without.Quantise = 4, 0
 	a, b := bind(s.Setup, with, s.kernels), bind(s.Setup, without, s.kernels)
@@ -100,7 +94,7 @@ func TestInputsArePutIntoFourBitsForEachProduct(t *testing.T) {
 
 // Few bytes go to all GPUs at once, many in two rounds of a part each.
 func TestAllReducesTakeTheShorterWay(t *testing.T) {
-	c := bound(t, "Qwen/Qwen3-32B", "h200_sxm", VLLM, Quantisation{}, Parallel{TP: 8})
+	c := bound(t, "Qwen/Qwen3-32B", "h200_sxm", VLLM, Quantisation{})
 	start := c.start(8)
 	each := func(m float64) float64 { return 2 * m * float64(c.Model.Hidden) / (c.GPU.link(8) * c.k.Reduce) }
 	if got, want := c.reduce(1), start+7*each(1); math.Abs(got-want) > 1e-12 {
