@@ -55,7 +55,12 @@ func (p Pools) Serve(l Load) (Serving, error) {
 	if users >= room {
 		full = decode.k.Full
 	}
-	token := func(decoding float64) float64 { return decode.step(max(1, decoding/ranks), l) }
+	// How many decode is a mean, and a step of part of a sequence is between those of whole
+	// ones: as one of the next, an engine more could serve less.
+	token := func(decoding float64) float64 {
+		whole, part := math.Modf(max(1, decoding/ranks))
+		return (1-part)*decode.step(whole, l) + part*decode.step(whole+1, l)
+	}
 	// How many more are there than should be, if so many decode.
 	excess := func(decoding float64) float64 {
 		answer := tokens * token(decoding)

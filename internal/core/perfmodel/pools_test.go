@@ -57,13 +57,12 @@ func TestNoPoolServesMoreThanItCan(t *testing.T) {
 	}
 }
 
-// But for a step's whole number of sequences: a mean between two counts as the higher.
 func TestMorePrefillEnginesNeverServeLess(t *testing.T) {
 	for _, c := range pools(t, 500) {
 		few := serve(t, c.Pools, c.Load)
 		c.Prefills++
 		more := serve(t, c.Pools, c.Load)
-		if more.Requests < few.Requests*0.98 || more.FirstToken.Value.Seconds() > few.FirstToken.Value.Seconds()*1.01 {
+		if more.Requests < few.Requests*0.999 || more.FirstToken.Value.Seconds() > few.FirstToken.Value.Seconds()*1.01 {
 			t.Errorf("%+v: with %d prefill engines %.4g/s and %v, with one less %.4g/s and %v",
 				c.Load, c.Prefills, more.Requests, more.FirstToken.Value, few.Requests, few.FirstToken.Value)
 		}
