@@ -54,6 +54,7 @@ var (
 		field("sequence", 1, 200, func(k *constants) *float64 { return &k.Sequence }),
 		field("interference", 0.5, 1.3, func(k *constants) *float64 { return &k.Interference }),
 		field("busy", 1000, 400000, func(k *constants) *float64 { return &k.Busy }),
+		field("busyLayer", 10, 10000, func(k *constants) *float64 { return &k.BusyLayer }),
 		field("own", 0.4, 4, func(k *constants) *float64 { return &k.Own }),
 		field("wait", 0.1, 20, func(k *constants) *float64 { return &k.Wait }),
 		field("queue", 0.03, 1, func(k *constants) *float64 { return &k.Queue }),
@@ -85,7 +86,7 @@ var (
 // scheduling are the constants that depend on an engine's scheduler and on what
 // is around it, more than on kernels: what a host does for a step and a sequence
 // differs among engines as their languages and processes do.
-var scheduling = []string{"host", "sequence", "busy", "own", "wait", "queue", "equal", "equalQueue", "prefilling", "handover", "meeting", "full"}
+var scheduling = []string{"host", "sequence", "busy", "busyLayer", "own", "wait", "queue", "equal", "equalQueue", "prefilling", "handover", "meeting", "full"}
 
 // reach is how far a constant may lie from what it is drawn towards, as a
 // logarithm: what engines have in common from the prior, an engine's from that,

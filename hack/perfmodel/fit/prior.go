@@ -23,7 +23,7 @@ func Prior() []perfmodel.Constants {
 				Layer:       map[perfmodel.Generation]float64{perfmodel.Hopper: 10, perfmodel.Blackwell: 10},
 				ExpertLayer: map[perfmodel.Generation]float64{perfmodel.Hopper: 30, perfmodel.Blackwell: 30},
 				Route:       5, LatentLayer: 10, LinearLayer: 10, SparseLayer: 50, BlockScales: 5, Unpack: 30, Quantise: 2,
-				Host: 400, Sequence: 10, First: 18000, Busy: 40000,
+				Host: 400, Sequence: 10, First: 18000, Busy: 10000, BusyLayer: 800,
 				Interference: 0.9, Own: 1, Wait: 2, Queue: queue, Equal: own, EqualQueue: equal,
 				Prefilling: 0.7, Handover: 50000, Meeting: queue, Full: 0.02,
 			})

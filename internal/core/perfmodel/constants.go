@@ -49,11 +49,16 @@ type Constants struct {
 	Host        float64 `json:"hostMicros"`     // per step
 	Sequence    float64 `json:"sequenceMicros"` // per step and sequence
 	First       float64 `json:"firstMicros"`    // per request
-	Busy        float64 `json:"busyMicros"`     // per request, beside others
+
+	// A pass with prompts is none of those that an engine records, so each of its kernels is
+	// launched by itself: Busy is what a request takes beside others, and BusyLayer what it
+	// takes more for each layer.
+	Busy      float64 `json:"busyMicros"`
+	BusyLayer float64 `json:"busyLayerMicros,omitempty"`
 
 	// Where a model was measured, Step is how many times as long as by all other
 	// constants decode steps take, Prompt how many times as long prompts do, and Request
-	// how many times as long First, Busy and Handover are. Zero means once.
+	// how many times as long First, Busy, BusyLayer and Handover are. Zero means once.
 	Step    float64 `json:"step,omitempty"`
 	Prompt  float64 `json:"prompt,omitempty"`
 	Request float64 `json:"request,omitempty"`
@@ -137,11 +142,8 @@ func (s ErrorSpread) widened() ErrorSpread {
 	return s
 }
 
-// first, busy and handover are what a request takes beside the work of GPUs, in
-// seconds.
+// first and handover are what a request takes beside the work of GPUs, in seconds.
 func (k Constants) first() float64 { return cmp.Or(k.Request, 1) * k.First * 1e-6 }
-
-func (k Constants) busy() float64 { return cmp.Or(k.Request, 1) * k.Busy * 1e-6 }
 
 func (k Constants) handover() float64 { return cmp.Or(k.Request, 1) * k.Handover * 1e-6 }
 

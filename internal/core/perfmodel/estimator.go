@@ -95,7 +95,7 @@ func (e *Estimator) Overhead() time.Duration {
 // time, beside all that a queue explains.
 func (e *Estimator) Busy(concurrency int) Estimate {
 	others := 1 - 1/e.c.perRank(concurrency)
-	return estimate(e.c.k.busy()*others, e.firstSpread(Staggered))
+	return estimate(e.c.occupied()*others, e.firstSpread(Staggered))
 }
 
 // Decode is the time of one step that gives each of batch sequences of an

@@ -1,6 +1,7 @@
 package perfmodel
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -176,6 +177,11 @@ func (c *cost) token(t Terms, l Load) float64 {
 	return t.Step + beside*(t.Batch-t.Company)/float64(max(1, l.Output))*t.Added
 }
 
+// occupied is what a request takes beside others and the work of GPUs, in seconds.
+func (c *cost) occupied() float64 {
+	return cmp.Or(c.k.Request, 1) * (c.k.Busy + c.k.BusyLayer*float64(c.Model.Layers)) * 1e-6
+}
+
 // first is the mean time to the first token of requests of about the same length,
 // in seconds: what is fixed, the own prompt and those computed with it, which
 // others' steps slow down, the steps that run when it comes, and the prompts before
@@ -186,7 +192,7 @@ func (c *cost) first(t Terms, l Load) float64 {
 		own = c.k.Equal
 	}
 	pass := own * t.Company * t.Added
-	first := c.k.first() + c.k.busy()*others + t.Prompt + (pass-t.Prompt)*others + c.k.Wait*t.Token*others
+	first := c.k.first() + c.occupied()*others + t.Prompt + (pass-t.Prompt)*others + c.k.Wait*t.Token*others
 	if l.Arrival == Poisson {
 		whole := first + t.Token*float64(max(0, l.Output-1))
 		busy := min(0.95, t.Batch/whole*t.Added)

@@ -112,3 +112,24 @@ func TestAllReducesTakeTheShorterWay(t *testing.T) {
 		}
 	}
 }
+
+func TestARequestBesideOthersTakesLongerWithEachLayer(t *testing.T) {
+	k := Constants{Busy: 10000, BusyLayer: 500}
+	twice := k
+	twice.Request = 2
+	for name, c := range map[string]struct {
+		constants Constants
+		layers    int
+		want      float64 // milliseconds
+	}{
+		"of a request and of its layers":              {k, 36, 28},
+		"more layers take longer":                     {k, 80, 50},
+		"as many times as long as was measured":       {twice, 80, 100},
+		"constants without it have that of a request": {Constants{Busy: 10000}, 80, 10},
+	} {
+		b := cost{Setup: Setup{Model: Model{Layers: c.layers}}, k: c.constants}
+		if got := 1e3 * b.occupied(); math.Abs(got-c.want) > 1e-6 {
+			t.Errorf("%s: %.3f ms, want %.3f", name, got, c.want)
+		}
+	}
+}

@@ -188,7 +188,7 @@ func TestPairsCountWhatChangingPoolsTakes(t *testing.T) {
 				k := decode.Constants()
 				least := prefill.FirstToken(p.Goal.ISL, 0).Value.Seconds() + k.Handover*1e-6
 				if arrival != "" {
-					least += k.Busy * 1e-6 * (1 - float64(c.Decode.Layout.Ranks())/float64(c.Decode.Concurrency))
+					least += (k.Busy + k.BusyLayer*float64(p.Model.Layers)) * 1e-6 * (1 - float64(c.Decode.Layout.Ranks())/float64(c.Decode.Concurrency))
 				}
 				if got := c.TTFT.Value / 1e3; got < least {
 					t.Errorf("%s: first token after %.3f s, prompt and change take %.3f", c, got, least)
