@@ -176,7 +176,7 @@ type kin struct {
 // first tokens differ more among models than within one. Of models that were, other
 // deployments tell.
 var (
-	models      = kin{of: func(j Judged) string { return architecture(j.Group.Model) }, several: 4, doubt: 1.3, first: 1.5}
+	models      = kin{of: func(j Judged) string { return architecture(j.Group.Model) }, several: 4, doubt: 1.3, first: 1.6}
 	deployments = kin{of: func(j Judged) string { return j.role() + j.deployment() }, several: 4, doubt: 1, first: 1}
 )
 
