@@ -50,9 +50,8 @@ type Constants struct {
 	Sequence    float64 `json:"sequenceMicros"` // per step and sequence
 	First       float64 `json:"firstMicros"`    // per request
 
-	// A pass with prompts is none of those that an engine records, so each of its kernels is
-	// launched by itself: Busy is what a request takes beside others, and BusyLayer what it
-	// takes more for each layer.
+	// Busy is what a request takes beside others, and BusyLayer what it takes more for each
+	// layer, perhaps as passes with prompts launch their kernels one by one.
 	Busy      float64 `json:"busyMicros"`
 	BusyLayer float64 `json:"busyLayerMicros,omitempty"`
 

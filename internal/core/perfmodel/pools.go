@@ -55,8 +55,8 @@ func (p Pools) Serve(l Load) (Serving, error) {
 	if users >= room {
 		full = decode.k.Full
 	}
-	// How many decode is a mean, and a step of part of a sequence is between those of whole
-	// ones: as one of the next, an engine more could serve less.
+	// How many decode on a rank is a mean. Rounded up it would make every token longer at
+	// once, and with a prefill engine more fewer requests could be served.
 	token := func(decoding float64) float64 {
 		whole, part := math.Modf(max(1, decoding/ranks))
 		return (1-part)*decode.step(whole, l) + part*decode.step(whole+1, l)

@@ -177,7 +177,8 @@ func (c *cost) token(t Terms, l Load) float64 {
 	return t.Step + beside*(t.Batch-t.Company)/float64(max(1, l.Output))*t.Added
 }
 
-// occupied is what a request takes beside others and the work of GPUs, in seconds.
+// occupied is how much later a first token comes where an engine serves others, too, but
+// for what GPUs compute, in seconds.
 func (c *cost) occupied() float64 {
 	return cmp.Or(c.k.Request, 1) * (c.k.Busy + c.k.BusyLayer*float64(c.Model.Layers)) * 1e-6
 }
