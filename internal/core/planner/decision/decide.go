@@ -350,13 +350,16 @@ func (p *Past) pause(now time.Duration, c Config, startup time.Duration) time.Du
 }
 
 // moved remembers a change, and regrets shrinks that are taken back: as many replicas
-// again as before them, so soon that what was saved is less than a start.
+// again as before them, so soon that what was saved is less than a start. Once may be chance, of
+// a single look even; what happens again within the longest pause is a habit of the load.
 func (p *Past) moved(now time.Duration, from, to int, startup time.Duration, c Config) {
 	switch pause := p.pause(now, c, startup); {
 	case to > from:
 		if p.shrunk.within(pause+startup, now) && p.before > 0 && to >= p.before {
-			p.Pause, p.pausedAt = min(longestPause, 2*pause), now
-			p.before = 0
+			if p.tookBack.within(longestPause, now) {
+				p.Pause, p.pausedAt = min(longestPause, 2*pause), now
+			}
+			p.before, p.tookBack = 0, moment{now, true}
 		}
 		p.grown = moment{now, true}
 	case to < from:

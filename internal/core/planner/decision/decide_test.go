@@ -303,7 +303,7 @@ func TestShrinksAreRareLateAndRegretted(t *testing.T) {
 				pause := past[r].pause(now, c, w.startup)
 				switch {
 				case w.wanted[r] > before[r]:
-					again := shrunk[r].within(pause+w.startup, now) && past[r].before > 0 && w.wanted[r] >= past[r].before
+					again := shrunk[r].within(pause+w.startup, now) && past[r].before > 0 && w.wanted[r] >= past[r].before && past[r].tookBack.within(longestPause, now)
 					if after := w.memory.Roles[r].Pause; again && after < min(longestPause, 2*pause) {
 						t.Fatalf("seed %d: %s took a shrink back, and pauses %v after %v", seed, Role(r), after, pause)
 					}
@@ -315,6 +315,34 @@ func TestShrinksAreRareLateAndRegretted(t *testing.T) {
 					shrunk[r] = moment{now, true}
 				}
 			}
+		}
+	}
+}
+
+// TestOneShrinkTakenBackIsChance: a single look can do that, and pauses that depend on it make
+// of one load twice as many GPU-hours or not. Two within the longest pause are a habit.
+func TestOneShrinkTakenBackIsChance(t *testing.T) {
+	const startup = 30 * time.Second
+	c := config()
+	least := max(c.Pause, startup)
+	for _, x := range []struct {
+		rule string
+		back []time.Duration // when shrinks are taken back
+		want time.Duration
+	}{
+		{"one changes nothing", []time.Duration{5 * time.Minute}, least},
+		{"a second soon after it doubles the pause", []time.Duration{5 * time.Minute, 30 * time.Minute}, 2 * least},
+		{"and so does a third", []time.Duration{5 * time.Minute, 15 * time.Minute, 16 * time.Minute}, 4 * least},
+		{"two that are half an hour apart are chance", []time.Duration{5 * time.Minute, 36 * time.Minute}, least},
+	} {
+		var p Past
+		for _, at := range x.back {
+			p.moved(at-startup, 3, 2, startup, c)
+			p.moved(at, 2, 3, startup, c)
+		}
+		// What decays meanwhile is less than a second in a minute.
+		if got := p.pause(x.back[len(x.back)-1], c, startup); got < x.want-2*time.Second || got > x.want {
+			t.Errorf("%s: a pause of %v, want %v", x.rule, got, x.want)
 		}
 	}
 }

@@ -160,7 +160,8 @@ type Past struct {
 	pausedAt time.Duration
 	grown    moment // the last growth
 	shrunk   moment // the last shrink
-	before   int    // replicas before the shrinks that may still be regretted
+	before   int    // replicas before the shrinks that may still be taken back
+	tookBack moment // the last growth that took shrinks back
 	ceiling  int    // replicas that there is room for
 	until    time.Duration
 	resource string

@@ -109,9 +109,53 @@ func TestNativeFollowsWhatComesAgain(t *testing.T) {
 			s := setup(trace.Generate(trace.Sine(5, 45, 600), 1800, 3000, 300, rand.New(rand.NewPCG(seed+11, 7))))
 			s.Startup = x.startup
 			r, bound := Run(s, NewNative(s, nil)), BestClairvoyant(s)
-			if hourly := float64(r.Changes) / (r.Length / 3600); r.Met < x.share || r.GPUHours > x.hours*bound.GPUHours || hourly > 60 || r.Violations > 0 {
-				t.Errorf("starts of %v s, seed %d: %.3f with %.2f GPU-hours, the clairvoyant takes %.2f; %.0f changes an hour", x.startup, seed, r.Met, r.GPUHours, bound.GPUHours, hourly)
+			if r.Met < x.share || r.GPUHours > x.hours*bound.GPUHours || r.Changes > 30 || r.Violations > 0 {
+				t.Errorf("starts of %v s, seed %d: %.3f with %.2f GPU-hours, the clairvoyant takes %.2f; %d changes in half an hour", x.startup, seed, r.Met, r.GPUHours, bound.GPUHours, r.Changes)
 			}
 		}
 	}
+}
+
+// TestWhenAPlannerLooksMattersLittle: a planner that looks a moment later counts a request or two
+// at another look, which is not to decide what its graph costs.
+func TestWhenAPlannerLooksMattersLittle(t *testing.T) {
+	const seeds, moments = 8, 20
+	pairs, apart := 0, 0
+	for seed := range uint64(seeds) {
+		wave := trace.Sine(0.4, 4, 300)
+		requests := trace.Generate(wave, 900, 3000, 300, rand.New(rand.NewPCG(7, seed)))
+		var hours []float64
+		for moment := range moments {
+			s := setup(requests.Stretch(1))
+			for i := range s.Trace {
+				s.Trace[i].At += Slot * float64(moment) / moments
+			}
+			s.Model, s.Startup = slowed{s.Model, 12}, 10
+			s.Target = capacity.Target{FirstToken: 12 * s.Target.FirstToken, Token: 12 * s.Target.Token}
+			s.Begin = decision.Vector{1, 1}
+			hours = append(hours, Run(s, NewNative(s, nil)).GPUHours)
+		}
+		for i, a := range hours {
+			for _, b := range hours[:i] {
+				pairs++
+				if math.Abs(a/b-1) > 0.05 {
+					apart++
+				}
+			}
+		}
+	}
+	if apart > pairs/10 {
+		t.Errorf("of %d pairs of moments %d take GPU-hours more than 5 %% apart for the same requests", pairs, apart)
+	}
+}
+
+// slowed is a model whose replicas take a multiple of the time.
+type slowed struct {
+	capacity.Model
+	by float64
+}
+
+func (s slowed) Prefill(tokens float64) float64 { return s.by * s.Model.Prefill(tokens) }
+func (s slowed) Token(sequences, context float64) float64 {
+	return s.by * s.Model.Token(sequences, context)
 }
