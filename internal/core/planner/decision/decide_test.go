@@ -319,8 +319,8 @@ func TestShrinksAreRareLateAndRegretted(t *testing.T) {
 	}
 }
 
-// TestOneShrinkTakenBackIsChance: a single look can do that, and pauses that depend on it make
-// of one load twice as many GPU-hours or not. Two within the longest pause are a habit.
+// TestOneShrinkTakenBackIsChance: a single look can do that, and where a pause depends on it the
+// same requests cost some per cent more or not. Two within the longest pause are a habit.
 func TestOneShrinkTakenBackIsChance(t *testing.T) {
 	const startup = 30 * time.Second
 	c := config()
