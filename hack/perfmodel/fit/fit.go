@@ -40,6 +40,9 @@ func (r Row) Predict(k perfmodel.Constants) Times {
 	// In a loop that keeps the engine busy every request beside it is computed
 	// once, whoever waits for it.
 	out.Whole = 1e3 * (e.Overhead().Seconds() + t.Prompt + (t.Batch-1)*t.Added + tokens*t.Step)
+	late := r.gathered(e, t)
+	out.First += late
+	out.Whole += late
 	// Whoever finds no place waits for one of those that there are.
 	wait := float64(r.Waiting) / float64(r.Load.Concurrency) * (out.First + tokens*out.Token)
 	out.First += wait
@@ -69,11 +72,9 @@ func weights(rows []Row) map[Group]float64 {
 const steps = 12
 
 // Fit finds the constants of all engines and kinds of models from a prior. It
-// takes no row that may have used speculative decoding, and none of disaggregated dense
-// models: there are eight, of three tables that contradict each other and what the same
-// models do aggregated.
+// takes no row that may have used speculative decoding.
 func Fit(rows []Row, prior []perfmodel.Constants) []perfmodel.Constants {
-	rows = slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Drafted || r.Group.Apart && !r.Group.Mixture })
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Drafted })
 	j := newJoint(rows, prior)
 	x := j.solve(steps)
 	var out []perfmodel.Constants

@@ -46,6 +46,7 @@ func TestRowsLeftOutHaveAReason(t *testing.T) {
 		"disaggregated, and":      "a,x,vllm,Qwen/Qwen3-32B,h100_sxm,disagg,1024,512,,,16,4,1,,1,1,100,9",
 		"overloaded":              "a,x,vllm,Qwen/Qwen3-32B,h100_sxm,agg,1024,512,,,16,4,1,,1,1,10000,9",
 		"layout the model":        "a,x,vllm,Qwen/Qwen3-32B,h100_sxm,agg,1024,512,,,16,7,1,,1,1,100,9",
+		"how many users":          "a,source_file=/x/data/gb200/trtllm/1.3.0/a.csv; gtl_job_id=7,vllm,Qwen/Qwen3-32B,h100_sxm,agg,1024,512,,,16,4,1,,1,1,100,9",
 		"number format not known": "a,x,vllm,Qwen/Qwen3-32B,h100_sxm,agg,1024,512,base3,,16,4,1,,1,1,100,9",
 	} {
 		rows, left, err := Read(strings.NewReader(head+row+"\n"), perfmodel.Default())
@@ -272,7 +273,7 @@ func TestASourceSaysHowRequestsCame(t *testing.T) {
 		"an export by date":         {"source_file=2026-03-25.csv; model=x; silicon_concurrency=4", perfmodel.Staggered, true, true},
 		"a sweep of equal requests": {"source_file=/x/data/h100_sxm/trtllm/1.0.0rc3/a.csv; silicon_concurrency=4", perfmodel.InStep, true, false},
 		"a sweep of both kinds":     {"source_file=/x/data/h200_sxm/sglang/0.5.6.post2/a.csv; silicon_concurrency=4", perfmodel.Staggered, false, false},
-		"a job":                     {"source_file=/x/data/gb200/trtllm/1.3.0/a.csv; gtl_task_id=7", perfmodel.Staggered, false, false},
+		"a job":                     {"source_file=/x/data/gb200/trtllm/1.3.0/a.csv; gtl_task_id=7; silicon_concurrency=4", perfmodel.Staggered, false, false},
 		"runs that made kernels":    {"db-dump/2026-04-27; config_id=1; silicon_concurrency=4; workflow_run_id=124", perfmodel.Staggered, true, false},
 		"another":                   {"a friend", perfmodel.Staggered, false, false},
 	} {

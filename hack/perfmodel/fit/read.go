@@ -30,6 +30,8 @@ type Row struct {
 	Crowded bool    // more requests were offered than fit, so some waited for others
 	// Waiting is how many more users there were than places.
 	Waiting int
+	// Gathering is for how many steps prompts were kept waiting.
+	Gathering gathering
 	// Told reports whether it is known how requests came.
 	Told bool
 	// Drafted means that the run may have used speculative decoding: its table has
@@ -201,7 +203,10 @@ func read(c columns, catalog perfmodel.Catalog, most int) (Row, string) {
 	engine := perfmodel.Engine(c.text("backend"))
 	quantisation := quantisation(model, gemm, moe)
 	source := sourceOf(c)
-	if model.Mixture() && source.cached && moe != perfmodel.BF16 {
+	if source.unsaid {
+		return Row{}, "how many users there were is not said"
+	}
+	if model.Mixture() && source.public && moe != perfmodel.BF16 {
 		quantisation.Cache = perfmodel.FP8
 	}
 	if !model.Mixture() && engine != perfmodel.SGLang && slices.Contains(withCache, c.text("gemm_quant_mode")) {
@@ -238,6 +243,9 @@ func read(c columns, catalog perfmodel.Catalog, most int) (Row, string) {
 		batch = min(batch, most)
 	}
 	row.Load.Concurrency = batch * max(1, parallel.DP)
+	if source.public {
+		row.Gathering = gatheringOf(c, row.Estimator.Setup())
+	}
 	return row, ""
 }
 
@@ -255,6 +263,9 @@ func (r *Row) pools(c columns, setup perfmodel.Setup, catalog perfmodel.Catalog,
 		}
 		if name == "decode" && c.ranked() {
 			s.Parallel.TP, s.Parallel.DP = 1, s.Parallel.TP
+		}
+		if name == "prefill" {
+			s.MaxBatchedTokens = passOf(c, s)
 		}
 		e, err := catalog.Estimator(s)
 		if err != nil {

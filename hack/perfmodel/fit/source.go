@@ -22,8 +22,10 @@ type source struct {
 	mixed bool
 	// booked is of disaggregated deployments.
 	booked overbooking
-	// cached means that mixtures kept their cache in 8 bits.
-	cached bool
+	// public is of the public benchmark, whose mixtures kept their cache in 8 bits.
+	public bool
+	// unsaid means that the source does not say how many users there were.
+	unsaid bool
 }
 
 // overbooking is which runs of a dump had more users than a decode worker had places.
@@ -47,7 +49,10 @@ var (
 	// Sweeps of engines by one load generator, a file for each engine's version and
 	// model.
 	sweep = regexp.MustCompile(`/(vllm|sglang|trtllm)/([\w.]+)/([\w.-]+)\.csv`)
-	// Runs of whole deployments, by job: how many users they had is not said.
+	// Runs of whole deployments, by job. Some say how many users they had. The batches of
+	// the others are those that a search proposed: of five with two pools three do not fit
+	// into the cache, one with 97 % of it decodes three times as slow as a full one would,
+	// and one answers faster than its context can be read.
 	job = regexp.MustCompile(`gtl_(job|task)_id=`)
 )
 
@@ -55,16 +60,16 @@ func sourceOf(c columns) source {
 	text := c.text("silicon_data_source")
 	switch {
 	case dump.MatchString(text):
-		s := source{arrival: perfmodel.Staggered, told: true, cached: true}
+		s := source{arrival: perfmodel.Staggered, told: true, public: true}
 		if m := run.FindStringSubmatch(text); m != nil {
 			s.booked = overbookings[m[1]]
 			s.told = !slices.Contains(compiling, m[1]) || c.int("batch_size")*c.int("isl") < compiled
 		}
 		return s
 	case dated.MatchString(text):
-		return source{arrival: perfmodel.Staggered, told: true, mixed: true, cached: true}
+		return source{arrival: perfmodel.Staggered, told: true, mixed: true, public: true}
 	case job.MatchString(text):
-		return source{arrival: perfmodel.Staggered}
+		return source{arrival: perfmodel.Staggered, unsaid: !concurrency.MatchString(text)}
 	}
 	m := sweep.FindStringSubmatch(text)
 	if m == nil {
