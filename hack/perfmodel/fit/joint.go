@@ -2,6 +2,7 @@ package fit
 
 import (
 	"math"
+	"slices"
 
 	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 )
@@ -58,7 +59,7 @@ func newJoint(rows []Row, prior []perfmodel.Constants) *joint {
 		j.blocks = append(j.blocks, b)
 		return places
 	}
-	shared := prior[0]
+	shared := shared(prior)
 	common := add(shared, mixture, func(p parameter) (int, float64) { return none, p.reach().common })
 	own := map[perfmodel.Engine]map[string]int{}
 	for _, kind := range []bool{false, true} {
@@ -70,6 +71,9 @@ func newJoint(rows []Row, prior []perfmodel.Constants) *joint {
 				add(k, mixture, func(p parameter) (int, float64) {
 					if at, ok := own[k.Engine][p.name]; ok {
 						return at, p.reach().mixture
+					}
+					if p.get(&k) != p.get(&shared) {
+						return none, p.reach().mixture
 					}
 					return common[p.name], p.reach().mixture
 				})
@@ -85,6 +89,20 @@ func newJoint(rows []Row, prior []perfmodel.Constants) *joint {
 		}
 	}
 	return j
+}
+
+// shared is, of each constant, what most have by the prior.
+func shared(prior []perfmodel.Constants) perfmodel.Constants {
+	out := clone(prior[0])
+	for _, p := range mixture {
+		values := make([]float64, len(prior))
+		for i := range prior {
+			values[i] = p.get(&prior[i])
+		}
+		slices.Sort(values)
+		p.set(&out, values[len(values)/2])
+	}
+	return out
 }
 
 func (b *block) take(rows []Row) {

@@ -77,6 +77,9 @@ var (
 		field("latentLayer", 0.5, 80, func(k *constants) *float64 { return &k.LatentLayer }),
 		field("linearLayer", 0.5, 80, func(k *constants) *float64 { return &k.LinearLayer }),
 		field("sparseLayer", 0.5, 150, func(k *constants) *float64 { return &k.SparseLayer }),
+		field("busyExpert", 10, 10000, func(k *constants) *float64 { return &k.BusyExpert }),
+		field("busyLatent", 10, 10000, func(k *constants) *float64 { return &k.BusyLatent }),
+		field("busyLinear", 10, 10000, func(k *constants) *float64 { return &k.BusyLinear }),
 		field("blockScales", 0.1, 200, func(k *constants) *float64 { return &k.BlockScales }),
 		field("unpack", 0.1, 200, func(k *constants) *float64 { return &k.Unpack }),
 	}
@@ -100,6 +103,8 @@ type reach struct{ common, engine, mixture float64 }
 // near its prior.
 func (p parameter) reach() reach {
 	switch {
+	case slices.Contains([]string{"busyExpert", "busyLatent", "busyLinear"}, p.name):
+		return reach{common: 0.8, mixture: 0.5}
 	case slices.Contains([]string{"blockScales", "unpack"}, p.name):
 		return reach{common: 0.6, mixture: 0.2}
 	case slices.ContainsFunc(experts, func(e parameter) bool { return e.name == p.name }):

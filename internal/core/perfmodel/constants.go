@@ -51,13 +51,17 @@ type Constants struct {
 	First       float64 `json:"firstMicros"`    // per request
 
 	// Busy is what a request takes beside others, and BusyLayer what it takes more for each
-	// layer, perhaps as passes with prompts launch their kernels one by one.
-	Busy      float64 `json:"busyMicros"`
-	BusyLayer float64 `json:"busyLayerMicros,omitempty"`
+	// layer, perhaps as passes with prompts launch their kernels one by one; the others are
+	// in addition, of layers with experts, with latent and with linear attention.
+	Busy       float64 `json:"busyMicros"`
+	BusyLayer  float64 `json:"busyLayerMicros,omitempty"`
+	BusyExpert float64 `json:"busyExpertMicros,omitempty"`
+	BusyLatent float64 `json:"busyLatentMicros,omitempty"`
+	BusyLinear float64 `json:"busyLinearMicros,omitempty"`
 
 	// Where a model was measured, Step is how many times as long as by all other
 	// constants decode steps take, Prompt how many times as long prompts do, and Request
-	// how many times as long First, Busy, BusyLayer and Handover are. Zero means once.
+	// how many times as long First, all that is Busy and Handover are. Zero means once.
 	Step    float64 `json:"step,omitempty"`
 	Prompt  float64 `json:"prompt,omitempty"`
 	Request float64 `json:"request,omitempty"`

@@ -118,3 +118,25 @@ func TestPromptsOfOnePass(t *testing.T) {
 		})
 	}
 }
+
+// Short prompts that wait in line share passes, which read weights once; a prompt that fills
+// a pass has it alone. An engine that takes prompts into steps reads the weights anyway.
+func TestPromptsInLineShareAPass(t *testing.T) {
+	line := func(engine Engine, input, users int) (line, alone float64) {
+		e := estimator(t, "deepseek-ai/DeepSeek-R1", "h200_sxm", engine, 8)
+		terms := e.Terms(Load{Concurrency: users, Input: input, Output: 512})
+		return terms.Line, terms.Added
+	}
+	if got, alone := line(SGLang, 512, 64); got > 0.7*alone {
+		t.Errorf("a short prompt in line takes %.1f ms, alone %.1f", 1e3*got, 1e3*alone)
+	}
+	few, _ := line(SGLang, 512, 2)
+	if many, _ := line(SGLang, 512, 64); many >= few {
+		t.Errorf("with two in line one takes %.1f ms, with 64 %.1f", 1e3*few, 1e3*many)
+	}
+	for _, engine := range []Engine{SGLang, VLLM, TRTLLM} {
+		if got, alone := line(engine, 8192, 16); math.Abs(got-alone) > 1e-9 {
+			t.Errorf("%s: a prompt that fills a pass takes %.1f ms, alone %.1f", engine, 1e3*got, 1e3*alone)
+		}
+	}
+}

@@ -180,7 +180,15 @@ func (c *cost) token(t Terms, l Load) float64 {
 // occupied is how much later a first token comes where an engine serves others, too, but
 // for what GPUs compute, in seconds.
 func (c *cost) occupied() float64 {
-	return cmp.Or(c.k.Request, 1) * (c.k.Busy + c.k.BusyLayer*float64(c.Model.Layers)) * 1e-6
+	m := &c.Model
+	micros := c.k.Busy + c.k.BusyLayer*float64(m.Layers) + c.k.BusyExpert*float64(m.expertLayers())
+	if m.Latent != nil {
+		micros += c.k.BusyLatent * float64(m.Layers)
+	}
+	if m.Linear != nil {
+		micros += c.k.BusyLinear * float64(m.Linear.Layers)
+	}
+	return cmp.Or(c.k.Request, 1) * micros * 1e-6
 }
 
 // first is the mean time to the first token of requests of about the same length,
@@ -199,7 +207,18 @@ func (c *cost) first(t Terms, l Load) float64 {
 		busy := min(0.95, t.Batch/whole*t.Added)
 		return first + t.Added*busy/(2*(1-busy))
 	}
-	return first + c.together(l.Arrival)*(t.Batch-t.Company)/2*t.Added
+	return first + c.together(l.Arrival)*(t.Batch-t.Company)/2*t.Line
+}
+
+// line is what each of the prompts before one takes that wait together. Passes of SGLang
+// read weights once for as many as there is room for; steps of the others read them anyway.
+func (c *cost) line(t Terms, l Load) float64 {
+	if c.Engine != SGLang || l.Arrival == InStep { // or counted by company
+		return t.Added
+	}
+	fresh, cached := l.fresh()
+	n := max(1, min(t.Batch, math.Floor(float64(c.MaxBatchedTokens)/fresh)))
+	return c.prefill(n, fresh, cached) / n
 }
 
 // round is one turn of a closed loop on a rank, in which every user asks once:
@@ -262,8 +281,9 @@ func (e *Estimator) under(l Load) Serving {
 
 // Terms are what the times of a load are made of, in seconds: the prompt alone, the
 // step of one rank's batch, how many prompts are computed together and what each of
-// them adds to steps, and what comes of them. They are for fitting.
-type Terms struct{ Batch, Prompt, Step, Company, Added, Token, First float64 }
+// them adds to steps, what each takes of those that wait in line, and what comes of them.
+// They are for fitting.
+type Terms struct{ Batch, Prompt, Step, Company, Added, Line, Token, First float64 }
 
 // Terms of a load that fits.
 func (e *Estimator) Terms(l Load) Terms {
@@ -274,6 +294,7 @@ func (e *Estimator) Terms(l Load) Terms {
 	if t.Batch > 1 {
 		t.Added = e.c.added(t.Batch, t.Company, l)
 	}
+	t.Line = e.c.line(t, l)
 	t.Token = e.c.token(t, l)
 	t.First = e.c.first(t, l)
 	return t

@@ -114,20 +114,23 @@ func TestAllReducesTakeTheShorterWay(t *testing.T) {
 }
 
 func TestARequestBesideOthersTakesLongerWithEachLayer(t *testing.T) {
-	k := Constants{Busy: 10000, BusyLayer: 500}
+	k := Constants{Busy: 10000, BusyLayer: 500, BusyExpert: 200, BusyLatent: 1000, BusyLinear: 3000}
 	twice := k
 	twice.Request = 2
 	for name, c := range map[string]struct {
 		constants Constants
-		layers    int
+		model     Model
 		want      float64 // milliseconds
 	}{
-		"of a request and of its layers":              {k, 36, 28},
-		"more layers take longer":                     {k, 80, 50},
-		"as many times as long as was measured":       {twice, 80, 100},
-		"constants without it have that of a request": {Constants{Busy: 10000}, 80, 10},
+		"of a request and of its layers":              {k, Model{Layers: 36}, 28},
+		"more layers take longer":                     {k, Model{Layers: 80}, 50},
+		"those with experts":                          {k, Model{Layers: 80, Experts: &Experts{Dense: 5}}, 65},
+		"those with latent attention":                 {k, Model{Layers: 60, Latent: &Latent{}, Experts: &Experts{}}, 112},
+		"those with linear attention":                 {k, Model{Layers: 60, Linear: &Linear{Layers: 45}}, 175},
+		"as many times as long as was measured":       {twice, Model{Layers: 80}, 100},
+		"constants without it have that of a request": {Constants{Busy: 10000}, Model{Layers: 80, Latent: &Latent{}}, 10},
 	} {
-		b := cost{Setup: Setup{Model: Model{Layers: c.layers}}, k: c.constants}
+		b := cost{Setup: Setup{Model: c.model}, k: c.constants}
 		if got := 1e3 * b.occupied(); math.Abs(got-c.want) > 1e-6 {
 			t.Errorf("%s: %.3f ms, want %.3f", name, got, c.want)
 		}
