@@ -320,10 +320,7 @@ func layout(c columns) (perfmodel.Parallel, int, string) {
 	tp, dp, pp := max(1, c.int("tp_size")), max(1, c.int("attention_dp_size")), max(1, c.int("pp_size"))
 	slices, ep := max(1, c.int("moe_tp_size")), max(1, c.int("moe_ep_size"))
 	batch := c.int("batch_size")
-	all := batch * dp
-	if m := concurrency.FindStringSubmatch(c.text("silicon_data_source")); m != nil {
-		all, _ = strconv.Atoi(m[1])
-	}
+	all := users(c)
 	p := perfmodel.Parallel{TP: tp, PP: pp, DP: dp, EP: ep}
 	switch {
 	case slices == ep && ep > 1 && tp*dp == ep*slices && c.text("attention_dp_size") != "":
