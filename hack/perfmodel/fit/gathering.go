@@ -1,10 +1,6 @@
 package fit
 
-import (
-	"strconv"
-
-	"github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
-)
+import "github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 
 // A gathering is for how many steps an engine was told to keep prompts waiting, so that
 // several are computed together. Nothing in the table says so; the scripts that the public
@@ -53,8 +49,9 @@ func (r Row) gathered(e *perfmodel.Estimator, t perfmodel.Terms) float64 {
 	return 1e3 * (wait*t.Token + others*t.Added) * (1 - 1/t.Batch)
 }
 
-// Deployments of the public benchmark that stand out of the rules below.
-const always10 = "config_id=716" // Qwen3.5 in 8 bits on B300, by its script of that day
+// often is the deployment of Qwen3.5 in 8 bits on B300 whose script looks every 10 steps
+// however many users there are.
+const often = "config_id=716"
 
 // gatheringOf an aggregated run of the public benchmark.
 func gatheringOf(c columns, s perfmodel.Setup) gathering {
@@ -70,7 +67,7 @@ func gatheringOf(c columns, s perfmodel.Setup) gathering {
 		switch {
 		case s.GPU.Generation != perfmodel.Blackwell || !deepseek && s.Model.Linear == nil:
 			return gathering{}
-		case users < 16, deepseek && eight && s.Parallel.TP == 4, config.FindString(c.text("silicon_data_source")) == always10:
+		case users < 16, deepseek && eight && s.Parallel.TP == 4, config.FindString(c.text("silicon_data_source")) == often:
 			return gathering{Every: 10}
 		}
 		return gathering{Every: 30}
@@ -87,32 +84,4 @@ func gatheringOf(c columns, s perfmodel.Setup) gathering {
 		}
 	}
 	return gathering{}
-}
-
-// users are all requests at a time.
-func users(c columns) int {
-	if m := concurrency.FindStringSubmatch(c.text("silicon_data_source")); m != nil {
-		n, _ := strconv.Atoi(m[1])
-		return n
-	}
-	return c.int("batch_size") * max(1, c.int("attention_dp_size"))
-}
-
-// passOf is how many tokens of each attention rank one pass of a prefill worker takes in
-// the recipes that the public benchmark publishes for SGLang; 0 is what is usual.
-func passOf(c columns, s perfmodel.Setup) int {
-	four, ranks := s.Quantisation.Experts == perfmodel.FP4, s.Parallel.DP > 1
-	switch {
-	case s.Engine != perfmodel.SGLang || !s.Model.Mixture():
-		return 0
-	case ranks && (s.GPU.Name == "gb300" || four && c.int("prefill_num_workers") > 1):
-		return 16384
-	case ranks || c.int("isl") < 8192:
-		return 0
-	case four && s.GPU.Name == "gb300":
-		return 24576
-	case four || s.GPU.Name == "gb300":
-		return 32768
-	}
-	return 0
 }

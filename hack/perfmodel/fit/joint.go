@@ -59,7 +59,7 @@ func newJoint(rows []Row, prior []perfmodel.Constants) *joint {
 		j.blocks = append(j.blocks, b)
 		return places
 	}
-	shared := shared(prior)
+	shared := sharedPrior(prior)
 	common := add(shared, mixture, func(p parameter) (int, float64) { return none, p.reach().common })
 	own := map[perfmodel.Engine]map[string]int{}
 	for _, kind := range []bool{false, true} {
@@ -91,8 +91,8 @@ func newJoint(rows []Row, prior []perfmodel.Constants) *joint {
 	return j
 }
 
-// shared is, of each constant, what most have by the prior.
-func shared(prior []perfmodel.Constants) perfmodel.Constants {
+// sharedPrior is, of each constant, what most engines have.
+func sharedPrior(prior []perfmodel.Constants) perfmodel.Constants {
 	out := clone(prior[0])
 	for _, p := range mixture {
 		values := make([]float64, len(prior))

@@ -5,9 +5,10 @@ import "github.com/dynamo-operator/dynamo-operator/internal/core/perfmodel"
 // Prior is where a fit starts and what decides where measurements say nothing:
 // values that are common on such hardware, the same for every engine but for two
 // things. SGLang computes prompts before steps, so that those who wait for a prompt
-// begin to decode together: equal ones come back together, and how many share a pass
-// is counted, so that what it takes for one of them stays as it is. And vLLM compiles
-// what is between kernels, so that kinds of layers that have many differ less.
+// begin to decode together: equal ones come back together, and so do those at a pool of
+// prompts; how many equal ones share a pass is counted, so that what it takes for one of
+// them stays as it is. And vLLM compiles what is between kernels, so that kinds of layers
+// that have many differ less.
 func Prior() []perfmodel.Constants {
 	var out []perfmodel.Constants
 	for _, engine := range []perfmodel.Engine{perfmodel.VLLM, perfmodel.SGLang, perfmodel.TRTLLM} {

@@ -265,7 +265,7 @@ func (r *Row) pools(c columns, setup perfmodel.Setup, catalog perfmodel.Catalog,
 			s.Parallel.TP, s.Parallel.DP = 1, s.Parallel.TP
 		}
 		if name == "prefill" {
-			s.MaxBatchedTokens = passOf(c, s)
+			s.MaxBatchedTokens = passTokens(c, s)
 		}
 		e, err := catalog.Estimator(s)
 		if err != nil {
@@ -311,6 +311,15 @@ func quantisation(m perfmodel.Model, gemm, moe perfmodel.Precision) perfmodel.Qu
 }
 
 var concurrency = regexp.MustCompile(`silicon_concurrency=(\d+)`)
+
+// users are all requests at a time.
+func users(c columns) int {
+	if m := concurrency.FindStringSubmatch(c.text("silicon_data_source")); m != nil {
+		n, _ := strconv.Atoi(m[1])
+		return n
+	}
+	return c.int("batch_size") * max(1, c.int("attention_dp_size"))
+}
 
 // layout reads the parallel sizes and the batch of an attention rank. The table
 // was put together from several exports. One of them multiplied sizes: a run on
