@@ -91,13 +91,6 @@ func (e *Estimator) Overhead() time.Duration {
 	return time.Duration(math.Round(e.c.k.first() * float64(time.Second)))
 }
 
-// Busy is what a request's first token takes longer where so many are served at a
-// time, beside all that a queue explains.
-func (e *Estimator) Busy(concurrency int) Estimate {
-	others := 1 - 1/e.c.perRank(concurrency)
-	return estimate(e.c.occupied()*others, e.firstSpread(Staggered))
-}
-
 // Decode is the time of one step that gives each of batch sequences of an
 // attention rank a token, at a mean length of context tokens.
 func (e *Estimator) Decode(batch int, context float64) Estimate {

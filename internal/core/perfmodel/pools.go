@@ -41,7 +41,7 @@ func (p Pools) Serve(l Load) (Serving, error) {
 	ranks := float64(p.Decodes * decode.Parallel.DP)
 	tokens := float64(max(1, l.Output-1))
 	users := float64(max(1, l.Concurrency))
-	fixed := decode.k.first() + prefill.occupied() + decode.k.handover() + p.Decode.transfer(l.Input)
+	fixed := decode.k.first() + decode.k.handover() + p.Decode.transfer(l.Input)
 	// Those that come together wait for half of each other.
 	fixed += decode.meeting(l.Arrival) * (users - 1) / 2 / most
 

@@ -9,29 +9,43 @@ import (
 // during one is computed in the next, as far as there is room. Its attention ranks go
 // through a pass together, as they share experts, so a prompt that comes to an idle one
 // of them waits for the others' like one that comes to a busy one. A pass with one prompt
-// has the experts' work of that prompt alone.
+// has the experts' work of that prompt alone. Kernels are
+// launched while those before them run, so that launching takes the time of short passes alone.
 type prefiller struct {
 	// Prompts of a pass, and the seconds it takes: one, one on each attention rank, and as
 	// many as there is room for. Between these it grows evenly.
 	prompts, seconds [3]float64
+	// held is how many prompts a second leave no place, where an engine has a number of
+	// them: a prompt has one until its cache was handed over.
+	held float64
 }
 
 // prefiller of prompts of a load. Less of a GPU is computing than where answers are
 // given, too.
 func (c *cost) prefiller(l Load) prefiller {
 	fresh, cached := l.fresh()
-	ranks := float64(c.Parallel.DP)
+	ranks, places := float64(c.Parallel.DP), float64(c.MaxSequences)
 	each := max(1, math.Floor(float64(c.MaxBatchedTokens)/fresh))
+	if places > 0 {
+		each = min(each, places)
+	}
 	p := prefiller{prompts: [3]float64{1, ranks, ranks * each}}
 	share := cmp.Or(c.k.Prefilling, 1)
-	p.seconds[0] = c.among(1).prefill(1, fresh, cached) / share
+	pass := func(c *cost, prompts float64) float64 {
+		return overlap(c.prefill(prompts, fresh, cached)/share, c.occupied())
+	}
+	p.seconds[0] = pass(c.among(1), 1)
 	p.seconds[1], p.seconds[2] = p.seconds[0], p.seconds[0]
 	if ranks > 1 {
-		p.seconds[1] = c.prefill(1, fresh, cached) / share
+		p.seconds[1] = pass(c, 1)
 		p.seconds[2] = p.seconds[1]
 	}
 	if each > 1 {
-		p.seconds[2] = c.prefill(each, fresh, cached) / share
+		p.seconds[2] = pass(c, each)
+	}
+	p.held = math.Inf(1)
+	if places > 0 {
+		p.held = ranks * places / (p.seconds[2] + c.k.handover())
 	}
 	return p
 }
@@ -42,7 +56,7 @@ func (p prefiller) most() float64 {
 	for i, n := range p.prompts {
 		most = max(most, n/p.seconds[i])
 	}
-	return most
+	return min(most, p.held)
 }
 
 // pass is how long a pass takes where so many prompts come a second: as many as come

@@ -58,6 +58,9 @@ type Setup struct {
 	// MaxSequences bounds the running requests of one attention rank; 0 leaves
 	// that to memory.
 	MaxSequences int
+	// Fallback means that the engine was told to leave the kernels that it has for products
+	// of 8 bits with scales of blocks.
+	Fallback bool
 }
 
 // DefaultBatchedTokens is the step size of an engine that is not told one.

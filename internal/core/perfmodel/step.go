@@ -49,6 +49,9 @@ func (c *cost) among(ranks float64) *cost {
 // weight and of an input takes, and for how long inputs are put into it.
 type format struct{ speed, weight, input, quantise float64 }
 
+// fallback is which share of their speed products have without the kernels made for them.
+const fallback = 0.25
+
 func bind(s Setup, k Constants, kernels Kernels) cost {
 	of := func(p Precision, share float64) format {
 		f := format{speed: s.GPU.flops(p) * kernels.compute(p) * share, weight: p.Bytes(), input: p.activation()}
@@ -59,6 +62,9 @@ func bind(s Setup, k Constants, kernels Kernels) cost {
 	}
 	weights := func(p Precision) format {
 		f := of(p, k.compute(p))
+		if s.Fallback && p == FP8 {
+			f.speed *= fallback
+		}
 		if p.Bytes() < 1 && k.FourBit > 0 {
 			f.weight /= k.FourBit // read more slowly, as if there were more of it
 		}
@@ -154,12 +160,13 @@ func (c *cost) experts(m float64) float64 {
 		time *= imbalance * e.uneven(p.EP)
 	}
 	if p.DP > 1 {
-		// Whole experts are sent the tokens that chose them, slices of experts all.
-		share := 1.0
+		// Slices of experts are sent all tokens, whole experts those that chose them: then a
+		// rank that is alone with its tokens sends as many as each one receives of all.
+		handed := tokens
 		if p.EP > 1 {
-			share = 1 - math.Pow(1-1/float64(p.EP), active)
+			handed = m * float64(p.DP) * (1 - math.Pow(1-1/float64(p.EP), active))
 		}
-		time += c.handing(share*tokens*h*c.expert.input, p.TP*p.DP) + c.handing(share*tokens*h*2, p.TP*p.DP)
+		time += c.handing(handed*h*c.expert.input, p.TP*p.DP) + c.handing(handed*h*2, p.TP*p.DP)
 	}
 	return time + c.product(m, count, h, &c.plain) + c.network(m, e.Shared)
 }
@@ -261,6 +268,9 @@ func (c *cost) reach(s float64) (full, window, windowLayers float64) {
 // sparse attention.
 const indexHeads, indexSize = 32, 128
 
+// headsAtOnce is how many heads kernels of sparse attention compute, if there are fewer, too.
+const headsAtOnce = 64
+
 // lookback is attention of one new token of each of n sequences to a context of
 // s tokens, in all layers.
 func (c *cost) lookback(n, s float64) float64 {
@@ -316,7 +326,13 @@ func (c *cost) attended(fresh, before float64) float64 {
 	start := c.kernels.PromptStart * 1e-6
 	work *= 1 + c.kernels.PromptFill/max(1, n*fresh/128)
 	if l := c.Model.Latent; l != nil {
-		return layers * (start + 2*n*float64(l.NoPE+l.RoPE+l.Value)*work/flops + index)
+		each := n * float64(l.NoPE+l.RoPE+l.Value)
+		if sparse := float64(c.Model.Sparse); sparse > 0 && s > sparse {
+			// Tokens that pick what they look at have no keys in common, so each looks at
+			// the cache as in a step, for as many heads as kernels compute at once.
+			each = math.Ceil(n/headsAtOnce) * headsAtOnce * float64(2*l.KV+l.RoPE)
+		}
+		return layers * (start + 2*each*work/flops + index)
 	}
 	return layers * (start + 4*n*float64(c.Model.HeadSize)*work/flops + index)
 }

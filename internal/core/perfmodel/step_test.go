@@ -136,3 +136,52 @@ func TestARequestBesideOthersTakesLongerWithEachLayer(t *testing.T) {
 		}
 	}
 }
+
+// Tokens of a long prompt that pick what they look at share no keys, so kernels compute for
+// as many heads as they always do; those of a short one look at everything.
+func TestSparseAttentionOfLongPromptsIsNotSplitBelowWhatKernelsCompute(t *testing.T) {
+	ratio := func(model string, tokens float64) float64 {
+		took := map[int]float64{}
+		for _, gpus := range []int{1, 8} {
+			setup := bound(t, model, "h200_sxm", SGLang, Quantisation{}).Setup
+			setup.Parallel = Parallel{TP: gpus, PP: 1, DP: 1, EP: 1}
+			c := bind(setup, estimator(t, model, "h200_sxm", SGLang, 8).Constants(), Default().Kernels)
+			c.kernels.PromptStart, c.kernels.PromptFill = 0, 0
+			took[gpus] = c.attended(tokens, 0)
+		}
+		return took[1] / took[8]
+	}
+	for name, c := range map[string]struct {
+		model  string
+		tokens float64
+		least  float64
+		most   float64
+	}{
+		"64 heads, long prompts":  {"zai-org/GLM-5", 8192, 1, 1},
+		"64 heads, short prompts": {"zai-org/GLM-5", 2048, 4, 8},
+		"128 heads, long prompts": {"deepseek-ai/DeepSeek-V3.2", 8192, 1.5, 2},
+		"attention to everything": {"deepseek-ai/DeepSeek-R1", 8192, 8, 8},
+	} {
+		if got := ratio(c.model, c.tokens); got < c.least-1e-6 || got > c.most+1e-6 {
+			t.Errorf("%s: eight GPUs are %.2f times as fast as one, want %.1f to %.1f", name, got, c.least, c.most)
+		}
+	}
+}
+
+func TestAnEngineWithoutItsKernelsComputesProductsOfEightBitsMoreSlowly(t *testing.T) {
+	for name, c := range map[string]struct {
+		weights Precision
+		want    float64
+	}{
+		"8 bits":                        {FP8, 1 / fallback},
+		"16 bits have the same kernels": {BF16, 1},
+	} {
+		own := bound(t, "deepseek-ai/DeepSeek-R1", "b200_sxm", SGLang, Quantisation{Weights: c.weights})
+		setup := own.Setup
+		setup.Fallback = true
+		other := bind(setup, own.k, own.kernels)
+		if got := own.dense.speed / other.dense.speed; math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %.2f times as slow, want %.2f", name, got, c.want)
+		}
+	}
+}

@@ -218,7 +218,7 @@ func (p *Problem) pair(prefill *engine, decode served) (Candidate, bool) {
 		Name: "disagg-" + prefill.name + "-" + decode.name, Mode: config.Disaggregated,
 		Prefill: &Worker{Layout: prefill.layout, Replicas: np, Concurrency: prefill.layout.Ranks(), CacheTokens: prefill.memory.Tokens},
 		Decode:  Worker{Layout: decode.layout, Replicas: nd, Concurrency: decode.concurrency, Limit: limit, CacheTokens: decode.memory.Tokens},
-		TTFT:    band(first).plus(decode.ttft).plus(p.beside(decode)), ITL: decode.itl, Rate: rate,
+		TTFT:    band(first).plus(decode.ttft), ITL: decode.itl, Rate: rate,
 		TokensPerGPU: rate * float64(p.Goal.OSL) / float64(np*gp+nd*gd),
 	}
 	if p.Goal.RequestRate == 0 && p.Budget == 0 {
@@ -227,15 +227,6 @@ func (p *Problem) pair(prefill *engine, decode served) (Candidate, bool) {
 		c.TokensPerGPU = float64(p.Goal.OSL) / (float64(gp)/prompts + float64(gd)/answers)
 	}
 	return c, true
-}
-
-// beside is what a request's first token takes longer where others are served, too:
-// counted as it is for engines that do both, where the load is not played.
-func (p *Problem) beside(decode served) Band {
-	if p.closely(guessed) == guessed {
-		return Band{}
-	}
-	return band(decode.pool.Busy(decode.concurrency))
 }
 
 // first is the time to the first token of a prefill engine to which prompts come
@@ -262,7 +253,7 @@ func (p *Problem) replicas(prefill *engine, decode served, prompts, answers floa
 		for i := 0; ; i++ {
 			s := p.size(prefill, i, prompts)
 			np = s.replicas
-			if np >= 1<<16 || s.first > 0 && (s.first+p.safe(decode.ttft.plus(p.beside(decode))) <= p.Goal.TTFT || s.idle) {
+			if np >= 1<<16 || s.first > 0 && (s.first+p.safe(decode.ttft) <= p.Goal.TTFT || s.idle) {
 				break
 			}
 		}
