@@ -30,6 +30,7 @@ func (r Row) Predict(k perfmodel.Constants) Times {
 			return Times{Token: 1, First: 1, Whole: 1, Rate: 1} // does not fit; far off
 		}
 		t := Times{Token: float64(s.PerToken.Value) / 1e6, First: max(1, float64(s.FirstToken.Value)/1e6), Rate: s.Requests}
+		t.First += r.Gathering.idle() * t.Token * (1 - 1/float64(r.Load.Concurrency))
 		t.Whole = t.First + tokens*t.Token
 		return t
 	}

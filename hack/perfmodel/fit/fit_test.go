@@ -263,34 +263,6 @@ func TestUsersOfADecodeWorkerMayBeMoreThanItsPlaces(t *testing.T) {
 	}
 }
 
-func TestPassesOfAPrefillWorkerAreThoseOfItsRecipe(t *testing.T) {
-	for name, c := range map[string]struct {
-		row  string
-		want int
-	}{
-		"ranks on GB300":                 {"sglang,deepseek-ai/DeepSeek-V3,gb300,disagg,1024,1024,fp8,fp8,2,1,8,8,32,1,1,32,32", 16384},
-		"one worker of ranks on B200":    {"sglang,deepseek-ai/DeepSeek-V3,b200_sxm,disagg,8192,1024,nvfp4,nvfp4,1,1,4,4,128,1,8,1,8", 8192},
-		"several of them":                {"sglang,deepseek-ai/DeepSeek-V3,b200_sxm,disagg,8192,1024,nvfp4,nvfp4,7,1,4,4,64,2,1,8,8", 16384},
-		"8 bits on B200":                 {"sglang,deepseek-ai/DeepSeek-V3,b200_sxm,disagg,8192,1024,fp8,fp8,1,1,8,1,20,1,1,8,8", 8192},
-		"long prompts of 4 bits":         {"sglang,deepseek-ai/DeepSeek-V3,gb300,disagg,8192,1024,nvfp4,nvfp4,1,4,1,1,4,4,4,1,1", 24576},
-		"short prompts of 4 bits":        {"sglang,deepseek-ai/DeepSeek-V3,gb300,disagg,1024,1024,nvfp4,nvfp4,1,4,1,1,4,2,4,1,1", 8192},
-		"long prompts of 8 bits":         {"sglang,deepseek-ai/DeepSeek-V3,gb300,disagg,8192,1024,fp8,fp8,1,4,1,1,4,1,4,1,1", 32768},
-		"another engine has what it has": {"trtllm,deepseek-ai/DeepSeek-V3,gb300,disagg,8192,1024,fp8,fp8,1,1,4,4,4,4,8,1,8", 8192},
-	} {
-		rows, left, err := Read(strings.NewReader(pools+"a,x,"+c.row+",100,9\n"), perfmodel.Default())
-		if err != nil || len(rows) != 1 {
-			t.Errorf("%s: %d rows, left out %v, error %v", name, len(rows), left, err)
-			continue
-		}
-		if got := rows[0].Pools.Prefill.Setup().MaxBatchedTokens; got != c.want {
-			t.Errorf("%s: %d tokens, want %d", name, got, c.want)
-		}
-		if got := rows[0].Pools.Decode.Setup().MaxBatchedTokens; got != perfmodel.DefaultBatchedTokens {
-			t.Errorf("%s: the decode worker has %d tokens", name, got)
-		}
-	}
-}
-
 func TestASourceSaysHowRequestsCame(t *testing.T) {
 	for name, c := range map[string]struct {
 		source        string

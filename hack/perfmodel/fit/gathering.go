@@ -20,7 +20,7 @@ func (g gathering) wait(rate float64, ranks int) (steps, others float64) {
 	long := float64(g.Steps)
 	switch {
 	case g.Every > 0:
-		return float64(g.Every) / 2, rate * float64(g.Every)
+		return g.idle(), rate * float64(g.Every)
 	case g.Balanced:
 		long = min(long, untilEach(rate, ranks)+float64(g.More))
 	}
@@ -29,6 +29,9 @@ func (g gathering) wait(rate float64, ranks int) (steps, others float64) {
 	more := rate * float64(ranks) * long
 	return long * (1 + more/2) / (1 + more), rate * long * (2 + more) / (1 + more)
 }
+
+// idle is how many steps pass in the mean until it is seen that a prompt came.
+func (g gathering) idle() float64 { return float64(g.Every) / 2 }
 
 // untilEach is how many steps pass until each of ranks has a prompt, if they come at random.
 func untilEach(rate float64, ranks int) float64 {

@@ -235,6 +235,7 @@ func read(c columns, catalog perfmodel.Catalog, most int) (Row, string) {
 		return Row{}, reason
 	}
 	setup.Parallel = parallel
+	setup.Fallback = source.public && fallsBack(setup)
 	if row.Estimator, err = catalog.Estimator(setup); err != nil {
 		return Row{}, "layout the model does not allow: " + parallel.String()
 	}
@@ -256,16 +257,15 @@ func read(c columns, catalog perfmodel.Catalog, most int) (Row, string) {
 func (r *Row) pools(c columns, setup perfmodel.Setup, catalog perfmodel.Catalog, places int) string {
 	side := func(name string) (*perfmodel.Estimator, int, string) {
 		s := setup
-		s.Pool, s.MaxSequences = true, places
+		s.Pool = true
 		s.Parallel = perfmodel.Parallel{
 			TP: max(1, c.int(name+"_tp_size")), PP: max(1, c.int(name+"_pp_size")),
 			DP: max(1, c.int(name+"_attention_dp_size")), EP: max(1, c.int(name+"_moe_ep_size")),
 		}
-		if name == "decode" && c.ranked() {
-			s.Parallel.TP, s.Parallel.DP = 1, s.Parallel.TP
-		}
 		if name == "prefill" {
-			s.MaxBatchedTokens = passTokens(c, s)
+			s = prefillRecipe(c, s)
+		} else if s.MaxSequences = places; c.ranked() {
+			s.Parallel.TP, s.Parallel.DP = 1, s.Parallel.TP
 		}
 		e, err := catalog.Estimator(s)
 		if err != nil {
@@ -283,6 +283,7 @@ func (r *Row) pools(c columns, setup perfmodel.Setup, catalog perfmodel.Catalog,
 	}
 	r.Pools = &perfmodel.Pools{Prefill: prefill, Decode: decode, Prefills: prefills, Decodes: decodes}
 	r.Estimator = decode
+	r.Gathering = decodeGathering(decode.Setup())
 	r.Load.Concurrency = decodes * max(1, c.int("decode_attention_dp_size")) * max(1, c.int("decode_batch_size"))
 	if m := concurrency.FindStringSubmatch(c.text("silicon_data_source")); m != nil {
 		r.Load.Concurrency, _ = strconv.Atoi(m[1])

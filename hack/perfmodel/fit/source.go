@@ -143,25 +143,6 @@ func (c columns) ranked() bool {
 	return c.text("backend") == "vllm" && config.FindString(c.text("silicon_data_source")) == "config_id=697"
 }
 
-// passTokens are those of each attention rank that one pass of a prefill worker takes in
-// the recipes that the public benchmark publishes for SGLang; 0 is what is usual.
-func passTokens(c columns, s perfmodel.Setup) int {
-	four, ranks := s.Quantisation.Experts == perfmodel.FP4, s.Parallel.DP > 1
-	switch {
-	case s.Engine != perfmodel.SGLang || !s.Model.Mixture():
-		return 0
-	case ranks && (s.GPU.Name == "gb300" || four && c.int("prefill_num_workers") > 1):
-		return 16384
-	case ranks || c.int("isl") < 8192:
-		return 0
-	case four && s.GPU.Name == "gb300":
-		return 24576
-	case four || s.GPU.Name == "gb300":
-		return 32768
-	}
-	return 0
-}
-
 // drafted are the deployments of which a dated export contradicts the dump: the
 // same deployment at the same load is faster by a third and more, as with
 // speculative decoding.
