@@ -262,10 +262,13 @@ func (r *Row) pools(c columns, setup perfmodel.Setup, catalog perfmodel.Catalog,
 			TP: max(1, c.int(name+"_tp_size")), PP: max(1, c.int(name+"_pp_size")),
 			DP: max(1, c.int(name+"_attention_dp_size")), EP: max(1, c.int(name+"_moe_ep_size")),
 		}
-		if name == "prefill" {
+		if name == "decode" {
+			s.MaxSequences = places
+			if c.ranked() {
+				s.Parallel.TP, s.Parallel.DP = 1, s.Parallel.TP
+			}
+		} else {
 			s = prefillRecipe(c, s)
-		} else if s.MaxSequences = places; c.ranked() {
-			s.Parallel.TP, s.Parallel.DP = 1, s.Parallel.TP
 		}
 		e, err := catalog.Estimator(s)
 		if err != nil {

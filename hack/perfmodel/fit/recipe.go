@@ -12,20 +12,20 @@ func prefillRecipe(c columns, s perfmodel.Setup) perfmodel.Setup {
 		return s
 	}
 	four, ranks, whole := s.Quantisation.Experts == perfmodel.FP4, s.Parallel.DP > 1, s.Parallel.EP > 1
-	wide := s.GPU.Name == "gb300"
+	b200, gb300 := s.GPU.Name == "b200_sxm", s.GPU.Name == "gb300"
 	switch { // --chunked-prefill-size, of each rank
-	case ranks && (wide || four && c.int("prefill_num_workers") > 1):
+	case ranks && (gb300 || four && c.int("prefill_num_workers") > 1):
 		s.MaxBatchedTokens = 16384
 	case ranks || c.int("isl") < 8192:
-	case four && wide:
+	case four && gb300:
 		s.MaxBatchedTokens = 24576
-	default:
+	case four || b200 || gb300:
 		s.MaxBatchedTokens = 32768
 	}
-	if !wide && !four && ranks && !whole { // --max-running-requests, of all eight ranks
+	if b200 && !four && ranks && !whole { // --max-running-requests, of all eight ranks
 		s.MaxSequences = 1
 	}
-	s.Fallback = fallsBack(s) && (wide && !ranks || !wide && whole)
+	s.Fallback = fallsBack(s) && (gb300 && !ranks || b200 && whole)
 	return s
 }
 

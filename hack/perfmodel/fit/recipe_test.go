@@ -28,6 +28,7 @@ func TestPrefillWorkersAreThoseOfTheirRecipes(t *testing.T) {
 		"long prompts of 4 bits":         {"sglang,deepseek-ai/DeepSeek-V3,gb300,disagg,8192,1024,nvfp4,nvfp4,1,4,1,1,4,4,4,1,1", told{Tokens: 24576}},
 		"short prompts of 4 bits":        {"sglang,deepseek-ai/DeepSeek-V3,gb300,disagg,1024,1024,nvfp4,nvfp4,1,4,1,1,4,2,4,1,1", told{Tokens: 8192}},
 		"long prompts of 8 bits":         {"sglang,deepseek-ai/DeepSeek-V3,gb300,disagg,8192,1024,fp8,fp8,1,4,1,1,4,1,4,1,1", told{Tokens: 32768, Fallback: true}},
+		"another GPU":                    {"sglang,deepseek-ai/DeepSeek-V3,h200_sxm,disagg,8192,1024,fp8,fp8,1,1,8,1,20,1,1,8,8", told{Tokens: 8192}},
 		"another engine has what it has": {"trtllm,deepseek-ai/DeepSeek-V3,b200_sxm,disagg,8192,1024,fp8,fp8,1,1,8,1,4,4,8,1,8", told{Tokens: 8192}},
 	} {
 		row := only(t, name, pools+"a,x,"+c.row)

@@ -9,8 +9,8 @@ import (
 // during one is computed in the next, as far as there is room. Its attention ranks go
 // through a pass together, as they share experts, so a prompt that comes to an idle one
 // of them waits for the others' like one that comes to a busy one. A pass with one prompt
-// has the experts' work of that prompt alone. Kernels are
-// launched while those before them run, so that launching takes the time of short passes alone.
+// has the experts' work of that prompt alone. Kernels are launched while those before them
+// run, so launching is a part of the time of short passes only.
 type prefiller struct {
 	// Prompts of a pass, and the seconds it takes: one, one on each attention rank, and as
 	// many as there is room for. Between these it grows evenly.
