@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -84,13 +85,28 @@ func connect(ctx context.Context, kubeconfig, kubectl string) (*apiServer, error
 func (s *apiServer) kubectl(ctx context.Context, stdin string, args ...string) (stdout, stderr string, err error) {
 	var out, errOut bytes.Buffer
 	cmd := exec.CommandContext(ctx, s.program, args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.kubeconfig)
+	// What kubectl discovered it keeps for hours by host and port, and another server may
+	// have had this one's.
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.kubeconfig, "KUBECACHEDIR="+filepath.Join(filepath.Dir(s.kubeconfig), "cache"))
 	cmd.Stdin = strings.NewReader(stdin)
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	if err = cmd.Run(); err != nil {
 		err = fmt.Errorf("kubectl %s: %w", args[0], err)
 	}
 	return out.String(), errOut.String(), err
+}
+
+// What kubectl knows of a server is of this one: kept by host and port alone, it may be of
+// another that had the port an hour ago, and served other versions.
+func TestKubectlAsksThisServerWhatItServes(t *testing.T) {
+	server := needServer(t)
+	if _, stderr, err := server.kubectl(t.Context(), "", "get", "dgd", "--all-namespaces"); err != nil {
+		t.Fatalf("%v: %s", err, stderr)
+	}
+	kept, err := filepath.Glob(filepath.Join(filepath.Dir(server.kubeconfig), "cache", "discovery", "*", "nvidia.com"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("what was discovered is not beside %s: %v, error %v", server.kubeconfig, kept, err)
+	}
 }
 
 // namespace makes an empty namespace. It stays: without a controller manager

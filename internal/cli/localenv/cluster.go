@@ -201,10 +201,11 @@ func (c *Cluster) Down(context.Context) error {
 	return nil
 }
 
-// Kubectl runs kubectl against the cluster and returns what it prints.
+// Kubectl runs kubectl against the cluster and returns what it prints. What it discovers it
+// keeps for hours by host and port, so with the cluster: another may have had its port.
 func (c *Cluster) Kubectl(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, filepath.Join(c.options.BinDir, "kubectl"), args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
+	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "KUBECACHEDIR="+filepath.Join(filepath.Dir(c.Kubeconfig), "cache"))
 	command.Stdin = stdin
 	output, err := command.CombinedOutput()
 	if err != nil {
