@@ -20,6 +20,7 @@ import (
 
 	"github.com/dynamo-operator/dynamo-operator/api/v1alpha1"
 	"github.com/dynamo-operator/dynamo-operator/config/crd"
+	"github.com/dynamo-operator/dynamo-operator/internal/cli/localenv"
 )
 
 // definitions is the folder of the CustomResourceDefinitions; tests run in the
@@ -85,9 +86,7 @@ func connect(ctx context.Context, kubeconfig, kubectl string) (*apiServer, error
 func (s *apiServer) kubectl(ctx context.Context, stdin string, args ...string) (stdout, stderr string, err error) {
 	var out, errOut bytes.Buffer
 	cmd := exec.CommandContext(ctx, s.program, args...)
-	// What kubectl discovered it keeps for hours by host and port, and another server may
-	// have had this one's.
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.kubeconfig, "KUBECACHEDIR="+filepath.Join(filepath.Dir(s.kubeconfig), "cache"))
+	cmd.Env = append(os.Environ(), localenv.Environment(s.kubeconfig)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	if err = cmd.Run(); err != nil {

@@ -84,7 +84,7 @@ func start(programs string) error {
 // machine's own settings.
 func runHelm(ctx context.Context, stdin string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, helm, args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "HELM_CACHE_HOME="+folder, "HELM_CONFIG_HOME="+folder, "HELM_DATA_HOME="+folder, "KUBECACHEDIR="+folder)
+	command.Env = append(append(os.Environ(), localenv.Environment(cluster.Kubeconfig)...), "HELM_CACHE_HOME="+folder, "HELM_CONFIG_HOME="+folder, "HELM_DATA_HOME="+folder)
 	command.Stdin = strings.NewReader(stdin)
 	var out, problems bytes.Buffer
 	command.Stdout, command.Stderr = &out, &problems

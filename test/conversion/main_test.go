@@ -100,7 +100,7 @@ func (c cluster) kubectl(t *testing.T, stdin string, args ...string) (stdout, st
 	t.Helper()
 	var out, errOut bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), c.program, args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig, "KUBECACHEDIR="+filepath.Join(filepath.Dir(c.kubeconfig), "cache"))
+	cmd.Env = append(os.Environ(), localenv.Environment(c.kubeconfig)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	if err = cmd.Run(); err != nil {

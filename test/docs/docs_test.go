@@ -265,5 +265,5 @@ func settle(t *testing.T, cluster *localenv.Cluster) []string {
 	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	return []string{"KUBECONFIG=" + kubeconfig, "KUBECACHEDIR=" + t.TempDir(), "NAMESPACE=" + namespace.Name}
+	return append(localenv.Environment(kubeconfig), "NAMESPACE="+namespace.Name)
 }

@@ -50,7 +50,7 @@ func newTools(t *testing.T, cluster *localenv.Cluster, programs string) tools {
 
 func (s tools) run(ctx context.Context, stdin, program string, args ...string) error {
 	command := exec.CommandContext(ctx, program, args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+s.Kubeconfig, "HELM_CACHE_HOME="+s.folder, "HELM_CONFIG_HOME="+s.folder, "HELM_DATA_HOME="+s.folder, "KUBECACHEDIR="+s.folder)
+	command.Env = append(append(os.Environ(), localenv.Environment(s.Kubeconfig)...), "HELM_CACHE_HOME="+s.folder, "HELM_CONFIG_HOME="+s.folder, "HELM_DATA_HOME="+s.folder)
 	command.Stdin = strings.NewReader(stdin)
 	var said bytes.Buffer
 	command.Stdout, command.Stderr = &said, &said

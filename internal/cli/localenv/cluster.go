@@ -201,11 +201,17 @@ func (c *Cluster) Down(context.Context) error {
 	return nil
 }
 
-// Kubectl runs kubectl against the cluster and returns what it prints. What it discovers it
-// keeps for hours by host and port, so with the cluster: another may have had its port.
+// Environment is what kubectl and Helm need to ask the cluster of a kubeconfig. What they
+// discover they keep for hours by host and port; another cluster may have had this one's
+// port, so it is kept beside the kubeconfig.
+func Environment(kubeconfig string) []string {
+	return []string{"KUBECONFIG=" + kubeconfig, "KUBECACHEDIR=" + filepath.Join(filepath.Dir(kubeconfig), "cache")}
+}
+
+// Kubectl runs kubectl against the cluster and returns what it prints.
 func (c *Cluster) Kubectl(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, filepath.Join(c.options.BinDir, "kubectl"), args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "KUBECACHEDIR="+filepath.Join(filepath.Dir(c.Kubeconfig), "cache"))
+	command.Env = append(os.Environ(), Environment(c.Kubeconfig)...)
 	command.Stdin = stdin
 	output, err := command.CombinedOutput()
 	if err != nil {

@@ -15,9 +15,9 @@ type prefiller struct {
 	// Prompts of a pass, and the seconds it takes: one, one on each attention rank, and as
 	// many as there is room for. Between these it grows evenly.
 	prompts, seconds [3]float64
-	// held is how many prompts a second leave no place, where an engine has a number of
-	// them: a prompt has one until its cache was handed over.
-	held float64
+	// limit is how many prompts a second places allow, where an engine has a number of them:
+	// a prompt has one until its cache was handed over.
+	limit float64
 }
 
 // prefiller of prompts of a load. Less of a GPU is computing than where answers are
@@ -43,9 +43,9 @@ func (c *cost) prefiller(l Load) prefiller {
 	if each > 1 {
 		p.seconds[2] = pass(c, each)
 	}
-	p.held = math.Inf(1)
+	p.limit = math.Inf(1)
 	if places > 0 {
-		p.held = ranks * places / (p.seconds[2] + c.k.handover())
+		p.limit = ranks * places / (p.seconds[2] + c.k.handover())
 	}
 	return p
 }
@@ -56,7 +56,7 @@ func (p prefiller) most() float64 {
 	for i, n := range p.prompts {
 		most = max(most, n/p.seconds[i])
 	}
-	return min(most, p.held)
+	return min(most, p.limit)
 }
 
 // pass is how long a pass takes where so many prompts come a second: as many as come
